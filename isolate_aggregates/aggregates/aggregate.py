@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One host aggregate as Nova knows it."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+
+# More names than this make a sentence unreadable.
+_NAMES_IN_A_SENTENCE = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Aggregate:
+    """A named set of hosts with metadata.
+
+    :param uuid: The uuid, which is also that of the Placement aggregate.
+    :param name: Name, shown to people.
+    :param metadata: Metadata by key.
+    :param hosts: Names of the compute services in it.
+    :param id: Nova's number for it, if known.
+    :param availability_zone: Its availability zone, if it has one.
+    """
+
+    uuid: str
+    name: str
+    metadata: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    hosts: frozenset[str] = frozenset()
+    id: int | None = None
+    availability_zone: str | None = None
+
+
+def naming(aggregates: Iterable[Aggregate]) -> str:
+    """Name aggregates in a sentence: ``aggregates a, b and 7 more``.
+
+    :param aggregates: The aggregates, at least one.
+    """
+    names = sorted(aggregate.name for aggregate in aggregates)
+    noun = 'aggregate' if len(names) == 1 else 'aggregates'
+    shown = ', '.join(names[:_NAMES_IN_A_SENTENCE])
+    more = len(names) - _NAMES_IN_A_SENTENCE
+    return f'{noun} {shown}' + (f' and {more} more' if more > 0 else '')

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that several commands share, and what they stand for."""
+
+import argparse
+from collections.abc import Iterator
+import contextlib
+from typing import TYPE_CHECKING
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.clouds import Cloud, LiveCloud, SnapshotCloud
+from isolate_aggregates.request import RequestSpec
+
+if TYPE_CHECKING:
+    from isolate_aggregates.cli.app import IsolateAggregatesApp
+
+
+def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--snapshot`` to the parser of a command that only reads.
+
+    :param parser: The parser of the command.
+    """
+    parser.add_argument(
+        '--snapshot',
+        metavar='<file>',
+        help='Ask this cloud file instead of the live cloud',
+    )
+
+
+def add_request_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that describe a request for a server.
+
+    :param parser: The parser of the command.
+    """
+    parser.add_argument(
+        '--flavor', required=True, metavar='<flavor>', help='Name or id'
+    )
+    parser.add_argument('--image', metavar='<image>', help='Name or id')
+    parser.add_argument(
+        '--project', metavar='<project>', help='Id of the project that asks'
+    )
+    parser.add_argument(
+        '--hint',
+        action='append',
+        default=[],
+        type=_hint,
+        metavar='<key>=<value>',
+        help='Scheduler hint; may be repeated',
+    )
+    parser.add_argument(
+        '--host',
+        metavar='<host>',
+        help='Name of the one host, or compute node, to use',
+    )
+    parser.add_argument(
+        '--boot-from-volume',
+        action='store_true',
+        help='The root disk is a volume, so none is taken from the host',
+    )
+    parser.add_argument(
+        '--limit',
+        type=_positive,
+        metavar='<number>',
+        help='Most allocation candidates to ask for; default: [scheduler] '
+        'max_placement_results',
+    )
+    add_snapshot_argument(parser)
+
+
+def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
+    """Return the request that the arguments describe.
+
+    :param args: The parsed arguments.
+    :param cloud: Where flavor, image and host are looked up.
+    :raises NotFound: if flavor or image does not exist.
+    """
+    hints: dict[str, tuple[str, ...]] = {}
+    for key, value in args.hint:
+        hints[key] = (*hints.get(key, ()), value)
+    return RequestSpec(
+        flavor=cloud.flavor(args.flavor),
+        image=cloud.image(args.image) if args.image else None,
+        project_id=args.project,
+        scheduler_hints=hints,
+        requested_host=cloud.requested_host(args.host) if args.host else None,
+        boot_from_volume=args.boot_from_volume,
+    )
+
+
+def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
+    """Return the most candidates to ask for.
+
+    :param args: The parsed arguments.
+    :param conf: The configuration.
+    """
+    return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
+
+
+@contextlib.contextmanager
+def opened(
+    app: 'IsolateAggregatesApp', args: argparse.Namespace
+) -> Iterator[Cloud]:
+    """Open the cloud that the arguments name, and close it at the end.
+
+    :param app: The program.
+    :param args: The parsed arguments.
+    :raises CloudFileError: if a cloud file does not describe a cloud.
+    """
+    cloud: Cloud
+    if args.snapshot:
+        snapshot = cloud_file.load(args.snapshot)
+        apply_settings(app.conf, snapshot)
+        cloud = SnapshotCloud(snapshot)
+    else:
+        cloud = LiveCloud(app.conf, app.connect)
+    try:
+        yield cloud
+    finally:
+        cloud.close()
+
+
+def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
+    """Use the scheduler settings of a snapshot where nothing else is set.
+
+    :param conf: The configuration.
+    :param snapshot: The snapshot.
+    :raises CloudFileError: if a setting has a value it can not have.
+    """
+    for (group, option), value in snapshot.settings.items():
+        try:
+            conf.set_default(option, value, group)
+            conf[group][option]
+        except (ValueError, TypeError) as exc:
+            raise exception.CloudFileError(
+                snapshot.origin,
+                [f'$.settings.{group}.{option} can not be {value!r}: {exc}'],
+            ) from exc
+
+
+def _hint(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition('=')
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no scheduler hint; write <key>=<value>'
+        )
+    return key, value
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+_positive.__name__ = 'whole number from 1 on'

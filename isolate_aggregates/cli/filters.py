@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``filter list``: which request filters there are."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cliff import lister
+
+from isolate_aggregates import pipeline
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud import file as cloud_file
+
+
+class ListFilters(lister.Lister):
+    """Show the installed request filters, and whether they run.
+
+    Those that run stand first, in the order in which they run.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """List the filters."""
+        if parsed_args.snapshot:
+            snapshot = cloud_file.load(parsed_args.snapshot)
+            base.apply_settings(self.app.conf, snapshot)
+        rows = [
+            (row.name, row.enabled, row.note, row.origin)
+            for row in pipeline.installed_filters(self.app.conf)
+        ]
+        return ('Name', 'Enabled', 'Note', 'Origin'), rows

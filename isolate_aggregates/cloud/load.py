@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts a snapshot into an empty Placement."""
+
+import dataclasses
+import uuid
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.snapshot import MAX_INT, Inventory, Snapshot
+from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.placement.client import PlacementClient
+
+_CUSTOM = 'CUSTOM_'
+# One project and user own all usage that a snapshot has.
+_OWNER = str(uuid.UUID(int=0))
+# Takes whatever usage a live cloud may have, beyond its limits too.
+_BOTTOMLESS = Inventory(total=MAX_INT)
+
+
+def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
+    """Put all providers of a snapshot into an empty Placement.
+
+    :param snapshot: The cloud.
+    :param placement: The Placement; it must not know these providers yet.
+    :raises CloudFileError: if Placement does not take something, such as a
+        standard trait it does not know.
+    """
+    try:
+        _load(snapshot, placement)
+    except exception.ServiceError as exc:
+        raise exception.CloudFileError(
+            snapshot.origin, [f'is not a cloud to Placement: {exc.problem}']
+        ) from exc
+
+
+def _load(snapshot: Snapshot, placement: PlacementClient) -> None:
+    providers = snapshot.providers
+    traits = {trait for p in providers for trait in p.traits}
+    for trait in sorted(t for t in traits if t.startswith(_CUSTOM)):
+        placement.send('PUT', f'/traits/{trait}')
+    classes = {rc for p in providers for rc in p.inventories}
+    for resource_class in sorted(c for c in classes if c.startswith(_CUSTOM)):
+        placement.send('PUT', f'/resource_classes/{resource_class}')
+    for provider in providers:
+        _load_provider(provider, placement)
+
+
+def _load_provider(provider, placement: PlacementClient) -> None:
+    generation = placement.send(
+        'POST',
+        '/resource_providers',
+        {
+            'uuid': provider.uuid,
+            'name': provider.name,
+            'parent_provider_uuid': provider.parent,
+        },
+    )['generation']
+    path = f'/resource_providers/{provider.uuid}'
+    if provider.traits:
+        body = {'traits': sorted(provider.traits)}
+        generation = _put(placement, f'{path}/traits', generation, body)
+    if provider.aggregates:
+        body = {'aggregates': sorted(provider.aggregates)}
+        generation = _put(placement, f'{path}/aggregates', generation, body)
+    if provider.usages:
+        # A usage may be more than one allocation may take, or more than
+        # there is; Placement lets an inventory shrink below its usage.
+        inventories = dict.fromkeys(provider.inventories, _BOTTOMLESS)
+        _put_inventories(placement, path, generation, inventories)
+        placement.send(
+            'PUT',
+            f'/allocations/{uuid.uuid5(uuid.UUID(provider.uuid), "usage")}',
+            {
+                'allocations': {
+                    provider.uuid: {'resources': dict(provider.usages)}
+                },
+                'project_id': _OWNER,
+                'user_id': _OWNER,
+                'consumer_generation': None,
+            },
+        )
+        generation = placement.get(path)['generation']
+    if provider.inventories:
+        _put_inventories(placement, path, generation, provider.inventories)
+
+
+def _put_inventories(placement, path, generation, inventories) -> int:
+    body = {
+        'inventories': {
+            resource_class: dataclasses.asdict(inventory)
+            for resource_class, inventory in inventories.items()
+        }
+    }
+    return _put(placement, f'{path}/inventories', generation, body)
+
+
+def _put(placement, path, generation, body) -> int:
+    answer = placement.send(
+        'PUT', path, {'resource_provider_generation': generation, **body}
+    )
+    return answer['resource_provider_generation']

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads aggregates, flavors and compute nodes from Nova's API.
+
+Through python-novaclient, with the newest microversion that both the server
+and this module know. See the `Compute API reference
+<https://docs.openstack.org/api-ref/compute/>`_.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import functools
+from typing import Any
+from urllib import parse
+
+from novaclient import api_versions
+from novaclient import client as nova_client
+from novaclient import exceptions as nova_exceptions
+
+from isolate_aggregates import exception, service
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.request import Flavor
+
+# Aggregates tell their uuid since 2.41 (Ocata), compute nodes since 2.53,
+# flavors their extra specs since 2.61. Nothing newer changes what is read.
+_OLDEST = api_versions.APIVersion('2.41')
+_NODE_UUIDS = api_versions.APIVersion('2.53')
+_INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
+_NEWEST = api_versions.APIVersion('2.61')
+
+_PAGE = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class ComputeNode:
+    """A compute node.
+
+    :param uuid: Its uuid, which is that of its root resource provider.
+    :param name: Its hypervisor hostname, the name of the provider.
+    :param host: The name of its compute service.
+    """
+
+    uuid: str
+    name: str
+    host: str
+
+
+class NovaReader:
+    """Nova, as far as it is read here.
+
+    :param connection: How to reach it.
+    :param retry_delay: Seconds to wait before the first retry.
+    """
+
+    def __init__(
+        self, connection: Connection, retry_delay: float = 0.5
+    ) -> None:
+        self._client = nova_client.Client(
+            '2.1',
+            session=connection.session,
+            region_name=connection.region_name,
+            endpoint_type=list(connection.interface),
+            endpoint_override=connection.endpoints.get('compute'),
+            connect_retries=service.RETRIES,
+            connect_retry_delay=retry_delay,
+            status_code_retries=service.RETRIES,
+            status_code_retry_delay=retry_delay,
+            retriable_status_codes=list(service.RETRIABLE),
+        )
+        self._service = service.Service('Nova', self._client.client)
+
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates.
+
+        :raises ServiceTooOld: if Nova does not tell their uuids.
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        nova = self._nova
+        with self._translated('the host aggregates'):
+            return [
+                Aggregate(
+                    uuid=found.uuid,
+                    name=found.name,
+                    metadata=dict(found.metadata),
+                    hosts=frozenset(found.hosts),
+                    id=found.id,
+                    availability_zone=found.availability_zone,
+                )
+                for found in nova.aggregates.list()
+            ]
+
+    def flavors(self) -> list[Flavor]:
+        """Return all flavors, private ones too.
+
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        with self._translated('the flavors'):
+            return [self._flavor(found) for found in self._all_flavors()]
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor with its extra specs.
+
+        :param name: Its id or its name; an id goes first.
+        :raises NotFound: if there is none.
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        with self._translated(f'flavor {name}'):
+            try:
+                return self._flavor(self._nova.flavors.get(parse.quote(name, safe='')))
+            except nova_exceptions.NotFound:
+                pass
+            for found in self._all_flavors():
+                if found.name == name:
+                    return self._flavor(found)
+        raise exception.NotFound('flavor', name, self._place)
+
+    def compute_nodes(self) -> list[ComputeNode] | None:
+        """Return all compute nodes; None if Nova does not tell their uuids.
+
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        nova = self._nova
+        if self._client.api_version < _NODE_UUIDS:
+            return None
+        with self._translated('the compute nodes'):
+            return [
+                ComputeNode(
+                    uuid=found.id,
+                    name=found.hypervisor_hostname,
+                    host=found.service['host'],
+                )
+                for found in _paged(nova.hypervisors.list)
+            ]
+
+    @property
+    def _place(self) -> str:
+        return f'Nova at {self._service.endpoint}'
+
+    @functools.cached_property
+    def _nova(self) -> Any:
+        """The client, once it is known which microversion to speak."""
+        with self._translated('its versions'):
+            current = self._client.versions.get_current()
+        offered = api_versions.APIVersion(
+            getattr(current, 'version', None) or '2.0'
+        )
+        if offered < _OLDEST:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self._service.endpoint,
+                offered.get_string(),
+                f'{_OLDEST.get_string()} (Ocata)',
+                'reading the uuids of aggregates',
+            )
+        self._client.api_version = min(offered, _NEWEST)
+        return self._client
+
+    def _all_flavors(self) -> Iterator[Any]:
+        # None means public and private ones.
+        return _paged(
+            functools.partial(self._nova.flavors.list, is_public=None)
+        )
+
+    def _flavor(self, found: Any) -> Flavor:
+        inline = self._client.api_version >= _INLINE_EXTRA_SPECS
+        extra_specs = found.extra_specs if inline else found.get_keys()
+        return Flavor(
+            name=found.name,
+            id=found.id,
+            vcpus=found.vcpus,
+            ram=found.ram,
+            disk=found.disk,
+            ephemeral=found.ephemeral,
+            # Until 2.75 no swap is an empty string.
+            swap=int(found.swap or 0),
+            extra_specs=dict(extra_specs),
+        )
+
+    @contextlib.contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        try:
+            with self._service.translated(what):
+                yield
+        except nova_exceptions.ClientException as exc:
+            raise self._failure(what, exc) from exc
+        except (LookupError, TypeError, AttributeError, ValueError) as exc:
+            raise exception.ServiceError(
+                'Nova',
+                self._service.endpoint,
+                f'answered the question for {what} with something else than '
+                f'it should ({exc!r}); is this the right endpoint?',
+            ) from exc
+
+    def _failure(
+        self, what: str, exc: nova_exceptions.ClientException
+    ) -> exception.ServiceError:
+        if exc.code in (401, 403):
+            return exception.ServiceDenied(
+                'Nova',
+                self._service.endpoint,
+                f'denied reading {what} with {exc.code}: {exc.message}; use '
+                'credentials with the admin role.',
+            )
+        return exception.ServiceError(
+            'Nova',
+            self._service.endpoint,
+            f'answered the question for {what} with {exc.code}: '
+            f'{exc.message}',
+        )
+
+
+def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
+    """Yield all items of a list that Nova gives out in pages."""
+    marker = None
+    while page := fetch(marker=marker, limit=_PAGE):
+        yield from page
+        # The server may have a smaller page than was asked for.
+        marker = page[-1].id
+
+

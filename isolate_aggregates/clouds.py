@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud a question is asked of: a live one, or a snapshot.
+
+Both answer the same few questions, so whoever asks need not know which it is.
+"""
+
+from collections.abc import Callable, Mapping
+import contextlib
+import functools
+from typing import Protocol
+
+from oslo_config import cfg
+
+from isolate_aggregates import sources
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.cloud.glance import GlanceReader
+from isolate_aggregates.cloud.nova import NovaReader
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.request import Flavor, Image, RequestedHost
+
+
+class Cloud(Protocol):
+    """What a question needs of a cloud."""
+
+    @property
+    def index(self) -> AggregateIndex:
+        """All host aggregates as of one moment."""
+
+    @property
+    def placement(self) -> PlacementClient:
+        """The Placement of the cloud."""
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers, by uuid."""
+
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor of an id or a name."""
+
+    def image(self, name: str) -> Image:
+        """Return the image of an id or a name."""
+
+    def requested_host(self, name: str) -> RequestedHost:
+        """Return the host of a name, with its compute nodes."""
+
+    def close(self) -> None:
+        """Give back whatever answering needed."""
+
+
+class LiveCloud:
+    """A cloud that is asked over its APIs.
+
+    :param conf: A configuration with our options registered.
+    :param connect: Returns the connection to the cloud.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._conf = conf
+        self._connect = connect
+
+    @functools.cached_property
+    def connection(self) -> Connection:
+        """The connection to the cloud."""
+        return self._connect()
+
+    @functools.cached_property
+    def nova(self) -> NovaReader:
+        """Nova."""
+        return NovaReader(self.connection)
+
+    @functools.cached_property
+    def glance(self) -> GlanceReader:
+        """Glance."""
+        return GlanceReader(self.connection)
+
+    @functools.cached_property
+    def placement(self) -> PlacementClient:
+        """Placement."""
+        return PlacementClient(self.connection.adapter('placement'))
+
+    @functools.cached_property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, read once."""
+        source = sources.load(self._conf, lambda: self.connection)
+        return AggregateIndex(source.aggregates())
+
+    @functools.cached_property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers by uuid, read once."""
+        return {
+            provider['uuid']: provider['name']
+            for provider in self.placement.resource_providers()
+        }
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor from Nova.
+
+        :param name: Its id or its name; an id goes first.
+        :raises NotFound: if there is none.
+        """
+        return self.nova.flavor(name)
+
+    def image(self, name: str) -> Image:
+        """Return an image from Glance.
+
+        :param name: Its id or its name; an id goes first.
+        :raises NotFound: if there is none.
+        :raises NotUnique: if several images have the name.
+        """
+        return self.glance.image(name)
+
+    def requested_host(self, name: str) -> RequestedHost:
+        """Return a host with its compute nodes, none if it is unknown.
+
+        A Nova too old to tell the uuids of its compute nodes is made up for
+        by Placement, where a compute node's provider has its name.
+
+        :param name: The name of a compute service or of a compute node.
+        """
+        nodes = self.nova.compute_nodes()
+        if nodes is None:
+            found = [
+                provider['uuid']
+                for provider in self.placement.resource_providers(name=name)
+            ]
+        else:
+            found = [node.uuid for node in nodes if node.host == name] or [
+                node.uuid for node in nodes if node.name == name
+            ]
+        return RequestedHost(name, tuple(found))
+
+    def close(self) -> None:
+        """Do nothing; sessions need no closing."""
+
+
+class SnapshotCloud:
+    """A snapshot, with a real Placement made from it when it is asked.
+
+    :param snapshot: The snapshot.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._exit = contextlib.ExitStack()
+        self.index = snapshot.index
+        self.flavor = snapshot.flavor
+        self.image = snapshot.image
+        self.requested_host = snapshot.requested_host
+
+    @functools.cached_property
+    def placement(self) -> PlacementClient:
+        """An embedded Placement that holds the snapshot.
+
+        :raises EmbeddedPlacementUnavailable: if it can not run.
+        :raises CloudFileError: if it does not take the snapshot.
+        """
+        placement = self._exit.enter_context(EmbeddedPlacement())
+        load.into_placement(self._snapshot, placement)
+        return placement
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers, by uuid."""
+        return {p.uuid: p.name for p in self._snapshot.providers}
+
+    def close(self) -> None:
+        """Stop the embedded Placement."""
+        self._exit.close()

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every error this package raises, under one base class.
+
+Each error keeps its facts as attributes and builds the one sentence an
+operator sees from them. Errors of other libraries are translated where they
+come in, so that nobody has to know which library does the work.
+"""
+
+from collections.abc import Iterable, Sequence
+
+
+class IsolateAggregatesError(Exception):
+    """Something foreseeable went wrong; the text says what and what to do."""
+
+
+class ConfigError(IsolateAggregatesError):
+    """A configuration value can not be used.
+
+    :param option: The option, as ``[group] name``.
+    :param problem: What is wrong and what would be right.
+    """
+
+    def __init__(self, option: str, problem: str) -> None:
+        self.option = option
+        self.problem = problem
+        super().__init__(f'Configuration option {option} {problem}')
+
+
+class FilterError(IsolateAggregatesError):
+    """A request filter can not be loaded or does not keep its contract.
+
+    :param name: The name of the filter's entry point.
+    :param problem: What is wrong with it.
+    """
+
+    def __init__(self, name: str, problem: str) -> None:
+        self.name = name
+        self.problem = problem
+        super().__init__(f'Request filter {name} {problem}')
+
+
+class RequestRefused(IsolateAggregatesError):
+    """No host may serve this request, so Placement is not even asked.
+
+    :param reasons: Every reason found, in the order of the filters.
+    """
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__(f'Request refused: {"; ".join(self.reasons)}.')
+
+
+class InvalidRequest(IsolateAggregatesError):
+    """A flavor, image or argument holds a value that has no meaning."""
+
+
+class CloudFileError(IsolateAggregatesError):
+    """A cloud file can not be read, or does not describe a cloud.
+
+    :param path: The file.
+    :param problems: What is wrong, each naming the place in the file.
+    """
+
+    def __init__(self, path: object, problems: Sequence[str]) -> None:
+        self.path = str(path)
+        self.problems = tuple(problems)
+        super().__init__(f'Cloud file {path}: {"; ".join(self.problems)}.')
+
+
+class NotFound(IsolateAggregatesError):
+    """The cloud has nothing of that name.
+
+    :param kind: What was looked for: ``flavor``, ``image``, ``host`` ...
+    :param name: The name or id that was asked for.
+    :param place: Where it was looked for.
+    """
+
+    def __init__(self, kind: str, name: str, place: str) -> None:
+        self.kind = kind
+        self.name = name
+        super().__init__(
+            f'There is no {kind} with the name or id {name!r} in {place}.'
+        )
+
+
+class NotUnique(IsolateAggregatesError):
+    """A name stands for several things and only one can be meant.
+
+    :param kind: What was looked for.
+    :param name: The name that was asked for.
+    :param ids: What the name may mean.
+    """
+
+    def __init__(self, kind: str, name: str, ids: Iterable[str]) -> None:
+        self.kind = kind
+        self.name = name
+        self.ids = tuple(sorted(ids))
+        super().__init__(
+            f'The {kind} name {name!r} is not unique; name one of '
+            f'{", ".join(self.ids)} instead.'
+        )
+
+
+class ServiceError(IsolateAggregatesError):
+    """An OpenStack service did not give a usable answer.
+
+    :param service: ``Nova``, ``Placement``, ``Glance`` or ``Keystone``.
+    :param url: The endpoint or the address that was called.
+    :param problem: What happened, and what to look at.
+    """
+
+    def __init__(self, service: str, url: str | None, problem: str) -> None:
+        self.service = service
+        self.url = url
+        self.problem = problem
+        where = f' at {url}' if url else ''
+        super().__init__(f'{service}{where} {problem}')
+
+
+class ServiceUnreachable(ServiceError):
+    """No answer at all: not listening, not resolvable, timed out, bad TLS."""
+
+
+class ServiceDenied(ServiceError):
+    """The service answered 401 or 403."""
+
+
+class ServiceTooOld(ServiceError):
+    """The service does not speak the microversion that is needed.
+
+    :param service: The service.
+    :param url: Its endpoint.
+    :param maximum: The newest microversion it offers, if it said so.
+    :param needed: The microversion that is needed.
+    :param purpose: What it is needed for, and the release that brought it.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        url: str | None,
+        maximum: str | None,
+        needed: str,
+        purpose: str,
+    ) -> None:
+        self.maximum = maximum
+        self.needed = needed
+        self.purpose = purpose
+        offers = (
+            f'offers microversions up to {maximum}'
+            if maximum
+            else 'is too old'
+        )
+        super().__init__(service, url, f'{offers}; {purpose} needs {needed}.')
+
+
+class BadQuery(ServiceError):
+    """The service answered 400: it says the question makes no sense."""
+
+
+class QueryTooLong(ServiceError):
+    """The query is longer than the web server before the service takes."""
+
+
+class EmbeddedPlacementUnavailable(IsolateAggregatesError):
+    """The embedded Placement is not installed or already in use."""

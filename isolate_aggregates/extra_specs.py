@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads what flavor extra specs and image properties ask of Placement.
+
+The syntax is Nova's: ``resources[$S]:$CLASS=<n>``,
+``trait[$S]:$TRAIT=required|forbidden`` and ``group_policy=none|isolate`` in a
+flavor, ``trait:$TRAIT=required`` in an image. The suffix ``$S`` is that of
+Placement microversion 1.33. See the `extra specs reference
+<https://docs.openstack.org/nova/latest/configuration/extra-specs.html>`_ and
+``nova.scheduler.utils.ResourceRequest``.
+"""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+import re
+
+REQUIRED = 'required'
+FORBIDDEN = 'forbidden'
+TRAIT_PREFIX = 'trait:'
+GROUP_POLICY = 'group_policy'
+GROUP_POLICIES = ('none', 'isolate')
+
+SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
+_KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ExtraSpec:
+    """One extra spec that speaks of resources or of a trait.
+
+    :param kind: ``resources`` or ``trait``.
+    :param suffix: The request group it belongs to; empty for the unsuffixed
+        group.
+    :param name: The resource class or the trait.
+    :param value: The value as written.
+    """
+
+    kind: str
+    suffix: str
+    name: str
+    value: str
+
+
+def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
+    """Yield what a flavor asks of Placement, in the order written.
+
+    :param extra_specs: All extra specs of the flavor; those that speak of
+        neither resources nor traits are passed over.
+    """
+    for key, value in extra_specs.items():
+        match = _KEY.match(key)
+        if match:
+            kind, suffix, name = match.groups()
+            yield ExtraSpec(kind, suffix or '', name, str(value))
+
+
+def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
+    """Return the traits a flavor requires, in whatever request group.
+
+    :param extra_specs: All extra specs of the flavor.
+    """
+    return frozenset(
+        spec.name
+        for spec in parse(extra_specs)
+        if spec.kind == 'trait' and spec.value == REQUIRED
+    )
+
+
+def image_required_traits(properties: Mapping[str, object]) -> frozenset[str]:
+    """Return the traits an image requires.
+
+    Images know no suffixes and can not forbid a trait; Nova takes the
+    property only when its value is exactly ``required``
+    (``nova.objects.ImageMetaProps``).
+
+    :param properties: All properties of the image.
+    """
+    return frozenset(
+        key.removeprefix(TRAIT_PREFIX)
+        for key, value in properties.items()
+        if key.startswith(TRAIT_PREFIX) and str(value) == REQUIRED
+    )

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The request filters, one file each.
+
+A filter is a class whose instances are called with the request and the
+aggregates and yield constraints. It does no I/O and changes nothing. It says
+where its settings come from in two optional class attributes:
+
+``SETTINGS``
+    Constructor argument -> ``(group, option)`` of the configuration.
+``ENABLED_BY``
+    ``(group, option)`` of a boolean; while that is false the filter is off.
+
+A class with options of its own may have a static method
+``register_opts(conf)``. One line under ``isolate_aggregates.request_filters``
+in ``setup.cfg`` makes the filter known by name.
+"""

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep requests out of aggregates whose traits they do not require.
+
+An operator isolates an aggregate by setting ``trait:<NAME>=required`` on it,
+once per trait. A request may land there only when its flavor and image, taken
+together, require every one of those traits. This is the meaning of Nova's
+in-tree filter of the same name; see the spec `Support filtering of
+allocation_candidates by forbidden aggregates
+<https://specs.openstack.org/openstack/nova-specs/specs/train/implemented/placement-req-filter-forbidden-aggregates.html>`_
+and `Filtering hosts by isolating aggregates
+<https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+from typing import ClassVar
+
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.destination import Forbid
+from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request import RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class IsolateAggregates:
+    """Forbid each aggregate that requires a trait the request does not.
+
+    :param key_prefix: Metadata keys that lock are this prefix and a trait.
+    """
+
+    ENABLED_BY: ClassVar = ('scheduler', 'enable_isolated_aggregate_filtering')
+
+    key_prefix: str = TRAIT_PREFIX
+
+    def __call__(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterator[Forbid]:
+        """Yield one constraint for all aggregates with the same locks.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        """
+        held = {self.key_prefix + trait for trait in request.required_traits}
+        for group in aggregates.locks(self.key_prefix, REQUIRED):
+            missing = group.keys - held
+            if missing:
+                yield Forbid(group.aggregates, self._cause(missing, request))
+
+    def _cause(self, missing: frozenset[str], request: RequestSpec) -> str:
+        length = len(self.key_prefix)
+        traits = sorted(key[length:] for key in missing)
+        noun = 'trait' if len(traits) == 1 else 'traits'
+        neither = 'neither ' if request.image else ''
+        negation = 'requires' if request.image else 'does not require'
+        return (
+            f'locked by {noun} {", ".join(traits)}, which {neither}'
+            f'{request.description} {negation}'
+        )

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the request filters and runs them over a request.
+
+A filter that is missing, can not be loaded or breaks its contract is an
+error, never a filter less.
+"""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+import inspect
+from typing import Any
+
+from oslo_config import cfg
+from stevedore import extension, named
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.destination import Destination
+from isolate_aggregates.request import RequestSpec
+
+NAMESPACE = 'isolate_aggregates.request_filters'
+
+
+class Pipeline:
+    """Request filters in the order in which they run.
+
+    :param filters: The filters by name. Tests give them directly; programs
+        use :meth:`from_conf`.
+    """
+
+    def __init__(self, filters: Mapping[str, Any]) -> None:
+        self._filters = dict(filters)
+        for name, request_filter in self._filters.items():
+            _verify(name, request_filter)
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> 'Pipeline':
+        """Load the filters that the configuration names and enables.
+
+        :param conf: A configuration with our options registered.
+        :raises ConfigError: if the configuration can not work.
+        :raises FilterError: if a filter is missing or can not be loaded.
+        """
+        ia_conf.check(conf)
+        loaded = _load(conf[ia_conf.GROUP].request_filters)
+        built = {
+            name: _build(name, plugin, conf) for name, plugin in loaded.items()
+        }
+        return cls({name: f for name, f in built.items() if f is not None})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the filters, in the order in which they run."""
+        return tuple(self._filters)
+
+    def evaluate(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Destination:
+        """Run every filter and return what they concluded, even a refusal.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        :raises FilterError: if a filter fails or yields something else than
+            constraints.
+        """
+        destination = Destination()
+        for name, request_filter in self._filters.items():
+            try:
+                for constraint in request_filter(request, aggregates):
+                    destination.add(constraint, name)
+            except exception.IsolateAggregatesError:
+                raise
+            except Exception as exc:
+                raise exception.FilterError(
+                    name,
+                    f'failed with {type(exc).__name__}: {exc}; the request '
+                    'can not be judged without it.',
+                ) from exc
+        return destination
+
+    def run(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Destination:
+        """Run every filter and return where the request may go.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        :raises RequestRefused: if a filter refuses the request.
+        :raises FilterError: if a filter fails or yields something else than
+            constraints.
+        """
+        destination = self.evaluate(request, aggregates)
+        destination.check()
+        return destination
+
+
+@dataclasses.dataclass(frozen=True)
+class InstalledFilter:
+    """A request filter that some installed package offers.
+
+    :param name: The name of its entry point.
+    :param origin: The package and the class it comes from.
+    :param enabled: Whether it runs.
+    :param note: Its place in the order, or why it does not run.
+    """
+
+    name: str
+    origin: str
+    enabled: bool
+    note: str
+
+
+def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
+    """Return all installed filters: first those that run, in order.
+
+    :param conf: A configuration with our options registered.
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter that is to run is missing or broken.
+    """
+    ia_conf.check(conf)
+    order = conf[ia_conf.GROUP].request_filters
+    _load(order)
+    found = extension.ExtensionManager(NAMESPACE)
+    rows = [_describe(ext, order, conf) for ext in found]
+    place = {name: number for number, name in enumerate(order)}
+    return sorted(
+        rows,
+        key=lambda row: (
+            not row.enabled,
+            place.get(row.name, len(place)),
+            row.name,
+        ),
+    )
+
+
+def _describe(
+    ext: extension.Extension, order: list[str], conf: cfg.ConfigOpts
+) -> InstalledFilter:
+    dist = ext.entry_point.dist
+    package = f'{dist.name} {dist.version}' if dist else 'unknown package'
+    origin = f'{package}, {ext.entry_point.value}'
+    if ext.name not in order:
+        note = f'not named in [{ia_conf.GROUP}] request_filters'
+        return InstalledFilter(ext.name, origin, False, note)
+    switch = getattr(ext.plugin, 'ENABLED_BY', None)
+    if switch and not _option(ext.name, switch, conf):
+        note = f'[{switch[0]}] {switch[1]} is false'
+        return InstalledFilter(ext.name, origin, False, note)
+    note = f'number {order.index(ext.name) + 1} of {len(order)}'
+    return InstalledFilter(ext.name, origin, True, note)
+
+
+def _load(names: Iterable[str]) -> dict[str, Any]:
+    def missing(absent: set[str]) -> None:
+        known = sorted(extension.ExtensionManager(NAMESPACE).names())
+        raise exception.FilterError(
+            ', '.join(sorted(absent)),
+            f'is not installed; [{ia_conf.GROUP}] request_filters may name '
+            f'{", ".join(known)}.',
+        )
+
+    def broken(_manager: object, entry_point: Any, exc: Exception) -> None:
+        raise exception.FilterError(
+            entry_point.name,
+            f'can not be loaded from {entry_point.value}: {exc}.',
+        ) from exc
+
+    manager = named.NamedExtensionManager(
+        NAMESPACE,
+        list(names),
+        name_order=True,
+        on_missing_entrypoints_callback=missing,
+        on_load_failure_callback=broken,
+    )
+    return {ext.name: ext.plugin for ext in manager}
+
+
+def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> Any | None:
+    """Make a filter from its class; None if it is switched off."""
+    register = getattr(plugin, 'register_opts', None)
+    if register:
+        register(conf)
+    switch = getattr(plugin, 'ENABLED_BY', None)
+    if switch and not _option(name, switch, conf):
+        return None
+    settings = {
+        argument: _frozen(_option(name, option, conf))
+        for argument, option in getattr(plugin, 'SETTINGS', {}).items()
+    }
+    try:
+        return plugin(**settings)
+    except TypeError as exc:
+        raise exception.FilterError(
+            name, f'can not be made from its SETTINGS: {exc}.'
+        ) from exc
+
+
+def _option(name: str, option: tuple[str, str], conf: cfg.ConfigOpts) -> Any:
+    try:
+        return conf[option[0]][option[1]]
+    except cfg.NoSuchOptError as exc:
+        raise exception.FilterError(
+            name,
+            f'reads the option [{option[0]}] {option[1]}, which nobody '
+            'registered.',
+        ) from exc
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _verify(name: str, request_filter: Any) -> None:
+    try:
+        inspect.signature(request_filter).bind('request', 'aggregates')
+    except (TypeError, ValueError) as exc:
+        raise exception.FilterError(
+            name,
+            'is not callable with a request and the aggregates: '
+            f'{type(request_filter).__name__}, {exc}.',
+        ) from exc

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asks Placement over HTTP.
+
+Each call asks for the oldest microversion that understands it, so that an
+older Placement is good enough for whatever it can do. Formats are those of
+the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
+"""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+import os_traits
+
+from isolate_aggregates import exception, service
+from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.placement.group import ResourceRequest
+
+# Since this microversion an answer names the root of each provider's tree
+# and combines the providers of one tree.
+_OLDEST = mv.NESTED
+
+
+@dataclasses.dataclass(frozen=True)
+class ProviderSummary:
+    """What an answer says of one resource provider.
+
+    :param uuid: Its uuid.
+    :param root: Uuid of the root of its tree.
+    :param parent: Uuid of its parent; None for a root.
+    :param capacity: What may be given out in all, by resource class.
+    :param used: What is given out, by resource class.
+    :param traits: Its traits.
+    """
+
+    uuid: str
+    root: str
+    parent: str | None
+    capacity: Mapping[str, int]
+    used: Mapping[str, int]
+    traits: frozenset[str]
+
+    def free(self, resource_class: str) -> int:
+        """Return how much of a resource class is left.
+
+        :param resource_class: The resource class.
+        """
+        return self.capacity.get(resource_class, 0) - self.used.get(
+            resource_class, 0
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class AllocationCandidates:
+    """The answer to ``GET /allocation_candidates``.
+
+    :param allocation_requests: For each candidate the amounts by resource
+        class, by uuid of the provider that gives them.
+    :param mappings: For each candidate the uuids of the providers by the
+        suffix of the request group they serve; empty before 1.34.
+    :param summaries: The providers involved, by uuid.
+    """
+
+    allocation_requests: tuple[Mapping[str, Mapping[str, int]], ...]
+    mappings: tuple[Mapping[str, tuple[str, ...]], ...]
+    summaries: Mapping[str, ProviderSummary]
+
+    def by_root(self) -> dict[str, list[Mapping[str, Mapping[str, int]]]]:
+        """Return the candidates by the root provider of their host.
+
+        A provider that shares its resources is the root of a tree as well,
+        but no host.
+        """
+        hosts: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
+        for candidate in self.allocation_requests:
+            roots = dict.fromkeys(
+                self.summaries[provider].root for provider in candidate
+            )
+            for root in roots:
+                if not self._shares(root):
+                    hosts.setdefault(root, []).append(candidate)
+        return hosts
+
+    def _shares(self, uuid: str) -> bool:
+        traits = self.summaries[uuid].traits
+        return os_traits.MISC_SHARES_VIA_AGGREGATE in traits
+
+
+class PlacementClient:
+    """Placement, as far as it is asked here.
+
+    :param client: A keystoneauth adapter for the placement endpoint.
+    :param retry_delay: Seconds to wait before the first retry.
+    """
+
+    def __init__(
+        self, client: adapter.Adapter, retry_delay: float = 0.5
+    ) -> None:
+        self._service = service.Service('Placement', client, retry_delay)
+
+    def allocation_candidates(
+        self, request: ResourceRequest
+    ) -> AllocationCandidates:
+        """Return where the resources of a request could come from.
+
+        :param request: The request.
+        :raises ServiceTooOld: if Placement does not understand the query.
+        :raises BadQuery: if Placement calls the query invalid.
+        :raises QueryTooLong: if no web server lets the query through.
+        :raises ServiceError: if it gives no usable answer for another reason.
+        """
+        path = f'/allocation_candidates?{request.to_querystring()}'
+        document = self.get(path, max(_OLDEST, request.needed))
+        return self._parsed(path, _candidates, document)
+
+    def resource_providers(
+        self,
+        name: str | None = None,
+        in_tree: str | None = None,
+        member_of: Iterable[str] = (),
+    ) -> list[dict[str, Any]]:
+        """Return resource providers as Placement lists them.
+
+        :param name: Only the provider of this name.
+        :param in_tree: Only the tree of the provider with this uuid.
+        :param member_of: Only members of one of the aggregates with these
+            uuids.
+        :raises ServiceError: if Placement gives no usable answer.
+        """
+        params = []
+        if name is not None:
+            params.append(('name', name))
+        if in_tree is not None:
+            params.append(('in_tree', in_tree))
+        uuids = sorted(member_of)
+        if uuids:
+            params.append(('member_of', f'in:{",".join(uuids)}'))
+        path = '/resource_providers'
+        if params:
+            path += f'?{parse.urlencode(params)}'
+        document = self.get(path, _OLDEST)
+        return self._parsed(path, _providers, document)
+
+    def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
+        """Return the JSON object that answers a GET.
+
+        :param path: Path and query string.
+        :param feature: The feature that is needed for it.
+        :raises ServiceTooOld: if Placement does not have the feature.
+        :raises ServiceError: if it gives no usable answer.
+        """
+        answer = self._service.request(
+            'GET', path, feature.microversion, accept=(200, 406)
+        )
+        document = self._service.decode(answer, path)
+        if answer.status_code == 406:
+            raise self._too_old(feature, document)
+        return document
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        feature: mv.Feature = _OLDEST,
+        accept: Iterable[int] = (200, 201, 204),
+    ) -> Any:
+        """Change something in Placement.
+
+        :param method: ``PUT``, ``POST`` or ``DELETE``.
+        :param path: The path.
+        :param body: The body, if any.
+        :param feature: The feature that is needed for it.
+        :param accept: The statuses that mean it is done.
+        :raises ServiceTooOld: if Placement does not have the feature.
+        :raises ServiceError: if it is not done.
+        """
+        answer = self._service.request(
+            method,
+            path,
+            feature.microversion,
+            json=body,
+            accept=(*accept, 406),
+        )
+        if answer.status_code == 406:
+            raise self._too_old(feature, self._service.decode(answer, path))
+        return self._service.decode(answer, path) if answer.content else None
+
+    def _parsed(self, path: str, parser: Any, document: Any) -> Any:
+        try:
+            return parser(document)
+        except (LookupError, TypeError, AttributeError, ValueError) as exc:
+            raise exception.ServiceError(
+                'Placement',
+                self._service.endpoint,
+                f'answered {path.partition("?")[0]} with JSON that lacks '
+                f'what it should have: {exc!r}; is this the right endpoint?',
+            ) from exc
+
+    def _too_old(
+        self, feature: mv.Feature, document: Mapping[str, Any]
+    ) -> exception.ServiceTooOld:
+        errors = document.get('errors') or [{}]
+        return exception.ServiceTooOld(
+            'Placement',
+            self._service.endpoint,
+            errors[0].get('max_version'),
+            f'{feature.microversion} ({feature.release})',
+            feature.purpose,
+        )
+
+
+def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    providers = document['resource_providers']
+    for provider in providers:
+        # What every caller reads.
+        provider['uuid'], provider['name'], provider['generation']
+    return list(providers)
+
+
+def _candidates(document: Mapping[str, Any]) -> AllocationCandidates:
+    requests = document['allocation_requests']
+    summaries = {
+        uuid: ProviderSummary(
+            uuid=uuid,
+            root=summary['root_provider_uuid'],
+            parent=summary['parent_provider_uuid'],
+            capacity={
+                resource_class: amounts['capacity']
+                for resource_class, amounts in summary['resources'].items()
+            },
+            used={
+                resource_class: amounts['used']
+                for resource_class, amounts in summary['resources'].items()
+            },
+            traits=frozenset(summary['traits']),
+        )
+        for uuid, summary in document['provider_summaries'].items()
+    }
+    return AllocationCandidates(
+        allocation_requests=tuple(
+            {
+                uuid: allocation['resources']
+                for uuid, allocation in request['allocations'].items()
+            }
+            for request in requests
+        ),
+        mappings=tuple(
+            {
+                suffix: tuple(uuids)
+                for suffix, uuids in request.get('mappings', {}).items()
+            }
+            for request in requests
+        ),
+        summaries=summaries,
+    )

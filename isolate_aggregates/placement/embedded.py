@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Placement inside this process, on SQLite in memory.
+
+It is the service itself (``openstack-placement``, extra ``embedded``), its
+WSGI application reached by ordinary HTTP calls that never leave the process.
+Placement keeps its database in module state, so only one can run at a time.
+"""
+
+import contextlib
+import threading
+from types import TracebackType
+
+from keystoneauth1 import adapter, session, token_endpoint
+from oslo_config import cfg
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.client import PlacementClient
+
+_in_use = threading.Lock()
+
+# Never resolved: wsgi-intercept answers for it.
+_URL = 'http://placement.embedded/placement'
+
+
+class EmbeddedPlacement:
+    """A fresh and empty Placement for as long as the context is open.
+
+    Used as ``with EmbeddedPlacement() as placement``, which gives a
+    :class:`~isolate_aggregates.placement.client.PlacementClient`.
+
+    :raises EmbeddedPlacementUnavailable: on entry, if openstack-placement is
+        not installed or another one is running in this process.
+    """
+
+    def __init__(self) -> None:
+        self._exit = contextlib.ExitStack()
+
+    def __enter__(self) -> PlacementClient:
+        return PlacementClient(self.open())
+
+    def open(self) -> adapter.Adapter:
+        """Start it and return a keystoneauth adapter for its endpoint.
+
+        :raises EmbeddedPlacementUnavailable: if it can not run.
+        """
+        if not _in_use.acquire(blocking=False):
+            raise exception.EmbeddedPlacementUnavailable(
+                'An embedded Placement is running already; only one can run '
+                'in a process.'
+            )
+        with contextlib.ExitStack() as stack:
+            stack.callback(_in_use.release)
+            client = _start(stack)
+            self._exit = stack.pop_all()
+        return client
+
+    def close(self) -> None:
+        """Stop it and forget its data."""
+        self._exit.close()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
+    try:
+        from placement import conf as placement_conf
+        from placement import db_api, deploy, policy
+        from placement.db.sqlalchemy import migration
+        from placement.objects import resource_class, trait
+        import sqlalchemy
+        from wsgi_intercept import interceptor
+    except ImportError as exc:
+        raise exception.EmbeddedPlacementUnavailable(
+            f'The embedded Placement is not installed ({exc}); install '
+            'isolate-aggregates[embedded].'
+        ) from exc
+
+    conf = cfg.ConfigOpts()
+    placement_conf.register_opts(conf)
+    conf.set_override('connection', 'sqlite://', 'placement_database')
+    # The token "admin" is then the administrator.
+    conf.set_override('auth_strategy', 'noauth2', 'api')
+    # No configuration of this machine, and no policy file, gets a say.
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('enforce_new_defaults', False, 'oslo_policy')
+    conf.set_override('enforce_scope', False, 'oslo_policy')
+
+    # One connection for all threads: a second one would see another, empty
+    # database.
+    engine = sqlalchemy.create_engine(
+        'sqlite://',
+        poolclass=sqlalchemy.pool.StaticPool,
+        connect_args={'check_same_thread': False},
+    )
+    stack.callback(engine.dispose)
+    migration.create_schema(engine)
+    if not db_api.configure.called:
+        db_api.configure(conf)
+    stack.callback(db_api.placement_context_manager.patch_engine(engine))
+
+    # Placement remembers per process that it filled these tables.
+    trait._TRAITS_SYNCED = False
+    resource_class._RESOURCE_CLASSES_SYNCED = False
+    policy.reset()
+    stack.callback(policy.reset)
+    application = deploy.loadapp(conf)
+
+    stack.enter_context(
+        interceptor.RequestsInterceptor(lambda: application, url=_URL)
+    )
+    return adapter.Adapter(
+        session.Session(auth=token_endpoint.Token(_URL, 'admin')),
+        service_type='placement',
+    )

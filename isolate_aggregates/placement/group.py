@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request groups, and the query string they serialize to.
+
+The parameters are those of ``GET /allocation_candidates`` in the `Placement
+API reference
+<https://docs.openstack.org/api-ref/placement/#list-allocation-candidates>`_.
+For whatever Nova can express the query string is the one that Nova's own
+``ResourceRequest.to_querystring()`` gives.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates import extra_specs as xs
+from isolate_aggregates.placement import microversion as mv
+
+Param = tuple[str, str]
+
+
+@dataclasses.dataclass
+class RequestGroup:
+    """Resources and conditions that go together.
+
+    The group without a suffix may be served by several providers of one tree
+    and by sharing providers; a group with a suffix by one provider alone.
+
+    :param suffix: Empty, or up to 64 of the characters ``a-zA-Z0-9_-``.
+    :param resources: Amounts by resource class.
+    :param required_traits: Traits that must all be there.
+    :param any_traits: Sets of traits; of each set one must be there.
+    :param forbidden_traits: Traits that must not be there.
+    :param aggregates: Sets of aggregate uuids; the provider must be a member
+        of at least one aggregate of each set.
+    :param forbidden_aggregates: Uuids of aggregates the provider must not be
+        a member of.
+    :param in_tree: Uuid of a provider whose tree must serve the group.
+    """
+
+    suffix: str = ''
+    resources: dict[str, int] = dataclasses.field(default_factory=dict)
+    required_traits: set[str] = dataclasses.field(default_factory=set)
+    any_traits: list[frozenset[str]] = dataclasses.field(default_factory=list)
+    forbidden_traits: set[str] = dataclasses.field(default_factory=set)
+    aggregates: list[frozenset[str]] = dataclasses.field(default_factory=list)
+    forbidden_aggregates: set[str] = dataclasses.field(default_factory=set)
+    in_tree: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what would change its meaning on the way to Placement."""
+        if self.suffix and not xs.SUFFIX.fullmatch(self.suffix):
+            raise exception.InvalidRequest(
+                f'{self.suffix!r} is no suffix of a request group; it may '
+                'have up to 64 of the characters a-z, A-Z, 0-9, _ and -.'
+            )
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the group asks for nothing at all.
+
+        ``in_tree`` does not count, as it does not in Nova: alone it asks for
+        nothing that could be in a tree.
+        """
+        return not (
+            self.resources
+            or self.required_traits
+            or self.any_traits
+            or self.forbidden_traits
+            or self.aggregates
+            or self.forbidden_aggregates
+        )
+
+    def to_queryparams(self) -> Iterator[Param]:
+        """Yield the query parameters of this group.
+
+        :raises InvalidRequest: if a set of aggregates is empty: it can not
+            be written down without meaning something else.
+        """
+        amounts = sorted(f'{rc}:{n}' for rc, n in self.resources.items())
+        yield f'resources{self.suffix}', ','.join(amounts)
+        traits = sorted(self.required_traits)
+        traits += [f'!{trait}' for trait in sorted(self.forbidden_traits)]
+        if traits:
+            yield f'required{self.suffix}', ','.join(traits)
+        for choice in self.any_traits:
+            yield self._one_of('required', choice)
+        for choice in self.aggregates:
+            yield self._one_of('member_of', choice)
+        if self.forbidden_aggregates:
+            uuids = ','.join(sorted(self.forbidden_aggregates))
+            yield f'member_of{self.suffix}', f'!in:{uuids}'
+        if self.in_tree:
+            yield f'in_tree{self.suffix}', self.in_tree
+
+    def _one_of(self, key: str, choice: frozenset[str]) -> Param:
+        if not choice:
+            raise exception.InvalidRequest(
+                f'{key}{self.suffix} asks for one of nothing; no host can '
+                'satisfy that.'
+            )
+        return f'{key}{self.suffix}', f'in:{",".join(sorted(choice))}'
+
+    def features(self) -> Iterator[mv.Feature]:
+        """Yield what Placement must be able to do to answer this group."""
+        if self.required_traits:
+            yield mv.REQUIRED_TRAITS
+        if self.forbidden_traits:
+            yield mv.FORBIDDEN_TRAITS
+        if self.any_traits:
+            yield mv.ANY_TRAITS
+        if self.aggregates:
+            yield mv.MEMBER_OF
+        if len(self.aggregates) > 1:
+            yield mv.REPEATED_MEMBER_OF
+        if self.forbidden_aggregates:
+            yield mv.FORBIDDEN_AGGREGATES
+        if self.in_tree:
+            yield mv.IN_TREE
+        if self.suffix:
+            yield mv.GRANULAR
+            # Until 1.33 a suffix was a number without leading zeros.
+            number = self.suffix.isascii() and self.suffix.isdigit()
+            if not number or self.suffix.startswith('0'):
+                yield mv.STRING_SUFFIXES
+
+
+@dataclasses.dataclass
+class ResourceRequest:
+    """All that is asked of ``GET /allocation_candidates`` at once.
+
+    :param groups: The request groups by suffix; the unsuffixed one has the
+        empty suffix.
+    :param group_policy: ``none`` or ``isolate``: whether suffixed groups may
+        be served by the same provider.
+    :param root_required: Traits the root provider must have.
+    :param root_forbidden: Traits the root provider must not have.
+    :param same_subtree: Lists of suffixes; the providers that serve the
+        groups of one list must be in one subtree.
+    :param limit: The most candidates to return; None for all.
+    """
+
+    groups: dict[str, RequestGroup] = dataclasses.field(default_factory=dict)
+    group_policy: str | None = None
+    root_required: set[str] = dataclasses.field(default_factory=set)
+    root_forbidden: set[str] = dataclasses.field(default_factory=set)
+    same_subtree: list[frozenset[str]] = dataclasses.field(
+        default_factory=list
+    )
+    limit: int | None = None
+
+    def group(self, suffix: str = '') -> RequestGroup:
+        """Return the request group of a suffix, making it if need be.
+
+        :param suffix: The suffix; empty for the unsuffixed group.
+        :raises InvalidRequest: if it can not be a suffix.
+        """
+        if suffix not in self.groups:
+            self.groups[suffix] = RequestGroup(suffix)
+        return self.groups[suffix]
+
+    def merged_resources(self) -> dict[str, int]:
+        """Return the amounts by resource class over all groups."""
+        merged: dict[str, int] = {}
+        for group in self.groups.values():
+            for resource_class, amount in group.resources.items():
+                merged[resource_class] = merged.get(resource_class, 0) + amount
+        return merged
+
+    @property
+    def all_required_traits(self) -> frozenset[str]:
+        """Every trait that some group requires."""
+        return frozenset().union(
+            *(group.required_traits for group in self.groups.values())
+        )
+
+    def to_queryparams(self) -> list[Param]:
+        """Return the query parameters in their one order: sorted.
+
+        :raises InvalidRequest: if some part can not be written down.
+        """
+        params: list[Param] = []
+        if self.limit is not None:
+            params.append(('limit', str(self.limit)))
+        if self.group_policy is not None:
+            params.append((xs.GROUP_POLICY, self.group_policy))
+        root = sorted(self.root_required)
+        root += [f'!{trait}' for trait in sorted(self.root_forbidden)]
+        if root:
+            params.append(('root_required', ','.join(root)))
+        for suffixes in self.same_subtree:
+            params.append(('same_subtree', ','.join(sorted(suffixes))))
+        for group in self.groups.values():
+            params.extend(group.to_queryparams())
+        return sorted(params)
+
+    def to_querystring(self) -> str:
+        """Return the encoded query string.
+
+        :raises InvalidRequest: if some part can not be written down.
+        """
+        return parse.urlencode(self.to_queryparams())
+
+    def features(self) -> Iterator[mv.Feature]:
+        """Yield what Placement must be able to do to answer this."""
+        yield mv.CANDIDATES
+        if self.limit is not None:
+            yield mv.LIMIT
+        if self.group_policy is not None:
+            yield mv.GRANULAR
+        if self.root_required or self.root_forbidden:
+            yield mv.ROOT_REQUIRED
+        if self.same_subtree:
+            yield mv.SAME_SUBTREE
+        for group in self.groups.values():
+            yield from group.features()
+
+    @property
+    def needed(self) -> mv.Feature:
+        """The feature of this query that needs the newest Placement."""
+        return max(self.features())
+
+    @property
+    def microversion(self) -> str:
+        """The oldest microversion that understands this query."""
+        return self.needed.microversion

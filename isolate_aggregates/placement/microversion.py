@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which Placement microversion a query needs, and what for.
+
+From the `REST API version history
+<https://docs.openstack.org/placement/latest/placement-api-microversion-history.html>`_.
+"""
+
+import dataclasses
+import functools
+
+
+@functools.total_ordering
+@dataclasses.dataclass(frozen=True)
+class Feature:
+    """Something Placement can do since some microversion.
+
+    :param minor: The microversion that brought it, without the ``1.``.
+    :param purpose: What it does, as the subject of "... needs 1.x".
+    :param release: The OpenStack release that brought it.
+    """
+
+    minor: int
+    purpose: str
+    release: str
+
+    def __lt__(self, other: 'Feature') -> bool:
+        """Order features by the microversion they need."""
+        return self.minor < other.minor
+
+    @property
+    def microversion(self) -> str:
+        """The microversion, as the API writes it."""
+        return f'1.{self.minor}'
+
+
+CANDIDATES = Feature(10, 'listing allocation candidates', 'Pike')
+LIMIT = Feature(16, 'limiting allocation candidates', 'Queens')
+REQUIRED_TRAITS = Feature(17, 'requiring traits', 'Queens')
+MEMBER_OF = Feature(21, 'requiring aggregates', 'Rocky')
+FORBIDDEN_TRAITS = Feature(22, 'forbidding traits', 'Rocky')
+REPEATED_MEMBER_OF = Feature(
+    24, 'requiring several aggregates at once', 'Rocky'
+)
+GRANULAR = Feature(25, 'granular request groups', 'Rocky')
+NESTED = Feature(29, 'nested resource providers', 'Rocky')
+IN_TREE = Feature(31, 'asking for one provider tree', 'Stein')
+FORBIDDEN_AGGREGATES = Feature(32, 'forbidding aggregates', 'Train')
+STRING_SUFFIXES = Feature(33, 'request groups with names', 'Train')
+ROOT_REQUIRED = Feature(35, 'traits of the root provider', 'Train')
+SAME_SUBTREE = Feature(36, 'asking for one subtree', 'Train')
+ANY_TRAITS = Feature(39, 'requiring any one of several traits', 'Yoga')

@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What flavors and images ask of Placement without naming it.
+
+``hw:cpu_policy=dedicated`` asks for PCPU, ``os:secure_boot=required`` for a
+trait, and so on: Nova translates such settings before it asks Placement (the
+``_translate_*`` methods of ``nova.scheduler.utils.ResourceRequest``, which
+read them with ``nova.virt.hardware``). Leaving one out would offer hosts that
+the server can not run on, so all of them are here, each as a small rule. What
+the settings mean is described in the `extra specs reference
+<https://docs.openstack.org/nova/latest/configuration/extra-specs.html>`_.
+"""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+
+import os_resource_classes as orc
+import os_traits
+from oslo_utils import strutils
+
+from isolate_aggregates import exception
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """What the settings come to, all of it for the unsuffixed group.
+
+    :param resources: Amounts by resource class.
+    :param required_traits: Traits the host must have.
+    :param forbidden_traits: Traits the host must not have.
+    """
+
+    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    required_traits: frozenset[str] = frozenset()
+    forbidden_traits: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+    """The settings of one flavor and image, and how the two combine."""
+
+    extra_specs: Mapping[str, str]
+    properties: Mapping[str, object]
+
+    def flavor(self, name: str) -> str | None:
+        """Return the value of one extra spec."""
+        return self.extra_specs.get(name) or None
+
+    def image(self, name: str) -> str | None:
+        """Return the value of the image property of an extra spec's name."""
+        value = self.properties.get(name.replace(':', '_'))
+        return None if value in (None, '') else str(value)
+
+    def either(self, name: str, allowed: Iterable[str]) -> str | None:
+        """Return what flavor or image say; they must not disagree."""
+        flavor, image = self.checked(name, allowed)
+        if flavor and image and flavor != image:
+            raise exception.InvalidRequest(
+                f'The flavor has {name}={flavor} but the image has '
+                f'{name.replace(":", "_")}={image}; make them agree.'
+            )
+        return flavor or image
+
+    def checked(
+        self, name: str, allowed: Iterable[str]
+    ) -> tuple[str | None, str | None]:
+        """Return the flavor's and the image's value, each a known one."""
+        values = self.flavor(name), self.image(name)
+        for value in values:
+            if value and value not in allowed:
+                raise exception.InvalidRequest(
+                    f'{name} is {value!r} in the flavor or the image; it '
+                    f'must be one of {", ".join(allowed)}.'
+                )
+        return values
+
+
+def translate(
+    extra_specs: Mapping[str, str],
+    properties: Mapping[str, object],
+    vcpus: int,
+) -> Translation:
+    """Return what the settings of a flavor and an image come to.
+
+    :param extra_specs: The flavor's extra specs.
+    :param properties: The image's properties.
+    :param vcpus: The flavor's number of virtual CPUs.
+    :raises InvalidRequest: if a setting has a value Nova's API would refuse,
+        or flavor and image contradict each other.
+    """
+    settings = _Settings(extra_specs, properties)
+    resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
+    required = {
+        *_secure_boot(settings),
+        *_tpm(settings),
+        *_pci_numa_affinity(settings),
+        *_physical_address_bits(settings),
+        *_stateless_firmware(settings),
+    }
+    forbidden = set()
+    encryption = _memory_encryption(settings)
+    if encryption:
+        resources[orc.MEM_ENCRYPTION_CONTEXT] = 1
+        required.add(encryption)
+    threads = _thread_policy(settings)
+    if threads == 'require':
+        required.add(os_traits.HW_CPU_HYPERTHREADING)
+    elif threads == 'isolate':
+        forbidden.add(os_traits.HW_CPU_HYPERTHREADING)
+    return Translation(resources, frozenset(required), frozenset(forbidden))
+
+
+def _cpus(settings: _Settings, vcpus: int) -> dict[str, int]:
+    flavor, image = settings.checked(
+        'hw:cpu_policy', ('shared', 'dedicated', 'mixed')
+    )
+    pinning_forbidden = (flavor == 'mixed' and image == 'dedicated') or (
+        flavor == 'shared' and image in ('mixed', 'dedicated')
+    )
+    if pinning_forbidden:
+        raise exception.InvalidRequest(
+            f'The image has hw_cpu_policy={image}, which the flavor forbids '
+            f'with hw:cpu_policy={flavor}.'
+        )
+    policy = flavor or image
+    if policy == 'dedicated':
+        amounts = {orc.PCPU: vcpus}
+    elif policy == 'mixed':
+        pinned = _pinned_cpus(settings, vcpus)
+        amounts = {orc.VCPU: vcpus - pinned, orc.PCPU: pinned}
+    else:
+        return {}
+    if settings.flavor('hw:emulator_threads_policy') == 'isolate':
+        amounts[orc.PCPU] += 1
+    return amounts
+
+
+def _pinned_cpus(settings: _Settings, vcpus: int) -> int:
+    mask = settings.flavor('hw:cpu_dedicated_mask')
+    realtime = strutils.bool_from_string(settings.flavor('hw:cpu_realtime'))
+    if not mask and realtime:
+        mask = settings.image('hw:cpu_realtime_mask') or settings.flavor(
+            'hw:cpu_realtime_mask'
+        )
+        if not mask:
+            return vcpus
+    if not mask:
+        return 0
+    mask = mask.strip()
+    if mask.startswith('^'):
+        mask = f'0-{vcpus - 1},{mask}'
+    pinned = _cpu_set(mask)
+    if not pinned or not pinned <= set(range(vcpus)):
+        raise exception.InvalidRequest(
+            f'The CPU mask {mask!r} does not name some of the '
+            f"flavor's {vcpus} CPUs."
+        )
+    return len(pinned)
+
+
+def _cpu_set(spec: str) -> set[int]:
+    wanted: set[int] = set()
+    unwanted: set[int] = set()
+    for rule in filter(None, map(str.strip, spec.split(','))):
+        into = unwanted if rule.startswith('^') else wanted
+        first, _, last = rule.removeprefix('^').partition('-')
+        try:
+            into.update(range(int(first), int(last or first) + 1))
+        except ValueError:
+            raise exception.InvalidRequest(
+                f'The CPU mask {spec!r} has {rule!r} in it; it must be a list '
+                'of numbers, ranges such as 0-3, and exclusions such as ^0.'
+            ) from None
+    return wanted - unwanted
+
+
+def _thread_policy(settings: _Settings) -> str | None:
+    flavor, image = settings.checked(
+        'hw:cpu_thread_policy', ('prefer', 'isolate', 'require')
+    )
+    if flavor in (None, 'prefer'):
+        return image or flavor
+    if image and image != flavor:
+        raise exception.InvalidRequest(
+            f'The image has hw_cpu_thread_policy={image}, which the flavor '
+            f'forbids with hw:cpu_thread_policy={flavor}.'
+        )
+    return flavor
+
+
+def _persistent_memory(settings: _Settings) -> dict[str, int]:
+    amounts: dict[str, int] = {}
+    for label in (settings.flavor('hw:pmem') or '').split(','):
+        if label.strip():
+            name = orc.normalize_name(f'PMEM_NAMESPACE_{label.strip()}')
+            amounts[name] = amounts.get(name, 0) + 1
+    return amounts
+
+
+def _memory_encryption(settings: _Settings) -> str | None:
+    flavor = settings.flavor('hw:mem_encryption')
+    image = settings.image('hw:mem_encryption')
+    wanted = [
+        strutils.bool_from_string(value)
+        for value in (flavor, image)
+        if value is not None
+    ]
+    if not any(wanted):
+        return None
+    if not all(wanted):
+        raise exception.InvalidRequest(
+            f'The flavor has hw:mem_encryption={flavor} but the image has '
+            f'hw_mem_encryption={image}; make them agree.'
+        )
+    models = {
+        'amd-sev': os_traits.HW_CPU_X86_AMD_SEV,
+        'amd-sev-es': os_traits.HW_CPU_X86_AMD_SEV_ES,
+    }
+    return models[
+        settings.either('hw:mem_encryption_model', models) or 'amd-sev'
+    ]
+
+
+def _secure_boot(settings: _Settings) -> list[str]:
+    policy = settings.either(
+        'os:secure_boot', ('required', 'disabled', 'optional')
+    )
+    if policy == 'required':
+        return [os_traits.COMPUTE_SECURITY_UEFI_SECURE_BOOT]
+    return []
+
+
+def _tpm(settings: _Settings) -> list[str]:
+    versions = {
+        '1.2': os_traits.COMPUTE_SECURITY_TPM_1_2,
+        '2.0': os_traits.COMPUTE_SECURITY_TPM_2_0,
+    }
+    models = {
+        'tpm-tis': os_traits.COMPUTE_SECURITY_TPM_TIS,
+        'tpm-crb': os_traits.COMPUTE_SECURITY_TPM_CRB,
+    }
+    version = settings.either('hw:tpm_version', versions)
+    if not version:
+        return []
+    model = settings.either('hw:tpm_model', models) or 'tpm-tis'
+    if (model, version) == ('tpm-crb', '1.2'):
+        raise exception.InvalidRequest(
+            'hw:tpm_model is tpm-crb, which goes only with hw:tpm_version 2.0.'
+        )
+    return [models[model], versions[version]]
+
+
+def _pci_numa_affinity(settings: _Settings) -> list[str]:
+    policy = settings.either(
+        'hw:pci_numa_affinity_policy',
+        ('required', 'legacy', 'preferred', 'socket'),
+    )
+    if policy == 'socket':
+        return [os_traits.COMPUTE_SOCKET_PCI_NUMA_AFFINITY]
+    return []
+
+
+def _physical_address_bits(settings: _Settings) -> list[str]:
+    modes = {
+        'passthrough': os_traits.COMPUTE_ADDRESS_SPACE_PASSTHROUGH,
+        'emulate': os_traits.COMPUTE_ADDRESS_SPACE_EMULATED,
+    }
+    mode = settings.either('hw:maxphysaddr_mode', modes)
+    return [modes[mode]] if mode else []
+
+
+def _stateless_firmware(settings: _Settings) -> list[str]:
+    stateless = settings.image('hw:firmware_stateless')
+    uefi = settings.image('hw:firmware_type') == 'uefi'
+    if uefi and strutils.bool_from_string(stateless):
+        return [os_traits.COMPUTE_SECURITY_STATELESS_FIRMWARE]
+    return []
