@@ -10,23 +10,33 @@ import setuptools
 _HERE = pathlib.Path(__file__).parent
 
 
-def _git_works() -> bool:
+def _git(*arguments: str) -> str:
+    """Return what git prints; nothing if it is missing or fails."""
     try:
         done = subprocess.run(  # noqa: S603
-            ['git', 'rev-parse', '--verify', 'HEAD'],  # noqa: S607
+            ['git', *arguments],  # noqa: S607
             cwd=_HERE,
             capture_output=True,
             check=False,
+            text=True,
         )
     except OSError:
-        return False
-    return done.returncode == 0
+        return ''
+    return done.stdout.strip() if done.returncode == 0 else ''
+
+
+def _git_knows_version() -> bool:
+    return bool(
+        _git('describe', '--tags')
+        or _git('rev-list', '--count', 'HEAD') not in ('', '1')
+    )
 
 
 # pbr takes the version from git, or from the PKG-INFO of an sdist. An
-# unpacked archive of the repository, or a checkout that git does not trust,
-# has neither, and pbr would refuse to build.
-if not (_HERE / 'PKG-INFO').exists() and not _git_works():
+# unpacked archive of the repository, a checkout that git does not trust and a
+# clone of the newest commit alone have neither: pbr would refuse to build, or
+# count from 0.0.0.
+if not (_HERE / 'PKG-INFO').exists() and not _git_knows_version():
     os.environ.setdefault('PBR_VERSION', '0.1.0.dev0')
 
 setuptools.setup(setup_requires=['pbr>=6.0.0'], pbr=True)

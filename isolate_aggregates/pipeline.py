@@ -7,6 +7,7 @@ error, never a filter less.
 
 from collections.abc import Iterable, Mapping
 import dataclasses
+from importlib import metadata
 import inspect
 from typing import Any
 
@@ -137,9 +138,12 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
 def _describe(
     ext: extension.Extension, order: list[str], conf: cfg.ConfigOpts
 ) -> InstalledFilter:
-    dist = ext.entry_point.dist
-    package = f'{dist.name} {dist.version}' if dist else 'unknown package'
-    origin = f'{package}, {ext.entry_point.value}'
+    origin = ext.entry_point.value
+    # stevedore's cache of entry points does not say which package they are of.
+    for entry_point in metadata.entry_points(group=NAMESPACE, name=ext.name):
+        if entry_point.dist:
+            package = entry_point.dist
+            origin = f'{package.name} {package.version}, {origin}'
     if ext.name not in order:
         note = f'not named in [{ia_conf.GROUP}] request_filters'
         return InstalledFilter(ext.name, origin, False, note)
