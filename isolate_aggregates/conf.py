@@ -189,11 +189,11 @@ def check(conf: cfg.ConfigOpts) -> None:
     for group, options in list_opts():
         for option in options:
             _read(conf, group, option.dest)
-    for option in (
+    for name in (
         'placement_req_required_member_prefix',
         'placement_req_default_forbidden_member_prefix',
     ):
-        _check_prefixes(f'[{SCHEDULER}] {option}', conf[SCHEDULER][option])
+        _check_prefixes(f'[{SCHEDULER}] {name}', conf[SCHEDULER][name])
     filters = conf[GROUP].request_filters
     twice = sorted({name for name in filters if filters.count(name) > 1})
     if twice:

@@ -26,6 +26,14 @@ class ConfigError(IsolateAggregatesError):
         super().__init__(f'Configuration option {option} {problem}')
 
 
+class ConfigFilesError(IsolateAggregatesError):
+    """The configuration files can not be read."""
+
+
+class CredentialsError(IsolateAggregatesError):
+    """There are no credentials for the cloud, or they make no sense."""
+
+
 class FilterError(IsolateAggregatesError):
     """A request filter can not be loaded or does not keep its contract.
 

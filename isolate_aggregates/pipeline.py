@@ -122,7 +122,9 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     ia_conf.check(conf)
     order = conf[ia_conf.GROUP].request_filters
     _load(order)
-    found = extension.ExtensionManager(NAMESPACE)
+    found: extension.ExtensionManager[Any] = extension.ExtensionManager(
+        NAMESPACE
+    )
     rows = [_describe(ext, order, conf) for ext in found]
     place = {name: number for number, name in enumerate(order)}
     return sorted(
@@ -136,7 +138,7 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
 
 
 def _describe(
-    ext: extension.Extension, order: list[str], conf: cfg.ConfigOpts
+    ext: extension.Extension[Any], order: list[str], conf: cfg.ConfigOpts
 ) -> InstalledFilter:
     origin = ext.entry_point.value
     # stevedore's cache of entry points does not say which package they are of.
@@ -156,7 +158,7 @@ def _describe(
 
 
 def _load(names: Iterable[str]) -> dict[str, Any]:
-    def missing(absent: set[str]) -> None:
+    def missing(absent: Iterable[str]) -> None:
         known = sorted(extension.ExtensionManager(NAMESPACE).names())
         raise exception.FilterError(
             ', '.join(sorted(absent)),
@@ -164,13 +166,13 @@ def _load(names: Iterable[str]) -> dict[str, Any]:
             f'{", ".join(known)}.',
         )
 
-    def broken(_manager: object, entry_point: Any, exc: Exception) -> None:
+    def broken(_manager: object, entry_point: Any, exc: BaseException) -> None:
         raise exception.FilterError(
             entry_point.name,
             f'can not be loaded from {entry_point.value}: {exc}.',
         ) from exc
 
-    manager = named.NamedExtensionManager(
+    manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
         NAMESPACE,
         list(names),
         name_order=True,

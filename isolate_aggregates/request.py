@@ -124,4 +124,6 @@ class RequestSpec:
     def description(self) -> str:
         """Who asks, for the middle of a sentence: flavor and image."""
         flavor = f'flavor {self.flavor.name}'
-        return f'{flavor} nor image {self.image.name}' if self.image else flavor
+        return (
+            f'{flavor} nor image {self.image.name}' if self.image else flavor
+        )

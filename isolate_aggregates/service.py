@@ -140,8 +140,11 @@ class Service:
                 f'denied {method} {_short(path)} with {status}: {said}; use '
                 'credentials with the admin or service role.',
             )
-        if status == 414 or (status in (400, 431) and len(path) > _LONG_QUERY
-                             and not _is_json(answer)):
+        if status == 414 or (
+            status in (400, 431)
+            and len(path) > _LONG_QUERY
+            and not _is_json(answer)
+        ):
             return self.too_long(path, f'answered {status}')
         if status == 400:
             return exception.BadQuery(

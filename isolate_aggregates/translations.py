@@ -215,9 +215,8 @@ def _memory_encryption(settings: _Settings) -> str | None:
         'amd-sev': os_traits.HW_CPU_X86_AMD_SEV,
         'amd-sev-es': os_traits.HW_CPU_X86_AMD_SEV_ES,
     }
-    return models[
-        settings.either('hw:mem_encryption_model', models) or 'amd-sev'
-    ]
+    model = settings.either('hw:mem_encryption_model', models) or 'amd-sev'
+    return str(models[model])
 
 
 def _secure_boot(settings: _Settings) -> list[str]:

@@ -63,8 +63,12 @@ class IsolateAggregatesApp(app.App):
         argparse_kwargs: dict[str, Any] | None = None,
     ) -> argparse.ArgumentParser:
         """Return the parser of the options that all commands have."""
+        # With abbreviations the --image of a command would be taken for the
+        # start of keystoneauth's --image-endpoint-override.
         parser = super().build_option_parser(
-            description, version, argparse_kwargs
+            description,
+            version,
+            {**(argparse_kwargs or {}), 'allow_abbrev': False},
         )
         parser.add_argument(
             '--config-file',
@@ -98,7 +102,7 @@ class IsolateAggregatesApp(app.App):
     def prepare_to_run_command(self, cmd: command.Command) -> None:
         """Read the configuration files.
 
-        :raises ConfigError: if one of them can not be read.
+        :raises ConfigFilesError: if one of them can not be read.
         """
         args = []
         for name in ('config_file', 'config_dir'):
@@ -107,8 +111,8 @@ class IsolateAggregatesApp(app.App):
         try:
             self.conf(args, project=_PROJECT)
         except cfg.Error as exc:
-            raise exception.ConfigError(
-                'files', f'can not be read: {exc}'
+            raise exception.ConfigFilesError(
+                f'The configuration files can not be read: {exc}'
             ) from exc
 
     def connect(self) -> Connection:
@@ -118,7 +122,7 @@ class IsolateAggregatesApp(app.App):
         ``OS_*`` variables, ``clouds.yaml``); without any of them, those of
         the configuration file.
 
-        :raises ConfigError: if there are no credentials, or bad ones.
+        :raises CredentialsError: if there are none, or bad ones.
         """
         given = (
             self.options.os_cloud
@@ -128,31 +132,35 @@ class IsolateAggregatesApp(app.App):
         if not given and self.conf[ia_conf.GROUP].auth_type:
             return cloud_connection.from_conf(self.conf)
         if not given:
-            raise exception.ConfigError(
-                'for the cloud',
-                'is missing: give --os-cloud, OS_* variables or '
-                f'[{ia_conf.GROUP}] auth_type with credentials, or ask a '
-                'cloud file with --snapshot.',
+            raise exception.CredentialsError(
+                'There are no credentials for a cloud: give --os-cloud, OS_* '
+                f'variables or [{ia_conf.GROUP}] auth_type with what it '
+                'needs, or ask a cloud file with --snapshot.'
             )
         try:
             region = self._cloud_config.get_one(argparse=self.options)
             endpoints = {
-                service: region.get_endpoint(service)
+                service: endpoint
                 for service in _SERVICES
-                if region.get_endpoint(service)
+                if (endpoint := region.get_endpoint(service))
             }
+            interface = region.get_interface('compute') or 'public'
             return Connection(
                 session=region.get_session(),
                 region_name=region.get_region_name(),
-                interface=(region.get_interface('compute') or 'public',),
+                interface=(
+                    (interface,)
+                    if isinstance(interface, str)
+                    else tuple(interface)
+                ),
                 endpoints=endpoints,
             )
         except (
             os_exceptions.SDKException,
             ks_exceptions.ClientException,
         ) as exc:
-            raise exception.ConfigError(
-                'for the cloud', f'can not be used: {exc}'
+            raise exception.CredentialsError(
+                f'The credentials for the cloud can not be used: {exc}'
             ) from exc
 
     def interact(self) -> None:

@@ -5,7 +5,8 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import columns, command, lister
+from cliff import command, lister
+from cliff.formatters import json_format, yaml_format
 from oslo_log import log as logging
 
 from isolate_aggregates import candidates
@@ -18,13 +19,11 @@ from isolate_aggregates.pipeline import Pipeline
 
 LOG = logging.getLogger(__name__)
 
-
-class FreeColumn(columns.FormattableColumn[dict[str, int]]):
-    """Free capacity: a mapping for machines, a line for people."""
-
-    def human_readable(self) -> str:
-        """Return ``DISK_GB 100, VCPU 12``."""
-        return ', '.join(f'{rc} {n}' for rc, n in self._value.items())
+# The formatters that can write more than a table.
+_DOCUMENT_FORMATTERS: dict[str, Any] = {
+    'json': json_format.JSONFormatter,
+    'yaml': yaml_format.YAMLFormatter,
+}
 
 
 class ListCandidates(lister.Lister):
@@ -54,7 +53,11 @@ class ListCandidates(lister.Lister):
             self._outcome = candidates.find(cloud, pipeline, request, limit)
             _warn_if_unguarded(cloud, self.app.conf)
         rows = [
-            (host.name, FreeColumn(dict(host.free)), host.candidates)
+            (
+                host.name,
+                ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
+                host.candidates,
+            )
             for host in self._outcome.hosts
         ]
         return ('Host', 'Free', 'Candidates'), rows
@@ -66,7 +69,7 @@ class ListCandidates(lister.Lister):
         data: Iterable[Sequence[Any]],
     ) -> int:
         """Write the hosts, with the rest where the format has room for it."""
-        if parsed_args.formatter in ('json', 'yaml'):
+        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
             self._write_document(parsed_args)
             return 0
         super().produce_output(parsed_args, column_names, data)
@@ -90,15 +93,11 @@ class ListCandidates(lister.Lister):
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
-        # The formatters that write one object also write a document.
-        from cliff.formatters import json_format, yaml_format
-
-        formatters = {
-            'json': json_format.JSONFormatter,
-            'yaml': yaml_format.YAMLFormatter,
-        }
-        formatters[parsed_args.formatter]().emit_one(
-            tuple(document), tuple(document.values()), self.app.stdout,
+        formatter = _DOCUMENT_FORMATTERS[parsed_args.formatter]()
+        formatter.emit_one(
+            tuple(document),
+            tuple(document.values()),
+            self.app.stdout,
             parsed_args,
         )
 

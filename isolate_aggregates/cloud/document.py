@@ -224,9 +224,7 @@ class _Reader:
             }
             yield Flavor(
                 name=entry['name'],
-                id=str(
-                    entry.get('id', derived_uuid('flavor', entry['name']))
-                ),
+                id=str(entry.get('id', derived_uuid('flavor', entry['name']))),
                 extra_specs=_texts(entry.get('extra_specs')),
                 **sizes,
             )

@@ -89,7 +89,9 @@ class _Loader(yaml.SafeLoader):
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.constructor.ConstructorError(
-                    None, None, f'the key {key!r} is given twice',
+                    None,
+                    None,
+                    f'the key {key!r} is given twice',
                     key_node.start_mark,
                 )
             seen.add(key)
@@ -107,7 +109,9 @@ def _parse(path: str | os.PathLike[str]) -> Any:
         problem = f'is not UTF-8 text: {exc.reason} at byte {exc.start}'
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark
-        where = f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
+        where = (
+            f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
+        )
         problem = f'is not YAML: {where}{exc.problem}'
     except (yaml.YAMLError, TypeError, ValueError) as exc:
         problem = f'is not YAML: {exc}'
@@ -124,8 +128,8 @@ def _validator() -> jsonschema.protocols.Validator:
 def _explain(error: jsonschema.ValidationError) -> str:
     if error.validator == 'anyOf':
         return 'must be a total from 1 on, or a mapping with "total"'
-    if error.validator == 'pattern' and error.schema.get('pattern', '').endswith(
-        '{12}$'
-    ):
+    if error.validator == 'pattern' and error.schema.get(
+        'pattern', ''
+    ).endswith('{12}$'):
         return f'must be a uuid, not {error.instance!r}'
     return str(error.message)

@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts a snapshot into an empty Placement."""
 
+from collections.abc import Mapping
 import dataclasses
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import MAX_INT, Inventory, Snapshot
-from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.cloud.snapshot import (
+    MAX_INT,
+    Inventory,
+    Provider,
+    Snapshot,
+)
 from isolate_aggregates.placement.client import PlacementClient
 
 _CUSTOM = 'CUSTOM_'
@@ -44,7 +49,7 @@ def _load(snapshot: Snapshot, placement: PlacementClient) -> None:
         _load_provider(provider, placement)
 
 
-def _load_provider(provider, placement: PlacementClient) -> None:
+def _load_provider(provider: Provider, placement: PlacementClient) -> None:
     generation = placement.send(
         'POST',
         '/resource_providers',
@@ -83,7 +88,12 @@ def _load_provider(provider, placement: PlacementClient) -> None:
         _put_inventories(placement, path, generation, provider.inventories)
 
 
-def _put_inventories(placement, path, generation, inventories) -> int:
+def _put_inventories(
+    placement: PlacementClient,
+    path: str,
+    generation: int,
+    inventories: Mapping[str, Inventory],
+) -> int:
     body = {
         'inventories': {
             resource_class: dataclasses.asdict(inventory)
@@ -93,8 +103,13 @@ def _put_inventories(placement, path, generation, inventories) -> int:
     return _put(placement, f'{path}/inventories', generation, body)
 
 
-def _put(placement, path, generation, body) -> int:
+def _put(
+    placement: PlacementClient,
+    path: str,
+    generation: int,
+    body: Mapping[str, object],
+) -> int:
     answer = placement.send(
         'PUT', path, {'resource_provider_generation': generation, **body}
     )
-    return answer['resource_provider_generation']
+    return int(answer['resource_provider_generation'])

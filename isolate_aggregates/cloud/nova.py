@@ -107,7 +107,9 @@ class NovaReader:
         """
         with self._translated(f'flavor {name}'):
             try:
-                return self._flavor(self._nova.flavors.get(parse.quote(name, safe='')))
+                return self._flavor(
+                    self._nova.flavors.get(parse.quote(name, safe=''))
+                )
             except nova_exceptions.NotFound:
                 pass
             for found in self._all_flavors():
@@ -205,8 +207,7 @@ class NovaReader:
         return exception.ServiceError(
             'Nova',
             self._service.endpoint,
-            f'answered the question for {what} with {exc.code}: '
-            f'{exc.message}',
+            f'answered the question for {what} with {exc.code}: {exc.message}',
         )
 
 
@@ -217,5 +218,3 @@ def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
         yield from page
         # The server may have a smaller page than was asked for.
         marker = page[-1].id
-
-

@@ -39,6 +39,4 @@ class RequestedHostFilter:
                 'request one of them by its node name'
             )
         else:
-            yield InTree(
-                host.providers[0], f'host {host.name} was requested'
-            )
+            yield InTree(host.providers[0], f'host {host.name} was requested')

@@ -69,8 +69,9 @@ class ReservationPrefix:
             )
         # A dict keeps the order and drops an aggregate that has two keys.
         found = dict.fromkeys(
-            aggregate.uuid for key in named for aggregate in
-            aggregates.with_key(key)
+            aggregate.uuid
+            for key in named
+            for aggregate in aggregates.with_key(key)
         )
         members = tuple(a for a in aggregates if a.uuid in found)
         return Require(members, f'the request names {" or ".join(named)}')

@@ -6,9 +6,9 @@ older Placement is good enough for whatever it can do. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -21,6 +21,8 @@ from isolate_aggregates.placement.group import ResourceRequest
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
 _OLDEST = mv.NESTED
+
+_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +190,9 @@ class PlacementClient:
             raise self._too_old(feature, self._service.decode(answer, path))
         return self._service.decode(answer, path) if answer.content else None
 
-    def _parsed(self, path: str, parser: Any, document: Any) -> Any:
+    def _parsed(
+        self, path: str, parser: Callable[[Any], _T], document: Any
+    ) -> _T:
         try:
             return parser(document)
         except (LookupError, TypeError, AttributeError, ValueError) as exc:

@@ -45,7 +45,7 @@ def load(
     name = conf[ia_conf.GROUP].aggregate_source
     option = f'[{ia_conf.GROUP}] aggregate_source'
 
-    def broken(_manager: object, entry_point: Any, exc: Exception) -> None:
+    def broken(_manager: object, entry_point: Any, exc: BaseException) -> None:
         raise exception.ConfigError(
             option,
             f'names {entry_point.name}, which can not be loaded from '
@@ -53,7 +53,7 @@ def load(
         ) from exc
 
     try:
-        manager = driver.DriverManager(
+        manager: driver.DriverManager[Any] = driver.DriverManager(
             NAMESPACE,
             name,
             on_load_failure_callback=broken,

@@ -1,0 +1,50 @@
+# "make demo" and "make test" set up all they need: Debian, Python 3.11, make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: help demo test lint docs sample clean
+
+help:
+	@echo "make demo   run the main job on an embedded Placement"
+	@echo "make test   run all tests, with coverage"
+	@echo "make lint   check style, types and architecture"
+	@echo "make docs   build documentation and release notes"
+	@echo "make sample write the sample configuration anew"
+	@echo "make clean  remove what these made"
+
+# One stamp per set of extras; made again when the requirements change.
+$(VENV)/.demo: requirements.txt setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[embedded]'
+	touch $@
+
+$(VENV)/.all: requirements.txt setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[embedded,test,doc]'
+	touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	@BIN=$(BIN) sh examples/demo.sh
+
+test: $(VENV)/.all
+	$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+
+lint: $(VENV)/.all
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.all
+	$(BIN)/sphinx-build -W --keep-going -b html doc/source doc/build/html
+	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
+
+sample: $(VENV)/.all
+	$(BIN)/oslo-config-generator \
+	    --config-file etc/isolate-aggregates/config-generator.conf
+
+clean:
+	rm -rf $(VENV) build dist doc/build releasenotes/build *.egg-info

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Asks for a Windows and a Linux server on the Windows licensing cloud.
+# BIN is the directory of the installed commands; default: those on PATH.
+set -eu
+cd "$(dirname "$0")/.."
+command=${BIN:+$BIN/}isolate-aggregates
+cloud=examples/windows-licensing.yaml
+
+ask() {
+    echo "\$ isolate-aggregates candidates --snapshot $cloud $*"
+    "$command" candidates --snapshot "$cloud" "$@"
+    echo
+}
+
+echo "A Windows server may use the licensed hosts:"
+echo
+ask --flavor m1.small --image windows-2022
+echo "A Linux server may not, and this is why:"
+echo
+ask --flavor m1.small --image debian-12
