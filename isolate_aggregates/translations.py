@@ -129,32 +129,48 @@ def _cpus(settings: _Settings, vcpus: int) -> dict[str, int]:
         amounts = {orc.VCPU: vcpus - pinned, orc.PCPU: pinned}
     else:
         return {}
-    if settings.flavor('hw:emulator_threads_policy') == 'isolate':
+    if _emulator_threads(settings) == 'isolate':
         amounts[orc.PCPU] += 1
     return amounts
 
 
+def _emulator_threads(settings: _Settings) -> str | None:
+    # Flavors only: images have no say in it.
+    return _Settings(settings.extra_specs, {}).either(
+        'hw:emulator_threads_policy', ('isolate', 'share')
+    )
+
+
 def _pinned_cpus(settings: _Settings, vcpus: int) -> int:
-    mask = settings.flavor('hw:cpu_dedicated_mask')
-    realtime = strutils.bool_from_string(settings.flavor('hw:cpu_realtime'))
-    if not mask and realtime:
+    """Return how many CPUs of a mixed server are pinned."""
+    everything = set(range(vcpus))
+    dedicated = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
+    if dedicated is not None and not set() < dedicated < everything:
+        raise exception.InvalidRequest(
+            'hw:cpu_dedicated_mask must name some, but not all, of the '
+            f"flavor's {vcpus} CPUs."
+        )
+    realtime = None
+    if strutils.bool_from_string(settings.flavor('hw:cpu_realtime')):
         mask = settings.image('hw:cpu_realtime_mask') or settings.flavor(
             'hw:cpu_realtime_mask'
         )
-        if not mask:
-            return vcpus
+        realtime = _masked(mask, vcpus) if mask else everything
+        # All of them only if the emulator's threads run elsewhere.
+        spare = realtime != everything or _emulator_threads(settings)
+        if not realtime or not realtime <= everything or not spare:
+            raise exception.InvalidRequest(
+                'hw:cpu_realtime_mask must name some, but not all, of the '
+                f"flavor's {vcpus} CPUs."
+            )
+    return len(dedicated or realtime or ())
+
+
+def _masked(mask: str | None, vcpus: int) -> set[int] | None:
     if not mask:
-        return 0
+        return None
     mask = mask.strip()
-    if mask.startswith('^'):
-        mask = f'0-{vcpus - 1},{mask}'
-    pinned = _cpu_set(mask)
-    if not pinned or not pinned <= set(range(vcpus)):
-        raise exception.InvalidRequest(
-            f'The CPU mask {mask!r} does not name some of the '
-            f"flavor's {vcpus} CPUs."
-        )
-    return len(pinned)
+    return _cpu_set(f'0-{vcpus - 1},{mask}' if mask.startswith('^') else mask)
 
 
 def _cpu_set(spec: str) -> set[int]:
@@ -214,6 +230,9 @@ def _memory_encryption(settings: _Settings) -> str | None:
     models = {
         'amd-sev': os_traits.HW_CPU_X86_AMD_SEV,
         'amd-sev-es': os_traits.HW_CPU_X86_AMD_SEV_ES,
+        # Older os-traits lack the constants of these two.
+        'amd-sev-snp': 'HW_CPU_X86_AMD_SEV_SNP',
+        'intel-tdx': 'HW_CPU_X86_INTEL_TDX',
     }
     model = settings.either('hw:mem_encryption_model', models) or 'amd-sev'
     return str(models[model])

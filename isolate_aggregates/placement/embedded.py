@@ -69,11 +69,11 @@ class EmbeddedPlacement:
 
 def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     try:
+        from oslo_db.sqlalchemy import enginefacade
         from placement import conf as placement_conf
         from placement import db_api, deploy, policy
         from placement.db.sqlalchemy import migration
         from placement.objects import resource_class, trait
-        import sqlalchemy
         from wsgi_intercept import interceptor
     except ImportError as exc:
         raise exception.EmbeddedPlacementUnavailable(
@@ -93,18 +93,14 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
         if option in conf.oslo_policy:
             conf.set_override(option, False, 'oslo_policy')
 
-    # One connection for all threads: a second one would see another, empty
-    # database.
-    engine = sqlalchemy.create_engine(
-        'sqlite://',
-        poolclass=sqlalchemy.pool.StaticPool,
-        connect_args={'check_same_thread': False},
-    )
+    # A database of its own in the place of the one of this process. In memory
+    # oslo.db uses one connection for all threads.
+    database = enginefacade.transaction_context()
+    database.configure(connection='sqlite://', sqlite_synchronous=False)
+    stack.callback(db_api.placement_context_manager.patch_factory(database))
+    engine = database.writer.get_engine()
     stack.callback(engine.dispose)
     migration.create_schema(engine)
-    if not db_api.configure.called:
-        db_api.configure(conf)
-    stack.callback(db_api.placement_context_manager.patch_engine(engine))
 
     # Placement remembers per process that it filled these tables.
     trait._TRAITS_SYNCED = False

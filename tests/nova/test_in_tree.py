@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our isolate_aggregates forbids what Nova's in-tree filter forbids."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models
+from oslo_db.sqlalchemy import enginefacade
+import pytest
+import sqlalchemy
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+TRAITS = ['CUSTOM_A', 'CUSTOM_B', 'HW_GPU', 'custom_a', 'CUSTOM_A_B', 'Ä', '%']
+
+keys = st.one_of(
+    st.sampled_from([f'trait:{trait}' for trait in TRAITS]),
+    st.sampled_from(
+        [
+            'TRAIT:CUSTOM_A',
+            'Trait:HW_GPU',
+            'traits:CUSTOM_A',
+            'trait',
+            'trait:',
+            'xtrait:CUSTOM_A',
+            'availability_zone',
+            'trait_CUSTOM_A',
+        ]
+    ),
+)
+values = st.sampled_from(['required', 'required', 'Required', '', 'forbidden'])
+clouds = st.lists(st.dictionaries(keys, values, max_size=4), max_size=12)
+asked = st.sets(st.sampled_from(TRAITS))
+
+
+@pytest.fixture(scope='module')
+def engine():
+    """Nova's API database on SQLite, in memory."""
+    objects.register_all()
+    database = enginefacade.transaction_context()
+    database.configure(connection='sqlite://')
+    engine = database.writer.get_engine()
+    models.BASE.metadata.create_all(engine)
+    restore = api_db.context_manager.patch_factory(database)
+    yield engine
+    restore()
+    engine.dispose()
+
+
+def store(engine, aggregates):
+    """Make these the only aggregates in Nova's database."""
+    with engine.begin() as connection:
+        for table in (models.AggregateMetadata, models.Aggregate):
+            connection.execute(sqlalchemy.delete(table))
+        for aggregate in aggregates:
+            connection.execute(
+                sqlalchemy.insert(models.Aggregate).values(
+                    id=aggregate.id, uuid=aggregate.uuid, name=aggregate.name
+                )
+            )
+            for key, value in aggregate.metadata.items():
+                connection.execute(
+                    sqlalchemy.insert(models.AggregateMetadata).values(
+                        aggregate_id=aggregate.id, key=key, value=value
+                    )
+                )
+
+
+def forbidden_in_tree(traits):
+    """What Nova's own query forbids for a request with these traits."""
+    found = objects.AggregateList.get_non_matching_by_metadata_keys(
+        nova_context.get_admin_context(),
+        [f'trait:{trait}' for trait in traits],
+        'trait:',
+        value='required',
+    )
+    return {aggregate.uuid for aggregate in found}
+
+
+@settings(max_examples=300, deadline=None)
+@given(clouds, asked, asked)
+def test_the_same_aggregates_are_forbidden(
+    engine, metadatas, of_flavor, of_image
+):
+    aggregates = [
+        Aggregate(
+            uuid=f'{number:08d}-0000-4000-8000-000000000000',
+            name=f'aggregate-{number}',
+            id=number,
+            metadata=metadata,
+        )
+        for number, metadata in enumerate(metadatas, start=1)
+    ]
+    request = RequestSpec(
+        Flavor(
+            'f', extra_specs={f'trait_X:{t}': 'required' for t in of_flavor}
+        ),
+        Image('i', properties={f'trait:{t}': 'required' for t in of_image}),
+    )
+    store(engine, aggregates)
+
+    constraints = IsolateAggregates()(request, AggregateIndex(aggregates))
+
+    ours = {a.uuid for found in constraints for a in found.aggregates}
+    assert ours == forbidden_in_tree(of_flavor | of_image)

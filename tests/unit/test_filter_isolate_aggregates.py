@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter isolate_aggregates."""
+
+import pytest
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+OPEN = Aggregate('uuid-open', 'open', {'trait:HW_GPU': 'preferred'})
+GPU = Aggregate('uuid-gpu', 'gpu', {'trait:HW_GPU': 'required'})
+GPU2 = Aggregate('uuid-gpu2', 'gpu2', {'trait:HW_GPU': 'required'})
+LAB = Aggregate('uuid-lab', 'lab', GPU.metadata | {'trait:HW_NIC': 'required'})
+MISSPELT = Aggregate('uuid-misspelt', 'misspelt', {'Trait:HW_GPU': 'required'})
+
+
+def asking(*traits, image=None):
+    specs = {f'trait:{trait}': 'required' for trait in traits}
+    return RequestSpec(Flavor('small', extra_specs=specs), image)
+
+
+def forbidden(request, *aggregates):
+    found = IsolateAggregates()(request, AggregateIndex(aggregates))
+    return sorted(a.uuid for one in found for a in one.aggregates)
+
+
+@pytest.mark.parametrize(
+    ('asked', 'closed'),
+    [
+        pytest.param([], ['uuid-gpu', 'uuid-lab'], id='asks for nothing'),
+        pytest.param(['HW_GPU'], ['uuid-lab'], id='one of two is too few'),
+        pytest.param(['HW_GPU', 'HW_NIC'], [], id='asks for both'),
+        pytest.param(
+            ['hw_gpu'], ['uuid-gpu', 'uuid-lab'], id='case is not ignored'
+        ),
+    ],
+)
+def test_an_aggregate_opens_only_to_requests_asking_for_all_its_traits(
+    asked, closed
+):
+    assert forbidden(asking(*asked), OPEN, GPU, LAB) == closed
+
+
+def test_a_trait_in_any_request_group_opens():
+    request = RequestSpec(
+        Flavor('f', extra_specs={'trait_GPU0:HW_GPU': 'required'})
+    )
+    assert forbidden(request, GPU) == []
+
+
+def test_a_forbidden_trait_opens_nothing():
+    request = RequestSpec(
+        Flavor('f', extra_specs={'trait:HW_GPU': 'forbidden'})
+    )
+    assert forbidden(request, GPU) == ['uuid-gpu']
+
+
+def test_a_trait_that_a_setting_stands_for_opens():
+    secure = Aggregate(
+        'uuid-secure',
+        'secure',
+        {'trait:COMPUTE_SECURITY_UEFI_SECURE_BOOT': 'required'},
+    )
+    request = RequestSpec(
+        Flavor('f', extra_specs={'os:secure_boot': 'required'})
+    )
+    assert forbidden(asking(), secure) == ['uuid-secure']
+    assert forbidden(request, secure) == []
+
+
+def test_a_misspelt_prefix_locks_and_stays_locked():
+    assert forbidden(asking('HW_GPU'), MISSPELT) == ['uuid-misspelt']
+
+
+def test_aggregates_with_the_same_locks_share_one_constraint():
+    found = list(IsolateAggregates()(asking(), AggregateIndex([GPU, GPU2])))
+    assert [one.aggregates for one in found] == [(GPU, GPU2)]
+
+
+def test_the_reason_names_the_aggregate_and_the_traits_it_waits_for():
+    image = Image('debian')
+    [found] = IsolateAggregates()(
+        asking('HW_GPU', image=image), AggregateIndex([LAB])
+    )
+    assert found.reason == (
+        'aggregate lab: locked by trait HW_NIC, which neither flavor small '
+        'nor image debian requires'
+    )
+    [found] = IsolateAggregates()(asking(), AggregateIndex([LAB]))
+    assert found.reason == (
+        'aggregate lab: locked by traits HW_GPU, HW_NIC, which flavor small '
+        'does not require'
+    )

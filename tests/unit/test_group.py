@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Request groups: what they serialize to, and what Placement that needs."""
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+
+
+def request(*groups, **fields):
+    return ResourceRequest({g.suffix: g for g in groups}, **fields)
+
+
+VCPU = {'VCPU': 1}
+
+
+@pytest.mark.parametrize(
+    ('asked', 'microversion'),
+    [
+        pytest.param(
+            request(RequestGroup(resources=VCPU)), '1.10', id='plain'
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU), limit=5), '1.16', id='limit'
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, required_traits={'A'})),
+            '1.17',
+            id='required trait',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, aggregates=[{'a', 'b'}])),
+            '1.21',
+            id='required aggregates',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, forbidden_traits={'A'})),
+            '1.22',
+            id='forbidden trait',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, aggregates=[{'a'}, {'b'}])),
+            '1.24',
+            id='repeated member_of',
+        ),
+        pytest.param(
+            request(RequestGroup('1', VCPU)), '1.25', id='numbered group'
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU), group_policy='none'),
+            '1.25',
+            id='group policy',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, in_tree='u')),
+            '1.31',
+            id='in_tree',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, forbidden_aggregates={'a'})),
+            '1.32',
+            id='forbidden aggregates',
+        ),
+        pytest.param(
+            request(RequestGroup('_NET', VCPU)), '1.33', id='named group'
+        ),
+        pytest.param(
+            request(RequestGroup('01', VCPU)), '1.33', id='leading zero'
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU), root_forbidden={'A'}),
+            '1.35',
+            id='root trait',
+        ),
+        pytest.param(
+            request(RequestGroup('1', VCPU), same_subtree=[{'1'}]),
+            '1.36',
+            id='same subtree',
+        ),
+        pytest.param(
+            request(RequestGroup(resources=VCPU, any_traits=[{'A', 'B'}])),
+            '1.39',
+            id='any traits',
+        ),
+    ],
+)
+def test_a_query_needs_the_oldest_microversion_that_understands_it(
+    asked, microversion
+):
+    assert asked.microversion == microversion
+
+
+def test_every_parameter_has_its_place_and_its_order():
+    asked = request(
+        RequestGroup(
+            '_A',
+            {'VCPU': 2, 'DISK_GB': 5},
+            required_traits={'T2', 'T1'},
+            any_traits=[frozenset({'T4', 'T3'})],
+            forbidden_traits={'T5'},
+            aggregates=[frozenset({'b', 'a'}), frozenset({'c'})],
+            forbidden_aggregates={'e', 'd'},
+            in_tree='u',
+        ),
+        RequestGroup(resources={'MEMORY_MB': 512}),
+        group_policy='isolate',
+        root_required={'R1'},
+        root_forbidden={'R2'},
+        same_subtree=[frozenset({'_B', '_A'})],
+        limit=7,
+    )
+    assert asked.to_queryparams() == [
+        ('group_policy', 'isolate'),
+        ('in_tree_A', 'u'),
+        ('limit', '7'),
+        ('member_of_A', '!in:d,e'),
+        ('member_of_A', 'in:a,b'),
+        ('member_of_A', 'in:c'),
+        ('required_A', 'T1,T2,!T5'),
+        ('required_A', 'in:T3,T4'),
+        ('resources', 'MEMORY_MB:512'),
+        ('resources_A', 'DISK_GB:5,VCPU:2'),
+        ('root_required', 'R1,!R2'),
+        ('same_subtree', '_A,_B'),
+    ]
+
+
+@pytest.mark.parametrize('suffix', ['a b', 'ä', 'x' * 65, 'a&b', '1\n'])
+def test_a_suffix_that_placement_does_not_know_is_refused(suffix):
+    with pytest.raises(exception.InvalidRequest, match='no suffix'):
+        RequestGroup(suffix)
+
+
+@pytest.mark.parametrize(
+    'group',
+    [
+        RequestGroup(resources=VCPU, aggregates=[frozenset()]),
+        RequestGroup(resources=VCPU, any_traits=[frozenset()]),
+    ],
+)
+def test_one_of_nothing_is_never_written(group):
+    with pytest.raises(exception.InvalidRequest, match='one of nothing'):
+        request(group).to_querystring()
+
+
+def test_the_query_string_is_encoded_once():
+    group = RequestGroup(resources=VCPU, forbidden_aggregates={'a', 'b'})
+    assert request(group).to_querystring() == (
+        'member_of=%21in%3Aa%2Cb&resources=VCPU%3A1'
+    )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The index gives what a plain look at all aggregates gives."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+
+keys = st.sampled_from(
+    ['trait:A', 'trait:B', 'Trait:A', 'reservation:1', 'reservation:', 'zone']
+)
+clouds = st.lists(
+    st.dictionaries(keys, st.sampled_from(['required', 'x']))
+).map(
+    lambda metadatas: [
+        Aggregate(f'uuid-{n}', f'name-{n}', metadata)
+        for n, metadata in enumerate(metadatas)
+    ]
+)
+
+
+@given(clouds, keys)
+def test_with_key_and_with_prefix_are_the_plain_look(aggregates, key):
+    index = AggregateIndex(aggregates)
+    assert index.with_key(key) == tuple(
+        a for a in aggregates if key in a.metadata
+    )
+    for _ in range(2):  # The second answer comes from memory.
+        assert index.with_prefix(key) == tuple(
+            a
+            for a in aggregates
+            if any(held.startswith(key) for held in a.metadata)
+        )
+
+
+@given(clouds)
+def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
+    groups = AggregateIndex(aggregates).locks('trait:', 'required')
+    assert len({group.keys for group in groups}) == len(groups)
+    found = {a.uuid: group.keys for group in groups for a in group.aggregates}
+    assert found == {
+        a.uuid: locks
+        for a in aggregates
+        if (
+            locks := {
+                key
+                for key, value in a.metadata.items()
+                if key.lower().startswith('trait:') and value == 'required'
+            }
+        )
+    }
+    assert sum(len(group.aggregates) for group in groups) == len(found)
+
+
+def test_an_empty_cloud_has_no_aggregates():
+    index = AggregateIndex()
+    assert (len(index), list(index), index.locks('trait:', 'x')) == (0, [], ())

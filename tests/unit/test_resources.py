@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a flavor and an image ask of Placement."""
+
+import logging
+
+import pytest
+
+from isolate_aggregates import exception, resources
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
+
+
+def asked(extra_specs=None, properties=None, **fields):
+    sizes = {**SIZE, **{k: v for k, v in fields.items() if k != 'volume'}}
+    return resources.resource_request(
+        RequestSpec(
+            Flavor('f', extra_specs=extra_specs or {}, **sizes),
+            Image('i', properties=properties or {}),
+            boot_from_volume=fields.get('volume', False),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ('fields', 'amounts'),
+    [
+        pytest.param(
+            {}, {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 10}, id='plain'
+        ),
+        pytest.param(
+            {'swap': 1, 'ephemeral': 3},
+            {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 14},
+            id='a MiB of swap is a GiB of disk',
+        ),
+        pytest.param(
+            {'swap': 1024},
+            {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 11},
+            id='a GiB of swap is a GiB of disk',
+        ),
+        pytest.param(
+            {'volume': True, 'ephemeral': 3},
+            {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 3},
+            id='a volume takes no root disk',
+        ),
+        pytest.param(
+            {'volume': True},
+            {'VCPU': 2, 'MEMORY_MB': 512},
+            id='nothing on the host, no disk at all',
+        ),
+    ],
+)
+def test_the_size_of_a_flavor_becomes_resources(fields, amounts):
+    assert asked(**fields).group().resources == amounts
+
+
+def test_an_extra_spec_overrides_the_size_and_zero_drops_the_class():
+    request = asked({'resources:VCPU': '0', 'resources:MEMORY_MB': '64'})
+    assert request.group().resources == {'MEMORY_MB': 64, 'DISK_GB': 10}
+
+
+def test_a_class_in_a_suffixed_group_is_not_asked_for_twice():
+    request = asked({'resources1:VCPU': '4'})
+    assert 'VCPU' not in request.group().resources
+    assert request.group('1').resources == {'VCPU': 4}
+
+
+def test_traits_go_to_their_groups_and_those_of_the_image_to_the_unsuffixed():
+    request = asked(
+        {
+            'resources_NET:CUSTOM_NIC': '1',
+            'trait_NET:CUSTOM_FAST': 'required',
+            'trait_NET:CUSTOM_OLD': 'forbidden',
+            'trait:CUSTOM_A': 'required',
+        },
+        {'trait:CUSTOM_B': 'required', 'trait:CUSTOM_C': 'forbidden'},
+    )
+    assert request.group('_NET').required_traits == {'CUSTOM_FAST'}
+    assert request.group('_NET').forbidden_traits == {'CUSTOM_OLD'}
+    assert request.group().required_traits == {'CUSTOM_A', 'CUSTOM_B'}
+    assert request.group().forbidden_traits == set()
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'said'),
+    [
+        ('resources:VCPU', 'many', 'resources:VCPU=many is no resource class'),
+        ('resources1:NOPE', '1', 'resources1:NOPE=1 is no resource class'),
+        ('trait:X', 'Required', 'trait:X is neither'),
+        ('group_policy', 'any', 'group_policy is neither'),
+    ],
+)
+def test_what_nova_passes_over_is_passed_over_with_a_warning(
+    caplog, key, value, said
+):
+    with caplog.at_level(logging.WARNING):
+        request = asked({key: value})
+    assert request == asked()
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ('extra_specs', 'properties', 'said'),
+    [
+        (
+            {'hw:cpu_policy': 'shared'},
+            {'hw_cpu_policy': 'dedicated'},
+            'The image has hw_cpu_policy=dedicated, which the flavor forbids '
+            'with hw:cpu_policy=shared.',
+        ),
+        (
+            {'hw:tpm_version': '1.2', 'hw:tpm_model': 'tpm-crb'},
+            {},
+            'hw:tpm_model is tpm-crb, which goes only with hw:tpm_version '
+            '2.0.',
+        ),
+        (
+            {'os:secure_boot': 'required'},
+            {'os_secure_boot': 'disabled'},
+            'The flavor has os:secure_boot=required but the image has '
+            'os_secure_boot=disabled; make them agree.',
+        ),
+        (
+            {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-x'},
+            {},
+            "The CPU mask '0-x' has '0-x' in it; it must be a list of "
+            'numbers, ranges such as 0-3, and exclusions such as ^0.',
+        ),
+        (
+            {'hw:maxphysaddr_mode': 'wide'},
+            {},
+            "hw:maxphysaddr_mode is 'wide' in the flavor or the image; it "
+            'must be one of passthrough, emulate.',
+        ),
+    ],
+)
+def test_settings_without_meaning_are_refused(extra_specs, properties, said):
+    with pytest.raises(exception.InvalidRequest) as caught:
+        asked(extra_specs, properties)
+    assert str(caught.value) == said
