@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clouds to ask, and the program to run, for every test that wants them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import dataclasses
 import logging
 import os
@@ -16,14 +16,15 @@ from isolate_aggregates.cli import app
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.clouds import SnapshotCloud
-from isolate_aggregates.placement.client import (
-    AllocationCandidates,
-    PlacementClient,
-)
+from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.microversion import Feature
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
+
+# For queries of which a test does not care what they need.
+ALL = Feature(39, 'a test', 'Yoga')
 
 
 class NamedCloud(SnapshotCloud):
@@ -45,54 +46,84 @@ class NamedCloud(SnapshotCloud):
         """Return the uuids of several providers or aggregates."""
         return frozenset(self.uuid(name) for name in names)
 
-    def candidates(self, request: ResourceRequest) -> list[dict[str, str]]:
-        """Ask Placement; return provider names by resource class."""
-        return self.named(self.placement.allocation_candidates(request))
+    def candidates(self, request: ResourceRequest) -> list[str]:
+        """Return what could serve a request: ``numa1 (VCPU) + ss1 (...)``."""
+        answer = self.placement.allocation_candidates(request)
+        return sorted(map(self._in_words, answer.allocation_requests))
 
-    def named(self, answer: AllocationCandidates) -> list[dict[str, str]]:
-        """Return provider names by resource class, in one fixed order."""
+    def candidates_of(self, query: str) -> list[str]:
+        """Ask with a query string, also one that is never built here."""
+        document = self.placement.get(f'/allocation_candidates?{query}', ALL)
         return sorted(
-            (
+            self._in_words(
                 {
-                    resource_class: self.provider_names[uuid]
-                    for uuid, amounts in sorted(candidate.items())
-                    for resource_class in amounts
+                    uuid: allocation['resources']
+                    for uuid, allocation in request['allocations'].items()
                 }
-                for candidate in answer.allocation_requests
-            ),
-            key=lambda candidate: sorted(candidate.items()),
+            )
+            for request in document['allocation_requests']
+        )
+
+    def providers_of(self, query: str) -> list[str]:
+        """Return the names that ``GET /resource_providers`` answers with."""
+        document = self.placement.get(f'/resource_providers?{query}', ALL)
+        return sorted(p['name'] for p in document['resource_providers'])
+
+    def _in_words(self, candidate: Mapping[str, Mapping[str, int]]) -> str:
+        parts = sorted(
+            (self.provider_names[uuid], sorted(amounts, reverse=True))
+            for uuid, amounts in candidate.items()
+        )
+        # Backwards: VCPU goes before MEMORY_MB before DISK_GB.
+        parts.sort(key=lambda part: part[1], reverse=True)
+        return ' + '.join(
+            f'{name} ({", ".join(classes)})' for name, classes in parts
         )
 
 
+class LastCloud:
+    """Keeps the cloud that was asked last open: loading one takes a while."""
+
+    def __init__(self) -> None:
+        self._cloud: NamedCloud | None = None
+
+    def open(self, snapshot: Snapshot) -> NamedCloud:
+        """Return the cloud of a snapshot, if need be in place of the last."""
+        snapshot = dataclasses.replace(snapshot, origin='test')
+        if self._cloud is None or self._cloud.snapshot != snapshot:
+            self.close()
+            self._cloud = NamedCloud(snapshot)
+        return self._cloud
+
+    def close(self) -> None:
+        """Make room for another Placement; there can be only one."""
+        if self._cloud is not None:
+            self._cloud.close()
+        self._cloud = None
+
+
+@pytest.fixture(scope='module')
+def last_cloud() -> Iterator[LastCloud]:
+    """What lets the tests of a module share a cloud."""
+    last = LastCloud()
+    yield last
+    last.close()
+
+
 @pytest.fixture
-def placement() -> Iterator[PlacementClient]:
-    """A real Placement without anything in it."""
+def placement(last_cloud: LastCloud) -> Iterator[PlacementClient]:
+    """A real Placement without anything in it, to be changed at will."""
+    last_cloud.close()
     with EmbeddedPlacement() as client:
         yield client
 
 
 @pytest.fixture
-def open_cloud() -> Iterator[Callable[[Snapshot], NamedCloud]]:
-    """Open a snapshot as a cloud; the test's end closes it."""
-    opened: list[NamedCloud] = []
-
-    def open_one(snapshot: Snapshot) -> NamedCloud:
-        opened.append(NamedCloud(snapshot))
-        return opened[-1]
-
-    yield open_one
-    for cloud in opened:
-        cloud.close()
-
-
-@pytest.fixture
-def example(
-    open_cloud: Callable[[Snapshot], NamedCloud],
-) -> Callable[[str], NamedCloud]:
-    """Open one of the example clouds by its name."""
+def example(last_cloud: LastCloud) -> Callable[[str], NamedCloud]:
+    """Open one of the example clouds by its name; to ask, not to change."""
 
     def open_example(name: str) -> NamedCloud:
-        return open_cloud(cloud_file.load(EXAMPLES / f'{name}.yaml'))
+        return last_cloud.open(cloud_file.load(EXAMPLES / f'{name}.yaml'))
 
     return open_example
 
@@ -111,11 +142,10 @@ def write_cloud(tmp_path: pathlib.Path) -> Callable[[str], pathlib.Path]:
 
 @pytest.fixture
 def cloud_from(
-    open_cloud: Callable[[Snapshot], NamedCloud],
-    write_cloud: Callable[[str], pathlib.Path],
+    last_cloud: LastCloud, write_cloud: Callable[[str], pathlib.Path]
 ) -> Callable[[str], NamedCloud]:
-    """Open a cloud from the text of a cloud file, without its version."""
-    return lambda text: open_cloud(cloud_file.load(write_cloud(text)))
+    """Open the cloud that a text describes; to ask, not to change."""
+    return lambda text: last_cloud.open(cloud_file.load(write_cloud(text)))
 
 
 @pytest.fixture
@@ -138,6 +168,7 @@ class Finished:
 
 @pytest.fixture
 def run(
+    last_cloud: LastCloud,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: pathlib.Path,
@@ -152,6 +183,7 @@ def run(
     handlers, level = list(root.handlers), root.level
 
     def run_program(*arguments: str) -> Finished:
+        last_cloud.close()
         capsys.readouterr()
         try:
             code = app.main(arguments)
