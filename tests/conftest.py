@@ -11,15 +11,19 @@ import textwrap
 from oslo_config import cfg
 import pytest
 
+from isolate_aggregates import candidates
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import app
+from isolate_aggregates.candidates import Outcome
+from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.clouds import SnapshotCloud
+from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
+from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -155,6 +159,21 @@ def conf() -> cfg.ConfigOpts:
     ia_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     return conf
+
+
+@pytest.fixture
+def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
+    """Do the main job with the filters that the settings of a cloud enable."""
+
+    def find_hosts(
+        cloud: NamedCloud, flavor: Flavor, image: Image | None = None
+    ) -> Outcome:
+        base.apply_settings(conf, cloud.snapshot)
+        return candidates.find(
+            cloud, Pipeline.from_conf(conf), RequestSpec(flavor, image), None
+        )
+
+    return find_hosts
 
 
 @dataclasses.dataclass(frozen=True)

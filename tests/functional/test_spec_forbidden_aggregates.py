@@ -144,10 +144,10 @@ def test_an_exclamation_mark_inside_a_list_is_a_bad_query(
     }[path]
     with pytest.raises(exception.BadQuery) as caught:
         ask(f'resources=VCPU:1&member_of={member_of}')
-    assert str(caught.value).endswith(
+    assert (
         "Expected 'member_of' parameter to contain valid UUID(s). "
         f'Got: !{AGG3}'
-    )
+    ) in str(caught.value)
 
 
 @pytest.mark.parametrize(

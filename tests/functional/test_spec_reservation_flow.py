@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The reservation flow of the forbidden aggregates spec, step by step.
+
+It is in the section "Developer impact" of "Support filtering by forbidden
+aggregate membership".
+https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html
+"""
+
+from urllib import parse
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+# The example has the free pool of step 1 and the reservation of step 2.
+POOL = 'reservation:2e1dfa7c'
+LEASE = 'reservation:4d17d41a'
+
+TWO_PREFIXES = """
+settings:
+  scheduler:
+    placement_req_required_member_prefix: ['reservation:', 'rack:']
+    placement_req_default_forbidden_member_prefix: ['reservation:', 'rack:']
+aggregates:
+- {name: lease-1, metadata: {'reservation:1': 'true'}, hosts: [a1, b1]}
+- {name: lease-2, metadata: {'reservation:2': 'true'}, hosts: [a2]}
+- {name: rack-a, metadata: {'rack:a': 'true'}, hosts: [a1, a2, a3]}
+- {name: rack-b, metadata: {'rack:b': 'true'}, hosts: [b1]}
+- {name: untagged, metadata: {rack: a}, hosts: [c1]}
+providers:
+- {name: a1, inventories: {VCPU: 8}}
+- {name: a2, inventories: {VCPU: 8}}
+- {name: a3, inventories: {VCPU: 8}}
+- {name: b1, inventories: {VCPU: 8}}
+- {name: c1, inventories: {VCPU: 8}}
+- {name: c2, inventories: {VCPU: 8}}
+"""
+
+
+@pytest.fixture
+def cloud(example):
+    return example('reservations')
+
+
+@pytest.fixture
+def racks(cloud_from):
+    return cloud_from(TWO_PREFIXES)
+
+
+def flavor(*keys):
+    return Flavor('f', vcpus=1, extra_specs=dict.fromkeys(keys, 'true'))
+
+
+def hosts(outcome):
+    return [host.name for host in outcome.hosts]
+
+
+def member_of(outcome):
+    """Return the values of member_of in the query that was sent."""
+    query = parse.parse_qs(outcome.query.to_querystring())
+    return query.get('member_of', [])
+
+
+def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
+    """Both options are empty unless the operator sets them."""
+    assert conf.scheduler.placement_req_required_member_prefix == []
+    assert conf.scheduler.placement_req_default_forbidden_member_prefix == []
+    destination = Pipeline.from_conf(conf).run(
+        RequestSpec(flavor(LEASE)), cloud.index
+    )
+    assert destination.required_aggregates == []
+    assert destination.forbidden_aggregates == set()
+
+
+@pytest.mark.parametrize(
+    ('size', 'image'),
+    [
+        pytest.param('reserved.small', None, id='in the flavor'),
+        pytest.param('m1.small', 'reserved-debian-12', id='in the image'),
+        pytest.param('reserved.small', 'reserved-debian-12', id='in both'),
+        pytest.param(
+            'reserved.small', 'debian-12', id='in the flavor, not the image'
+        ),
+    ],
+)
+def test_step_3_a_named_reservation_is_required_and_nothing_forbidden(
+    cloud, find, size, image
+):
+    outcome = find(
+        cloud, cloud.flavor(size), cloud.image(image) if image else None
+    )
+    lease = cloud.uuid('lease-4d17d41a')
+    assert outcome.destination.required_aggregates == [frozenset([lease])]
+    assert outcome.destination.forbidden_aggregates == set()
+    assert member_of(outcome) == [f'in:{lease}']
+    assert hosts(outcome) == ['reserved-1']
+
+
+@pytest.mark.parametrize('image', [None, 'debian-12'])
+def test_step_4_without_a_reservation_all_are_forbidden_and_none_required(
+    cloud, find, image
+):
+    outcome = find(
+        cloud, cloud.flavor('m1.small'), cloud.image(image) if image else None
+    )
+    kept = sorted(cloud.uuids('free-pool', 'lease-4d17d41a'))
+    assert outcome.destination.required_aggregates == []
+    assert outcome.destination.forbidden_aggregates == set(kept)
+    assert member_of(outcome) == [f'!in:{",".join(kept)}']
+    assert hosts(outcome) == ['open-1', 'open-2']
+
+
+def test_a_reservation_that_does_not_exist_is_refused_by_its_key(cloud, find):
+    """The spec would send it unconstrained: no aggregate has that key.
+
+    It finds no aggregate to require and, as the flavor does name the prefix,
+    none to forbid; the server could land on any reserved host.
+    """
+    with pytest.raises(exception.RequestRefused) as caught:
+        find(cloud, cloud.flavor('ended.small'))
+    assert str(caught.value) == (
+        'Request refused: no aggregate has the metadata key '
+        'reservation:0badcafe, which the flavor or the image names.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('size', 'image'),
+    [
+        pytest.param(flavor(LEASE), {'reservation:0badcafe': 'true'}),
+        pytest.param(flavor('reservation:0badcafe'), {LEASE: 'true'}),
+    ],
+    ids=['unknown in the image', 'unknown in the flavor'],
+)
+def test_a_known_reservation_does_not_make_up_for_an_unknown_one(
+    cloud, find, size, image
+):
+    with pytest.raises(exception.RequestRefused, match='0badcafe'):
+        find(cloud, size, Image('i', properties=image))
+
+
+def test_several_reservations_of_one_prefix_are_alternatives(cloud, find):
+    outcome = find(cloud, flavor(POOL), Image('i', properties={LEASE: 'true'}))
+    either = sorted(cloud.uuids('free-pool', 'lease-4d17d41a'))
+    assert member_of(outcome) == [f'in:{",".join(either)}']
+    assert hosts(outcome) == ['free-1', 'reserved-1']
+
+
+@pytest.mark.parametrize(
+    ('keys', 'names'),
+    [
+        pytest.param([], ['c1', 'c2'], id='no key stays out of everything'),
+        pytest.param(
+            ['reservation:1', 'rack:a'], ['a1'], id='in the lease and the rack'
+        ),
+        pytest.param(
+            ['reservation:1', 'reservation:2', 'rack:a'],
+            ['a1', 'a2'],
+            id='in either lease, and in the rack',
+        ),
+        pytest.param(['reservation:2', 'rack:b'], [], id='no host is in both'),
+        pytest.param(
+            ['rack:a'], ['a3'], id='in the rack, but in no lease of another'
+        ),
+        pytest.param(
+            ['reservation:1'], [], id='in the lease, but in no rack unasked'
+        ),
+    ],
+)
+def test_each_prefix_has_to_be_satisfied(racks, find, keys, names):
+    assert hosts(find(racks, flavor(*keys))) == names
+
+
+def test_the_value_of_a_key_means_nothing(racks, find):
+    """The key alone is compared, so a value of false names it as well."""
+    named = Flavor(
+        'f', vcpus=1, extra_specs={'reservation:2': '', 'rack:a': 'false'}
+    )
+    assert hosts(find(racks, named)) == ['a2']
