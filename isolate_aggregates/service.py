@@ -5,23 +5,28 @@ Sessions, endpoints, time-outs and retries are keystoneauth's; this module
 translates its errors, and the answers nobody can use.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import functools
+from typing import Any, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, faults
 
 # Web servers refuse longer request lines by default: gunicorn at 4,094 bytes,
 # uWSGI at 4,096, Apache at 8,190.
 _LONG_QUERY = 4000
 
-_TIMEOUT = 60  # seconds
+# What they, or a proxy before them, answer to a longer one.
+_TOO_LONG = (400, 431, 502)
+
 RETRIES = 3
-_RETRY_DELAY = 0.5  # seconds, doubled each time by keystoneauth
 RETRIABLE = (429, 503)
+
+_T = TypeVar('_T')
 
 
 class Service:
@@ -29,27 +34,45 @@ class Service:
 
     :param name: What messages call it, such as ``Placement``.
     :param client: The keystoneauth adapter that knows session and endpoint.
-    :param retry_delay: Seconds to wait before the first retry; each further
-        wait is twice as long.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
     """
 
     def __init__(
         self,
         name: str,
         client: adapter.Adapter,
-        retry_delay: float = _RETRY_DELAY,
+        retry_delay: float | None = None,
     ) -> None:
         self.name = name
         self._client = client
         self._retry_delay = retry_delay
 
-    @property
-    def endpoint(self) -> str | None:
-        """The endpoint, for messages; None while it is not known."""
+    @functools.cached_property
+    def endpoint(self) -> str:
+        """The endpoint; Keystone is asked for it once.
+
+        :raises ServiceError: if Keystone does not give it away.
+        """
         try:
-            return self._client.get_endpoint()
-        except ks_exceptions.ClientException:
-            return None
+            with self._from_keystone():
+                endpoint = self._client.get_endpoint()
+        except ks_exceptions.EndpointNotFound as exc:
+            raise exception.ServiceError(
+                self.name,
+                None,
+                f'has no endpoint in the service catalog: {faults.short(exc)}'
+                '; look at the region and the interface.',
+            ) from exc
+        if not endpoint:
+            raise exception.ServiceError(
+                self.name,
+                None,
+                'has no endpoint: this auth type has no service catalog; '
+                'give the endpoint itself, as '
+                f'--os-{self._client.service_type}-endpoint-override.',
+            )
+        return endpoint
 
     def request(
         self,
@@ -79,7 +102,6 @@ class Service:
                 json=json,
                 raise_exc=False,
                 headers={'Accept': 'application/json'},
-                timeout=_TIMEOUT,
                 connect_retries=RETRIES,
                 connect_retry_delay=self._retry_delay,
                 status_code_retries=RETRIES,
@@ -87,7 +109,7 @@ class Service:
                 retriable_status_codes=list(RETRIABLE),
             )
         if answer.status_code not in accept:
-            raise self._failure(method, path, answer)
+            raise self.failure(method, path, answer)
         return answer
 
     def get(self, path: str, microversion: str | None = None) -> Any:
@@ -115,125 +137,162 @@ class Service:
             raise exception.ServiceError(
                 self.name,
                 self.endpoint,
-                f'answered {_short(path)} with something that is not a JSON '
-                f'object: {_short(answer.text)!r}; is this the right '
+                f'answered {_shown(path)} with something that is not a JSON '
+                f'object: {faults.short(answer.text)!r}; is this the right '
                 'endpoint?',
             )
         return document
 
-    def translated(self, path: str) -> '_Translation':
-        """Return a context that turns keystoneauth's errors into ours.
+    def parsed(
+        self, path: str, parser: Callable[[Any], _T], document: Any
+    ) -> _T:
+        """Return what a parser makes of an answer.
 
-        :param path: What is asked, for the message.
+        :param path: What was asked, for the message.
+        :param parser: Takes the answer apart.
+        :param document: The answer.
+        :raises ServiceError: if the answer lacks what the parser needs.
         """
-        return _Translation(self, path)
+        try:
+            return parser(document)
+        except (LookupError, TypeError, AttributeError, ValueError) as exc:
+            raise exception.ServiceError(
+                self.name,
+                self.endpoint,
+                f'answered {_shown(path)} with JSON that lacks what it should '
+                f'have: {exc!r}; is this the right endpoint?',
+            ) from exc
 
-    def _failure(
+    @contextlib.contextmanager
+    def translated(self, path: str = '') -> Iterator[None]:
+        """Turn keystoneauth's errors into ours.
+
+        :param path: Path and query string of what is asked.
+        :raises ServiceError: or the one of its kinds that says what happened.
+        """
+        where = self.endpoint
+        with self._from_keystone():
+            # Whatever goes wrong hereafter is then not for want of a token.
+            self._client.session.get_auth_headers(self._client.auth)
+        try:
+            yield
+        except (ks_exceptions.ConnectionError, OSError) as exc:
+            if len(path) > _LONG_QUERY and faults.was_closed(exc):
+                raise self._too_long(path, 'closed the connection') from exc
+            raise faults.unreachable(self.name, where, exc) from exc
+        except ks_exceptions.ClientException as exc:
+            # The token had to be renewed.
+            raise self._no_token(exc) from exc
+
+    @contextlib.contextmanager
+    def _from_keystone(self) -> Iterator[None]:
+        try:
+            yield
+        except ks_exceptions.EndpointNotFound:
+            raise
+        except (
+            ks_exceptions.ClientException,
+            OSError,
+            # An answer that no Keystone gives.
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+        ) as exc:
+            raise self._no_token(exc) from exc
+
+    def _no_token(self, exc: Exception) -> exception.ServiceError:
+        auth = self._client.auth or self._client.session.auth
+        return faults.from_keystone(getattr(auth, 'auth_url', None), exc)
+
+    def failure(
         self, method: str, path: str, answer: requests.Response
     ) -> exception.ServiceError:
-        status, where = answer.status_code, self.endpoint
-        said = _detail(answer)
-        if status in (401, 403):
-            return exception.ServiceDenied(
-                self.name,
-                where,
-                f'denied {method} {_short(path)} with {status}: {said}; use '
-                'credentials with the admin or service role.',
-            )
+        """Return the error for an answer that is of no use.
+
+        :param method: The HTTP method.
+        :param path: Path and query string.
+        :param answer: The answer.
+        """
+        status, said = answer.status_code, _said(answer)
         if status == 414 or (
-            status in (400, 431)
+            status in _TOO_LONG
             and len(path) > _LONG_QUERY
             and not _is_json(answer)
         ):
-            return self.too_long(path, f'answered {status}')
+            return self._too_long(path, f'answered {status}')
         if status == 400:
             return exception.BadQuery(
-                self.name, where, f'calls the request invalid (400): {said}'
+                self.name,
+                self.endpoint,
+                f'calls the request invalid (400): {faults.short(said)}.',
+            )
+        return self.refusal(f'{method} {_shown(path)}', status, said)
+
+    def refusal(
+        self, request: str, status: int, said: str
+    ) -> exception.ServiceError:
+        """Return the error for a status that is of no use.
+
+        :param request: What was asked.
+        :param status: The status of the answer.
+        :param said: What the service itself says went wrong.
+        """
+        said = faults.short(said) or 'it does not say why'
+        if status == 401:
+            return exception.ServiceDenied(
+                self.name,
+                self.endpoint,
+                f'does not accept the token of {request} (401): {said}; look '
+                'at the credentials, and at [keystone_authtoken] of the '
+                'service.',
+            )
+        if status == 403:
+            return exception.ServiceDenied(
+                self.name,
+                self.endpoint,
+                f'denied {request} (403): {said}; use credentials with the '
+                'admin or service role.',
             )
         return exception.ServiceError(
             self.name,
-            where,
-            f'answered {method} {_short(path)} with {status}: {said}',
+            self.endpoint,
+            f'answered {request} with {status}: {said}.',
         )
 
-    def too_long(self, path: str, happened: str) -> exception.QueryTooLong:
-        """Return the error for a query that no web server let through.
-
-        :param path: Path and query string.
-        :param happened: What the server did.
-        """
+    def _too_long(self, path: str, happened: str) -> exception.QueryTooLong:
         return exception.QueryTooLong(
             self.name,
             self.endpoint,
-            f'{happened} to a request line of {len(path):,} bytes; the web '
-            'server before it takes less (4,094 bytes with gunicorn, 4,096 '
-            'with uWSGI, 8,190 with Apache by default): raise that limit, or '
-            'forbid fewer aggregates.',
+            f'{happened} on a query of {len(path):,} bytes; web servers take '
+            '4,094 (gunicorn), 4,096 (uWSGI) or 8,190 (Apache) by default: '
+            'raise that limit, or forbid fewer aggregates.',
         )
-
-
-class _Translation:
-    """Turns keystoneauth's errors into ours."""
-
-    def __init__(self, service: Service, path: str) -> None:
-        self._service = service
-        self._path = path
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: object, exc: BaseException | None, traceback: object
-    ) -> None:
-        name = self._service.name
-        if isinstance(exc, ks_exceptions.ConnectFailure):
-            where = self._service.endpoint
-            if len(self._path) > _LONG_QUERY and _was_reset(exc):
-                raise self._service.too_long(
-                    self._path, 'closed the connection'
-                ) from exc
-            raise exception.ServiceUnreachable(
-                name, where, f'can not be reached: {exc}'
-            ) from exc
-        if isinstance(exc, ks_exceptions.Unauthorized):
-            raise exception.ServiceDenied(
-                'Keystone',
-                None,
-                f'does not accept the credentials: {exc}',
-            ) from exc
-        if isinstance(exc, ks_exceptions.EndpointNotFound):
-            raise exception.ServiceError(
-                name,
-                None,
-                f'has no endpoint in the service catalog: {exc}; look at '
-                'region and interface.',
-            ) from exc
-        if isinstance(exc, ks_exceptions.ClientException):
-            raise exception.ServiceError(
-                name, None, f'can not be asked: {exc}'
-            ) from exc
-
-
-def _was_reset(exc: BaseException) -> bool:
-    return 'reset' in str(exc).lower() or 'aborted' in str(exc).lower()
 
 
 def _is_json(answer: requests.Response) -> bool:
     return 'json' in answer.headers.get('Content-Type', '')
 
 
-def _detail(answer: requests.Response) -> str:
+def _said(answer: requests.Response) -> str:
     """Return what the service itself says went wrong."""
     try:
         document = answer.json()
         if 'errors' in document:
-            return ' '.join(document['errors'][0]['detail'].split())
-        [error] = document.values()
-        return str(error['message'])
+            said = document['errors'][0]['detail']
+        elif 'message' in document:
+            said = document['message']
+        else:
+            [error] = document.values()
+            said = error['message']
+        # First comes what the status means, then what is wrong.
+        general, _, specific = said.partition('\n\n')
+        return str(specific.strip() or general)
     except (ValueError, LookupError, TypeError, AttributeError):
-        return _short(answer.text) or str(answer.reason)
+        is_page = answer.text.lstrip().startswith('<')
+        return str(answer.reason) if is_page else answer.text
 
 
-def _short(text: str) -> str:
-    text = ' '.join(text.split())
-    return text if len(text) <= 200 else f'{text[:200]}...'
+def _shown(path: str) -> str:
+    """Return a path for a message, without the end of a long query."""
+    return path if len(path) <= 100 else f'{path[:100]}...'

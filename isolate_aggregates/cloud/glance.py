@@ -33,11 +33,12 @@ class GlanceReader:
     """Glance, as far as it is read here.
 
     :param connection: How to reach it.
-    :param retry_delay: Seconds to wait before the first retry.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
     """
 
     def __init__(
-        self, connection: Connection, retry_delay: float = 0.5
+        self, connection: Connection, retry_delay: float | None = None
     ) -> None:
         self._service = service.Service(
             'Glance', connection.adapter('image'), retry_delay
@@ -62,8 +63,11 @@ class GlanceReader:
             path = f'{self._root}/images/{name}'
             answer = self._service.request('GET', path, accept=(200, 404))
             if answer.status_code == 200:
-                return self._image(self._service.decode(answer, path))
-        found = list(self._list({'name': name}))
+                return self._service.parsed(
+                    path, _image, self._service.decode(answer, path)
+                )
+        # Some databases compare names without regard to case.
+        found = [i for i in self._list({'name': name}) if i.name == name]
         if not found:
             raise exception.NotFound(
                 'image', name, f'Glance at {self._service.endpoint}'
@@ -75,38 +79,37 @@ class GlanceReader:
     @property
     def _root(self) -> str:
         # The catalog may or may not name the version.
-        endpoint = (self._service.endpoint or '').rstrip('/')
+        endpoint = self._service.endpoint.rstrip('/')
         return '' if endpoint.endswith('/v2') else '/v2'
 
     def _list(self, params: Mapping[str, str]) -> Iterator[Image]:
-        marker: Mapping[str, str] = {}
-        while True:
-            query = {**params, **marker, 'limit': str(_PAGE)}
+        query = {**params, 'limit': str(_PAGE)}
+        more = True
+        while more:
             path = f'{self._root}/images?{parse.urlencode(query)}'
-            document = self._service.get(path)
-            page = [self._image(found) for found in document.get('images', [])]
-            yield from page
-            if not page or not document.get('next'):
-                return
-            marker = {'marker': page[-1].id}
-
-    def _image(self, found: Mapping[str, Any]) -> Image:
-        try:
-            return Image(
-                name=found['name'] or '',
-                id=found['id'],
-                owner=found.get('owner'),
-                visibility=found.get('visibility'),
-                properties={
-                    key: str(value)
-                    for key, value in found.items()
-                    if key not in _CORE and value is not None
-                },
+            page, more = self._service.parsed(
+                path, _page, self._service.get(path)
             )
-        except (LookupError, TypeError, AttributeError) as exc:
-            raise exception.ServiceError(
-                'Glance',
-                self._service.endpoint,
-                f'described an image without {exc}; is this the right '
-                'endpoint?',
-            ) from exc
+            yield from page
+            if more:
+                query['marker'] = page[-1].id
+
+
+def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:
+    """Return the images of a page, and whether there are more."""
+    page = [_image(found) for found in document['images']]
+    return page, bool(page and document.get('next'))
+
+
+def _image(found: Mapping[str, Any]) -> Image:
+    return Image(
+        name=found.get('name') or '',
+        id=found['id'],
+        owner=found.get('owner'),
+        visibility=found.get('visibility'),
+        properties={
+            key: str(value)
+            for key, value in found.items()
+            if key not in _CORE and value is not None
+        },
+    )

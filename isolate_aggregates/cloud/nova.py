@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import functools
 from typing import Any
-from urllib import parse
 
 from novaclient import api_versions
 from novaclient import client as nova_client
@@ -50,11 +49,12 @@ class NovaReader:
     """Nova, as far as it is read here.
 
     :param connection: How to reach it.
-    :param retry_delay: Seconds to wait before the first retry.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
     """
 
     def __init__(
-        self, connection: Connection, retry_delay: float = 0.5
+        self, connection: Connection, retry_delay: float | None = None
     ) -> None:
         self._client = nova_client.Client(
             '2.1',
@@ -68,7 +68,9 @@ class NovaReader:
             status_code_retry_delay=retry_delay,
             retriable_status_codes=list(service.RETRIABLE),
         )
-        self._service = service.Service('Nova', self._client.client)
+        self._service = service.Service(
+            'Nova', self._client.client, retry_delay
+        )
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates.
@@ -101,21 +103,23 @@ class NovaReader:
     def flavor(self, name: str) -> Flavor:
         """Return a flavor with its extra specs.
 
+        It is looked up in the list: an address with the name in it may mean
+        something else, as that of a flavor named ``detail`` does.
+
         :param name: Its id or its name; an id goes first.
         :raises NotFound: if there is none.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        with self._translated(f'flavor {name}'):
-            try:
-                return self._flavor(
-                    self._nova.flavors.get(parse.quote(name, safe=''))
-                )
-            except nova_exceptions.NotFound:
-                pass
-            for found in self._all_flavors():
-                if found.name == name:
-                    return self._flavor(found)
-        raise exception.NotFound('flavor', name, self._place)
+        with self._translated('the flavors'):
+            flavors = list(self._all_flavors())
+            found = [flavor for flavor in flavors if flavor.id == name] or [
+                flavor for flavor in flavors if flavor.name == name
+            ]
+            if found:
+                return self._flavor(found[0])
+        raise exception.NotFound(
+            'flavor', name, f'Nova at {self._service.endpoint}'
+        )
 
     def compute_nodes(self) -> list[ComputeNode] | None:
         """Return all compute nodes; None if Nova does not tell their uuids.
@@ -135,23 +139,24 @@ class NovaReader:
                 for found in _paged(nova.hypervisors.list)
             ]
 
-    @property
-    def _place(self) -> str:
-        return f'Nova at {self._service.endpoint}'
-
     @functools.cached_property
     def _nova(self) -> Any:
         """The client, once it is known which microversion to speak."""
         with self._translated('its versions'):
             current = self._client.versions.get_current()
-        offered = api_versions.APIVersion(
-            getattr(current, 'version', None) or '2.0'
-        )
+            if current is None:
+                # novaclient makes this of a 401.
+                raise nova_exceptions.Unauthorized(
+                    401, method='GET', url='its versions'
+                )
+            # Empty where there are no microversions.
+            newest = current.version
+            offered = api_versions.APIVersion(newest or '2.0')
         if offered < _OLDEST:
             raise exception.ServiceTooOld(
                 'Nova',
                 self._service.endpoint,
-                offered.get_string(),
+                newest,
                 f'{_OLDEST.get_string()} (Ocata)',
                 'reading the uuids of aggregates',
             )
@@ -185,30 +190,22 @@ class NovaReader:
             with self._service.translated(what):
                 yield
         except nova_exceptions.ClientException as exc:
-            raise self._failure(what, exc) from exc
-        except (LookupError, TypeError, AttributeError, ValueError) as exc:
+            raise self._service.refusal(
+                f'{exc.method} {exc.url}', exc.code, exc.message
+            ) from exc
+        except (
+            nova_exceptions.UnsupportedVersion,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+        ) as exc:
             raise exception.ServiceError(
                 'Nova',
                 self._service.endpoint,
-                f'answered the question for {what} with something else than '
-                f'it should ({exc!r}); is this the right endpoint?',
+                f'gave something else than {what}: {exc!r}; is this the '
+                'right endpoint?',
             ) from exc
-
-    def _failure(
-        self, what: str, exc: nova_exceptions.ClientException
-    ) -> exception.ServiceError:
-        if exc.code in (401, 403):
-            return exception.ServiceDenied(
-                'Nova',
-                self._service.endpoint,
-                f'denied reading {what} with {exc.code}: {exc.message}; use '
-                'credentials with the admin role.',
-            )
-        return exception.ServiceError(
-            'Nova',
-            self._service.endpoint,
-            f'answered the question for {what} with {exc.code}: {exc.message}',
-        )
 
 
 def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
@@ -216,5 +213,7 @@ def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
     marker = None
     while page := fetch(marker=marker, limit=_PAGE):
         yield from page
+        if page[-1].id == marker:
+            raise ValueError(f'the page after {marker} ends with {marker}')
         # The server may have a smaller page than was asked for.
         marker = page[-1].id

@@ -6,13 +6,14 @@ older Placement is good enough for whatever it can do. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
-from typing import Any, TypeVar
+from typing import Any
 from urllib import parse
 
 from keystoneauth1 import adapter
 import os_traits
+import requests
 
 from isolate_aggregates import exception, service
 from isolate_aggregates.placement import microversion as mv
@@ -21,8 +22,6 @@ from isolate_aggregates.placement.group import ResourceRequest
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
 _OLDEST = mv.NESTED
-
-_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,11 +93,12 @@ class PlacementClient:
     """Placement, as far as it is asked here.
 
     :param client: A keystoneauth adapter for the placement endpoint.
-    :param retry_delay: Seconds to wait before the first retry.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
     """
 
     def __init__(
-        self, client: adapter.Adapter, retry_delay: float = 0.5
+        self, client: adapter.Adapter, retry_delay: float | None = None
     ) -> None:
         self._service = service.Service('Placement', client, retry_delay)
 
@@ -115,7 +115,7 @@ class PlacementClient:
         """
         path = f'/allocation_candidates?{request.to_querystring()}'
         document = self.get(path, max(_OLDEST, request.needed))
-        return self._parsed(path, _candidates, document)
+        return self._service.parsed(path, _candidates, document)
 
     def resource_providers(
         self,
@@ -143,7 +143,7 @@ class PlacementClient:
         if params:
             path += f'?{parse.urlencode(params)}'
         document = self.get(path, _OLDEST)
-        return self._parsed(path, _providers, document)
+        return self._service.parsed(path, _providers, document)
 
     def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
         """Return the JSON object that answers a GET.
@@ -153,13 +153,8 @@ class PlacementClient:
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it gives no usable answer.
         """
-        answer = self._service.request(
-            'GET', path, feature.microversion, accept=(200, 406)
-        )
-        document = self._service.decode(answer, path)
-        if answer.status_code == 406:
-            raise self._too_old(feature, document)
-        return document
+        answer = self._ask('GET', path, None, feature, (200,))
+        return self._service.decode(answer, path)
 
     def send(
         self,
@@ -179,38 +174,31 @@ class PlacementClient:
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it is not done.
         """
-        answer = self._service.request(
-            method,
-            path,
-            feature.microversion,
-            json=body,
-            accept=(*accept, 406),
-        )
-        if answer.status_code == 406:
-            raise self._too_old(feature, self._service.decode(answer, path))
+        answer = self._ask(method, path, body, feature, accept)
         return self._service.decode(answer, path) if answer.content else None
 
-    def _parsed(
-        self, path: str, parser: Callable[[Any], _T], document: Any
-    ) -> _T:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Any,
+        feature: mv.Feature,
+        accept: Iterable[int],
+    ) -> requests.Response:
+        answer = self._service.request(
+            method, path, feature.microversion, body, accept=(*accept, 406)
+        )
+        if answer.status_code != 406:
+            return answer
         try:
-            return parser(document)
-        except (LookupError, TypeError, AttributeError, ValueError) as exc:
-            raise exception.ServiceError(
-                'Placement',
-                self._service.endpoint,
-                f'answered {path.partition("?")[0]} with JSON that lacks '
-                f'what it should have: {exc!r}; is this the right endpoint?',
-            ) from exc
-
-    def _too_old(
-        self, feature: mv.Feature, document: Mapping[str, Any]
-    ) -> exception.ServiceTooOld:
-        errors = document.get('errors') or [{}]
-        return exception.ServiceTooOld(
+            newest = answer.json()['errors'][0]['max_version']
+        except (LookupError, TypeError, ValueError):
+            # It comes from something before Placement.
+            raise self._service.failure(method, path, answer) from None
+        raise exception.ServiceTooOld(
             'Placement',
             self._service.endpoint,
-            errors[0].get('max_version'),
+            newest,
             f'{feature.microversion} ({feature.release})',
             feature.purpose,
         )
@@ -221,11 +209,12 @@ def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for provider in providers:
         # What every caller reads.
         provider['uuid'], provider['name'], provider['generation']
+        provider['parent_provider_uuid']
     return list(providers)
 
 
 def _candidates(document: Mapping[str, Any]) -> AllocationCandidates:
-    requests = document['allocation_requests']
+    entries = document['allocation_requests']
     summaries = {
         uuid: ProviderSummary(
             uuid=uuid,
@@ -243,20 +232,25 @@ def _candidates(document: Mapping[str, Any]) -> AllocationCandidates:
         )
         for uuid, summary in document['provider_summaries'].items()
     }
+    candidates = tuple(
+        {
+            uuid: allocation['resources']
+            for uuid, allocation in entry['allocations'].items()
+        }
+        for entry in entries
+    )
+    for candidate in candidates:
+        for uuid in candidate:
+            # Both are looked up later on.
+            summaries[summaries[uuid].root]
     return AllocationCandidates(
-        allocation_requests=tuple(
-            {
-                uuid: allocation['resources']
-                for uuid, allocation in request['allocations'].items()
-            }
-            for request in requests
-        ),
+        allocation_requests=candidates,
         mappings=tuple(
             {
                 suffix: tuple(uuids)
-                for suffix, uuids in request.get('mappings', {}).items()
+                for suffix, uuids in entry.get('mappings', {}).items()
             }
-            for request in requests
+            for entry in entries
         ),
         summaries=summaries,
     )

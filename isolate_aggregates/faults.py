@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says in one sentence why Keystone or a service could not be asked.
+
+The errors of keystoneauth quote those of requests, which quote those of
+urllib3, and so on; what an operator needs is at the end of that chain.
+"""
+
+from collections.abc import Iterator
+import http.client
+import re
+import ssl
+
+from keystoneauth1 import exceptions as ks_exceptions
+import requests
+
+from isolate_aggregates import exception
+
+_LONGEST = 200
+
+
+def short(text: object) -> str:
+    """Return a text as one line that fits into a sentence.
+
+    Passwords in URLs are left out, and the full stop at the end.
+
+    :param text: The text, or what has one.
+    """
+    line = ' '.join(str(text).split())
+    line = re.sub(r'//[^/@\s]*@', '//', line)
+    return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
+
+
+def unreachable(
+    name: str, where: str | None, exc: BaseException
+) -> exception.ServiceUnreachable:
+    """Return the error for a service that gave no answer at all.
+
+    :param name: The service.
+    :param where: Its address.
+    :param exc: What went wrong.
+    """
+    if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
+        problem = (
+            f'can not be trusted: {_reason(exc)}; look at its certificate, '
+            'and name the CA that signed it with --os-cacert or '
+            '[isolate_aggregates] cafile.'
+        )
+    elif _has(exc, requests.exceptions.Timeout):
+        problem = (
+            'does not answer in time; look whether it is overloaded, or '
+            'allow more seconds with --timeout or [isolate_aggregates] '
+            'timeout.'
+        )
+    elif _has(exc, ks_exceptions.ConnectionError):
+        problem = (
+            f'can not be reached: {_reason(exc)}; look whether it runs and '
+            'whether this is its address.'
+        )
+    else:
+        # Such as a CA file that is not there.
+        problem = f'can not be asked: {_reason(exc)}.'
+    return exception.ServiceUnreachable(name, where, problem)
+
+
+def was_closed(exc: BaseException) -> bool:
+    """Tell whether the other side closed the connection without an answer.
+
+    :param exc: What went wrong.
+    """
+    return _has(
+        exc, ConnectionResetError, ConnectionAbortedError, BrokenPipeError
+    )
+
+
+def from_keystone(
+    where: str | None, exc: BaseException
+) -> exception.ServiceError:
+    """Return the error for an attempt to get a token.
+
+    :param where: Keystone's address, if it is known.
+    :param exc: What went wrong.
+    """
+    if _has(exc, ks_exceptions.ConnectionError) or isinstance(exc, OSError):
+        return unreachable('Keystone', where, exc)
+    if isinstance(exc, ks_exceptions.Unauthorized):
+        return exception.ServiceDenied(
+            'Keystone',
+            where,
+            f'does not accept the credentials: {short(exc.message)}; look at '
+            'the user, the password, the project and their domains.',
+        )
+    if isinstance(exc, ks_exceptions.HttpError):
+        return exception.ServiceError(
+            'Keystone',
+            where,
+            f'answered {exc.http_status}: {short(exc.message)}; look at the '
+            'auth URL and at the credentials.',
+        )
+    known = isinstance(exc, ks_exceptions.ClientException)
+    said = short(exc if known else repr(exc))
+    return exception.ServiceError(
+        'Keystone', where, f'gave no token: {said}; look at the auth URL.'
+    )
+
+
+def _chain(exc: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error and those that led to it, the last one first."""
+    while exc is not None:
+        yield exc
+        exc = exc.__cause__ or exc.__context__
+
+
+def _has(exc: BaseException, *kinds: type[BaseException]) -> bool:
+    return any(isinstance(link, kinds) for link in _chain(exc))
+
+
+def _reason(exc: BaseException) -> str:
+    for link in _chain(exc):
+        if isinstance(link, ssl.SSLCertVerificationError):
+            return short(link.verify_message)
+        if isinstance(link, http.client.RemoteDisconnected):
+            return short(link)
+        if isinstance(link, OSError) and link.strerror:
+            return short(link.strerror)
+    return short(exc)
