@@ -6,27 +6,24 @@ from collections.abc import Sequence
 import logging
 import sys
 from typing import Any
+import warnings
 
 from cliff import app, command, commandmanager
-from keystoneauth1 import exceptions as ks_exceptions
-from openstack import config as os_config
-from openstack import exceptions as os_exceptions
 from oslo_config import cfg
 from oslo_log import log
 import pbr.version
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
-from isolate_aggregates.cloud import connection as cloud_connection
+from isolate_aggregates import exception, faults
+from isolate_aggregates.cli.credentials import Credentials
 from isolate_aggregates.cloud.connection import Connection
 
 _PROJECT = 'isolate-aggregates'
-_SERVICES = ('compute', 'placement', 'image')
 
 # What libraries say below these levels is of no use to an operator.
 _QUIET = {
     'alembic': logging.WARNING,
-    'keystoneauth': logging.WARNING,
+    'keystoneauth': logging.ERROR,
     'novaclient': logging.WARNING,
     'openstack': logging.ERROR,
     'oslo_policy': logging.ERROR,
@@ -43,8 +40,7 @@ class IsolateAggregatesApp(app.App):
     """
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
-        self._cloud_config = os_config.OpenStackConfig()
-        self._argv = list(argv)
+        self._credentials = Credentials(argv)
         super().__init__(
             description='Keep hosts apart: which hosts may a server use, and '
             'why.',
@@ -68,7 +64,11 @@ class IsolateAggregatesApp(app.App):
         parser = super().build_option_parser(
             description,
             version,
-            {**(argparse_kwargs or {}), 'allow_abbrev': False},
+            {
+                **(argparse_kwargs or {}),
+                'allow_abbrev': False,
+                'parents': [self._credentials.parser],
+            },
         )
         parser.add_argument(
             '--config-file',
@@ -84,9 +84,6 @@ class IsolateAggregatesApp(app.App):
             metavar='<path>',
             help='Directory of *.conf files, read after --config-file; may '
             'be repeated',
-        )
-        self._cloud_config.register_argparse_arguments(
-            parser, self._argv, list(_SERVICES)
         )
         return parser
 
@@ -104,64 +101,28 @@ class IsolateAggregatesApp(app.App):
 
         :raises ConfigFilesError: if one of them can not be read.
         """
-        args = []
-        for name in ('config_file', 'config_dir'):
-            for path in getattr(self.options, name) or ():
-                args += [f'--{name.replace("_", "-")}', path]
+        args = [
+            f'--{option}={path}'
+            for option, paths in (
+                ('config-file', self.options.config_file),
+                ('config-dir', self.options.config_dir),
+            )
+            for path in paths or ()
+        ]
         try:
             self.conf(args, project=_PROJECT)
-        except cfg.Error as exc:
+        except (cfg.Error, OSError, ValueError) as exc:
             raise exception.ConfigFilesError(
-                f'The configuration files can not be read: {exc}'
+                f'The configuration files can not be read: {faults.short(exc)}'
+                '.'
             ) from exc
 
     def connect(self) -> Connection:
         """Return the connection to the live cloud.
 
-        Credentials are those of the OpenStack commands (``--os-*`` options,
-        ``OS_*`` variables, ``clouds.yaml``); without any of them, those of
-        the configuration file.
-
-        :raises CredentialsError: if there are none, or bad ones.
+        :raises CredentialsError: if there are no credentials, or bad ones.
         """
-        given = (
-            self.options.os_cloud
-            or self.options.os_auth_type not in (None, 'password')
-            or getattr(self.options, 'os_auth_url', None)
-        )
-        if not given and self.conf[ia_conf.GROUP].auth_type:
-            return cloud_connection.from_conf(self.conf)
-        if not given:
-            raise exception.CredentialsError(
-                'There are no credentials for a cloud: give --os-cloud, OS_* '
-                f'variables or [{ia_conf.GROUP}] auth_type with what it '
-                'needs, or ask a cloud file with --snapshot.'
-            )
-        try:
-            region = self._cloud_config.get_one(argparse=self.options)
-            endpoints = {
-                service: endpoint
-                for service in _SERVICES
-                if (endpoint := region.get_endpoint(service))
-            }
-            interface = region.get_interface('compute') or 'public'
-            return Connection(
-                session=region.get_session(),
-                region_name=region.get_region_name(),
-                interface=(
-                    (interface,)
-                    if isinstance(interface, str)
-                    else tuple(interface)
-                ),
-                endpoints=endpoints,
-            )
-        except (
-            os_exceptions.SDKException,
-            ks_exceptions.ClientException,
-        ) as exc:
-            raise exception.CredentialsError(
-                f'The credentials for the cloud can not be used: {exc}'
-            ) from exc
+        return self._credentials.connect(self.options, self.conf)
 
     def interact(self) -> None:
         """Show the help: there is no interactive mode."""
@@ -176,9 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     :returns: 0, or 1 after an error, or 2 for arguments that make no sense.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    try:
-        program = IsolateAggregatesApp(arguments)
-    except os_exceptions.SDKException as exc:
-        print(f'isolate-aggregates: {exc}', file=sys.stderr)
-        return 2
-    return int(program.run(arguments) or 0)
+    with warnings.catch_warnings():
+        if not sys.warnoptions and '--debug' not in arguments:
+            # They are for those who write programs.
+            warnings.simplefilter('ignore')
+        return IsolateAggregatesApp(arguments).run(arguments)

@@ -9,7 +9,10 @@ from keystoneauth1 import exceptions as ks_exceptions
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
+from isolate_aggregates import exception, faults
+
+# Seconds to wait for an answer, where nothing else is configured.
+TIMEOUT = 60
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,29 +45,45 @@ class Connection:
         )
 
 
+def is_configured(conf: cfg.ConfigOpts) -> bool:
+    """Tell whether the configuration has credentials.
+
+    :param conf: A configuration with our options registered.
+    """
+    section = conf[ia_conf.GROUP]
+    return bool(section.auth_type or section.auth_section)
+
+
 def from_conf(conf: cfg.ConfigOpts) -> Connection:
     """Return the connection that the configuration describes.
 
     :param conf: A configuration with our options registered.
     :raises ConfigError: if it describes none.
     """
+    # Once more, now that it is known whether auth_section names another group.
+    loading.register_auth_conf_options(conf, ia_conf.GROUP)
     section = conf[ia_conf.GROUP]
+    option = f'[{section.auth_section or ia_conf.GROUP}] auth_type'
     try:
         auth = loading.load_auth_from_conf_options(conf, ia_conf.GROUP)
-    except (ks_exceptions.ClientException, ValueError) as exc:
-        raise exception.ConfigError(
-            f'[{ia_conf.GROUP}] auth_type', f'can not be used: {exc}'
-        ) from exc
-    if auth is None:
-        raise exception.ConfigError(
-            f'[{ia_conf.GROUP}] auth_type',
-            'is not set, so there are no credentials for Nova and Placement; '
-            'set it with auth_url, username, password and project_name.',
+        if auth is None:
+            raise exception.ConfigError(
+                option,
+                'is not set, so there are no credentials for Nova and '
+                'Placement; set it with auth_url, username, password and '
+                'project_name.',
+            )
+        return Connection(
+            session=loading.load_session_from_conf_options(
+                conf,
+                ia_conf.GROUP,
+                auth=auth,
+                timeout=section.timeout or TIMEOUT,
+            ),
+            region_name=section.region_name,
+            interface=tuple(section.valid_interfaces),
         )
-    return Connection(
-        session=loading.load_session_from_conf_options(
-            conf, ia_conf.GROUP, auth=auth
-        ),
-        region_name=section.region_name,
-        interface=tuple(section.valid_interfaces),
-    )
+    except (ks_exceptions.ClientException, TypeError, ValueError) as exc:
+        raise exception.ConfigError(
+            option, f'can not be used: {faults.short(exc)}.'
+        ) from exc

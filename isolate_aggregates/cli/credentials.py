@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which cloud to connect to, and with which credentials."""
+
+import argparse
+from collections.abc import Sequence
+import os
+
+from keystoneauth1 import exceptions as ks_exceptions
+from openstack import config as os_config
+from openstack import exceptions as os_exceptions
+from openstack.config import loader as os_loader
+from oslo_config import cfg
+import yaml
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, faults
+from isolate_aggregates.cloud import connection as cloud_connection
+from isolate_aggregates.cloud.connection import Connection
+
+_SERVICES = ('compute', 'placement', 'image')
+
+# What openstacksdk raises for a clouds.yaml or options it can not use; the
+# latter ones where it takes for granted what the file does not have.
+_UNUSABLE = (
+    os_exceptions.SDKException,
+    ks_exceptions.ClientException,
+    OSError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ValueError,
+)
+
+
+class Credentials:
+    """The credentials of the OpenStack commands, or of the configuration.
+
+    :param argv: The arguments, which say which credentials can be given.
+    """
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        self._problem: Exception | None = None
+        try:
+            self._config = os_config.OpenStackConfig()
+            self.parser = self._options(argv)
+        except _UNUSABLE as exc:
+            # Only who asks a live cloud needs to know.
+            self._problem = exc
+            self._config = os_config.OpenStackConfig(
+                load_yaml_config=False, load_envvars=False
+            )
+            self.parser = self._options([])
+
+    def connect(
+        self, options: argparse.Namespace, conf: cfg.ConfigOpts
+    ) -> Connection:
+        """Return the connection to the live cloud.
+
+        What is named by ``--os-*`` options or ``OS_*`` variables goes first,
+        then the configuration file, then the only cloud of ``clouds.yaml``.
+
+        :param options: The options as :attr:`parser` has parsed them.
+        :param conf: The configuration.
+        :raises CredentialsError: if there are no credentials, or bad ones.
+        :raises ConfigError: if those of the configuration make no sense.
+        """
+        if self._problem:
+            self._check_files()
+            raise _unusable(self._problem)
+        named = options.os_auth_type == 'none' or any(
+            getattr(options, name, None)
+            for name in ('os_cloud', 'os_auth_url', 'os_endpoint')
+        )
+        if not named and cloud_connection.is_configured(conf):
+            return cloud_connection.from_conf(conf)
+        if not named and self._config.default_cloud == 'defaults':
+            self._check_files()
+            raise exception.CredentialsError(
+                'There are no credentials for a cloud: give --os-cloud, OS_* '
+                f'variables or [{ia_conf.GROUP}] auth_type with what it '
+                'needs, or ask a cloud file with --snapshot.'
+            )
+        try:
+            return self._connection(options)
+        except _UNUSABLE as exc:
+            raise _unusable(exc) from exc
+
+    def _options(self, argv: Sequence[str]) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(add_help=False)
+        self._config.register_argparse_arguments(
+            parser, list(argv), list(_SERVICES)
+        )
+        return parser
+
+    def _connection(self, options: argparse.Namespace) -> Connection:
+        region = self._config.get_one(argparse=options)
+        session = region.get_session()
+        session.timeout = session.timeout or cloud_connection.TIMEOUT
+        interface = region.get_interface('compute') or 'public'
+        return Connection(
+            session=session,
+            region_name=region.get_region_name() or None,
+            interface=(
+                (interface,) if isinstance(interface, str) else (*interface,)
+            ),
+            endpoints={
+                service: endpoint
+                for service in _SERVICES
+                if (endpoint := region.get_endpoint(service))
+            },
+        )
+
+    def _check_files(self) -> None:
+        """Look for a clouds.yaml that openstacksdk has silently left out."""
+        first = os.environ.get('OS_CLIENT_CONFIG_FILE')
+        for path in ([first] if first else []) + os_loader.CONFIG_FILES:
+            if path == self._config.config_filename:
+                return
+            if not os.path.exists(path):
+                continue
+            try:
+                with open(path, encoding='utf-8') as stream:
+                    yaml.safe_load(stream)
+            except (OSError, ValueError, yaml.YAMLError) as exc:
+                raise exception.CredentialsError(
+                    f'The file {path} can not be read: {faults.short(exc)}.'
+                ) from exc
+
+
+def _unusable(exc: Exception) -> exception.CredentialsError:
+    known = isinstance(
+        exc, os_exceptions.SDKException | ks_exceptions.ClientException
+    )
+    return exception.CredentialsError(
+        'The credentials for the cloud can not be used: '
+        f'{faults.short(exc if known else repr(exc))}; look at the --os-* '
+        'options, the OS_* variables and clouds.yaml.'
+    )
