@@ -8,6 +8,7 @@ it (`Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_).
 """
 
+import collections
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 import uuid
@@ -82,18 +83,14 @@ class _Reader:
 
     def read(self, origin: str) -> Snapshot:
         aggregates = tuple(self._aggregates())
-        named = {
-            entry.get('uuid')
-            or derived_uuid('aggregate', entry['name']): entry['name']
+        named = [
+            (entry['name'], _uuid(entry, 'aggregate'))
             for entry in self._document.get('placement_aggregates', [])
-        }
-        self._names = {a.name: a.uuid for a in aggregates}
-        self._names |= {name: key for key, name in named.items()}
-        self._unique(
-            'aggregate',
-            [a.name for a in aggregates] + list(named.values()),
-        )
-        self._unique('aggregate', [a.uuid for a in aggregates] + list(named))
+        ]
+        both = [(a.name, a.uuid) for a in aggregates] + named
+        self._names = dict(both)
+        place = '$.aggregates' + (', $.placement_aggregates' if named else '')
+        self._distinct(place, 'uuid', both)
         mirrored: dict[str, set[str]] = {}
         if self._document.get('mirror_host_aggregates', True):
             for aggregate in aggregates:
@@ -106,13 +103,12 @@ class _Reader:
                 entry, f'$.providers[{number}]', None, mirrored
             )
         )
-        self._unique('provider', [p.name for p in providers])
-        self._unique('provider', [p.uuid for p in providers])
+        self._distinct(
+            '$.providers', 'uuid', [(p.name, p.uuid) for p in providers]
+        )
         flavors = tuple(self._flavors())
-        self._unique('flavor', [f.name for f in flavors])
-        self._unique('flavor', [f.id for f in flavors])
+        self._distinct('$.flavors', 'id', [(f.name, f.id) for f in flavors])
         images = tuple(self._images())
-        self._unique('image', [i.id for i in images])
         return Snapshot(
             origin=origin,
             aggregates=aggregates,
@@ -120,17 +116,25 @@ class _Reader:
             flavors=flavors,
             images=images,
             settings=dict(self._settings()),
-            placement_aggregates=named,
+            placement_aggregates={key: name for name, key in named},
         )
 
-    def _unique(self, kind: str, names: Iterable[str]) -> None:
-        seen: set[str] = set()
-        for name in names:
-            if name in seen:
+    def _distinct(
+        self, place: str, key: str, things: list[tuple[str, str]]
+    ) -> None:
+        """Note names and keys that several things have."""
+        self._once(place, 'the name', [name for name, _ in things])
+        # The same name may have led to the same key, which is no news.
+        keys = [key for _, key in dict.fromkeys(things)]
+        self._once(place, f'the {key}', keys)
+
+    def _once(self, place: str, what: str, values: Iterable[str]) -> None:
+        for value, number in collections.Counter(values).items():
+            if number > 1:
                 self._problems.append(
-                    f'has two {kind}s {name!r}; give each its own'
+                    f'{place}: {number} have {what} {value!r}; give each its '
+                    'own'
                 )
-            seen.add(name)
 
     def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
         for group, options in self._document.get('settings', {}).items():
@@ -196,7 +200,7 @@ class _Reader:
 
     def _aggregate(self, name: str, path: str) -> str:
         if uuidutils.is_uuid_like(name):
-            return name.lower()
+            return str(uuid.UUID(name))
         if name not in self._names:
             self._problems.append(
                 f'{path} names {name!r}, which is neither a uuid nor an '
@@ -230,7 +234,12 @@ class _Reader:
             )
 
     def _images(self) -> Iterator[Image]:
-        for entry in self._document.get('images', []):
+        entries = self._document.get('images', [])
+        ids = [e['id'] for e in entries if 'id' in e]
+        self._once('$.images', 'the id', ids)
+        without = [e['name'] for e in entries if 'id' not in e]
+        self._once('$.images', 'no id and the name', without)
+        for entry in entries:
             yield Image(
                 name=entry['name'],
                 id=entry.get('id') or derived_uuid('image', entry['name']),

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes cloud files: the description of a cloud in YAML."""
 
-from collections.abc import Hashable
 import functools
 import importlib.resources
+import math
 import os
 import pathlib
 import tempfile
-from typing import Any
+from typing import Any, NoReturn
 
 import jsonschema
 import yaml
@@ -19,6 +19,9 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 # How many problems of one file are worth telling at once.
 _MOST_PROBLEMS = 5
 
+# Text, and "<<", which takes in another mapping.
+_KEY_TAGS = ('tag:yaml.org,2002:str', 'tag:yaml.org,2002:merge')
+
 
 def load(path: str | os.PathLike[str]) -> Snapshot:
     """Read a cloud file.
@@ -27,18 +30,15 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
     :raises CloudFileError: if it can not be read or does not describe a
         cloud; the message names the file, the places in it and the problems.
     """
-    document = _parse(path)
-    problems = [
-        f'{error.json_path} {_explain(error)}'
-        for error in sorted(
-            _validator().iter_errors(document), key=lambda e: e.json_path
-        )
-    ]
-    if not problems:
-        try:
+    try:
+        document = _parse(path)
+        problems = _violations(document)
+        if not problems:
             return cloud_document.to_snapshot(document, str(path))
-        except cloud_document.Contradictions as exc:
-            problems = list(exc.problems)
+    except cloud_document.Contradictions as exc:
+        problems = list(exc.problems)
+    except RecursionError:
+        problems = ['is nested too deeply, or contains itself']
     more = len(problems) - _MOST_PROBLEMS
     if more > 0:
         problems[_MOST_PROBLEMS:] = [f'and {more} more problems']
@@ -53,25 +53,21 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     :raises CloudFileError: if it can not be written.
     """
     target = pathlib.Path(path)
+    document = cloud_document.from_snapshot(snapshot)
     try:
-        with tempfile.NamedTemporaryFile(
-            'w',
-            encoding='utf-8',
-            dir=target.parent,
-            prefix=f'.{target.name}.',
-            delete=False,
-        ) as unfinished:
-            try:
+        handle, name = tempfile.mkstemp(
+            prefix=f'.{target.name}.', dir=target.parent
+        )
+        unfinished = pathlib.Path(name)
+        try:
+            with open(handle, 'w', encoding='utf-8') as stream:
                 yaml.safe_dump(
-                    cloud_document.from_snapshot(snapshot),
-                    unfinished,
-                    allow_unicode=True,
-                    sort_keys=False,
+                    document, stream, allow_unicode=True, sort_keys=False
                 )
-            except BaseException:
-                pathlib.Path(unfinished.name).unlink()
-                raise
-        pathlib.Path(unfinished.name).replace(target)
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
     except OSError as exc:
         raise exception.CloudFileError(
             path, [f'can not be written: {exc.strerror or exc}']
@@ -79,23 +75,27 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is given twice, of which YAML would lose one."""
+    """Refuses keys that no cloud file can mean.
 
-    def construct_mapping(
-        self, node: yaml.MappingNode, deep: bool = False
-    ) -> dict[Hashable, Any]:
+    Of a key that is given twice YAML would lose one, and one such as ``1`` or
+    ``yes`` would be a number or a truth value to YAML.
+    """
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
         seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None,
-                    None,
-                    f'the key {key!r} is given twice',
-                    key_node.start_mark,
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
+        for key, _ in node.value:
+            if key.tag not in _KEY_TAGS:
+                self._refuse(key, 'a key must be text; put it in quotes')
+            if key.value in seen:
+                self._refuse(key, f'the key {key.value!r} is given twice')
+            seen.add(key.value)
+        return node
+
+    def _refuse(self, key: yaml.Node, problem: str) -> NoReturn:
+        raise yaml.constructor.ConstructorError(
+            None, None, problem, key.start_mark
+        )
 
 
 def _parse(path: str | os.PathLike[str]) -> Any:
@@ -113,21 +113,44 @@ def _parse(path: str | os.PathLike[str]) -> Any:
             f'line {mark.line + 1}, column {mark.column + 1}: ' if mark else ''
         )
         problem = f'is not YAML: {where}{exc.problem}'
-    except (yaml.YAMLError, TypeError, ValueError) as exc:
-        problem = f'is not YAML: {exc}'
+    except (yaml.YAMLError, ValueError) as exc:
+        problem = f'is not YAML: {" ".join(str(exc).split())}'
     raise exception.CloudFileError(path, [problem])
+
+
+def _violations(document: Any) -> list[str]:
+    if document is None:
+        return ['is empty']
+    return [
+        f'{error.json_path} {_explain(error)}'
+        for error in sorted(
+            _validator().iter_errors(document), key=lambda e: e.json_path
+        )
+    ]
 
 
 @functools.cache
 def _validator() -> jsonschema.protocols.Validator:
     source = importlib.resources.files(__package__) / 'schema.yaml'
     schema = yaml.safe_load(source.read_text(encoding='utf-8'))
-    return jsonschema.Draft202012Validator(schema)
+    base = jsonschema.Draft202012Validator
+    # JSON has one kind of numbers; for Python 4.0 is no integer, and YAML has
+    # infinity.
+    checker = base.TYPE_CHECKER.redefine_many(
+        {
+            'integer': lambda _, value: type(value) is int,
+            'number': lambda _, value: (
+                type(value) is int
+                or (type(value) is float and math.isfinite(value))
+            ),
+        }
+    )
+    return jsonschema.validators.extend(base, type_checker=checker)(schema)
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
-    if error.validator == 'anyOf':
-        return 'must be a total from 1 on, or a mapping with "total"'
+    if error.validator == 'const':
+        return f'must be {error.validator_value!r}, not {error.instance!r}'
     if error.validator == 'pattern' and error.schema.get(
         'pattern', ''
     ).endswith('{12}$'):

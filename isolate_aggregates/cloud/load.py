@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts a snapshot into an empty Placement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+import contextlib
 import dataclasses
 import uuid
 
@@ -29,24 +30,29 @@ def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
     :raises CloudFileError: if Placement does not take something, such as a
         standard trait it does not know.
     """
-    try:
-        _load(snapshot, placement)
-    except exception.ServiceError as exc:
-        raise exception.CloudFileError(
-            snapshot.origin, [f'is not a cloud to Placement: {exc.problem}']
-        ) from exc
-
-
-def _load(snapshot: Snapshot, placement: PlacementClient) -> None:
     providers = snapshot.providers
     traits = {trait for p in providers for trait in p.traits}
     for trait in sorted(t for t in traits if t.startswith(_CUSTOM)):
-        placement.send('PUT', f'/traits/{trait}')
+        with _naming(snapshot, f'trait {trait}'):
+            placement.send('PUT', f'/traits/{trait}')
     classes = {rc for p in providers for rc in p.inventories}
     for resource_class in sorted(c for c in classes if c.startswith(_CUSTOM)):
-        placement.send('PUT', f'/resource_classes/{resource_class}')
+        with _naming(snapshot, f'resource class {resource_class}'):
+            placement.send('PUT', f'/resource_classes/{resource_class}')
     for provider in providers:
-        _load_provider(provider, placement)
+        with _naming(snapshot, f'provider {provider.name}'):
+            _load_provider(provider, placement)
+
+
+@contextlib.contextmanager
+def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
+    """Say what it is in the snapshot that Placement does not take."""
+    try:
+        yield
+    except exception.ServiceError as exc:
+        raise exception.CloudFileError(
+            snapshot.origin, [f'{what}: Placement {exc.problem.rstrip(".")}']
+        ) from exc
 
 
 def _load_provider(provider: Provider, placement: PlacementClient) -> None:
