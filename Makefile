@@ -30,7 +30,7 @@ demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: $(VENV)/.all
-	$(BIN)/python -m pytest --cov --cov-report=term $(ARGS)
+	$(BIN)/pytest --cov --cov-report=term $(ARGS)
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check .

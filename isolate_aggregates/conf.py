@@ -10,12 +10,13 @@ from collections.abc import Iterable
 import re
 
 from keystoneauth1 import loading
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 from isolate_aggregates import exception
 
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
+BLAZAR = 'blazar:physical:host'
 
 # Keys with a meaning of their own in Nova; a reservation prefix that reaches
 # into them would turn ordinary extra specs into reservations.
@@ -28,6 +29,38 @@ _TAKEN = (
     'resources',
     'trait',
 )
+
+
+class _SharedOpt:
+    """An option that blazar-nova registers too, with a help of its own.
+
+    oslo.config refuses a second registration that is not equal to the first,
+    whichever comes first. For these the name and the default have to be equal.
+    """
+
+    name: str
+    default: object
+
+    def __eq__(self, other: object) -> bool:
+        return (self.name, self.default) == (
+            getattr(other, 'name', None),
+            getattr(other, 'default', None),
+        )
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+class _SharedStrOpt(_SharedOpt, cfg.StrOpt):
+    pass
+
+
+class _SharedBoolOpt(_SharedOpt, cfg.BoolOpt):
+    pass
+
 
 scheduler_opts = [
     cfg.BoolOpt(
@@ -109,6 +142,51 @@ named here does not run. A name that can not be loaded stops the program: a
 filter that silently did nothing would let servers in where they must not be.
 """,
     ),
+    cfg.ListOpt(
+        'trait_sources',
+        item_type=types.String(choices=['flavor', 'image']),
+        default=['flavor', 'image'],
+        help="""
+Whose required traits open an isolated aggregate.
+
+By default those of flavor and image, as in Nova. Any tenant who may upload an
+image may then write ``trait:<NAME>=required`` on it and land on the isolated
+hosts. With ``flavor`` alone an image's traits still constrain the request but
+open nothing; the traits of ports and device profiles count as the flavor's.
+Another remedy is to let only operators write such image properties, with
+Glance's property protections.
+""",
+    ),
+    cfg.ListOpt(
+        'reservation_key_sources',
+        item_type=types.String(choices=['image', 'hint']),
+        default=['image'],
+        help="""
+Where a request may name a reservation beside the flavor.
+
+Image properties and scheduler hints are written by tenants; a reservation
+named there is granted only to a project that owns it: the aggregate's
+``blazar:owner`` is the project's id, or one of its metadata keys is. A foreign
+one is refused. With ``image``, nova-scheduler reads the image from Glance, as
+Nova keeps only the image properties it knows; an empty list saves that.
+
+Related options:
+
+* ``[scheduler] placement_req_required_member_prefix``
+* ``[blazar:physical:host] blazar_owner``
+""",
+    ),
+    cfg.BoolOpt(
+        'reservation_required',
+        default=False,
+        help="""
+Refuse servers without a reservation.
+
+With this option the filter ``blazar_reservation`` refuses a request that has
+neither the scheduler hint ``reservation`` nor a flavor of an instance
+reservation. For clouds whose hosts are all handed out by reservation.
+""",
+    ),
     cfg.StrOpt(
         'aggregate_source',
         default='novaclient',
@@ -126,6 +204,44 @@ The name of an entry point in ``isolate_aggregates.aggregate_sources``:
 Path of the cloud file for ``aggregate_source = file``.
 """,
     ),
+    cfg.FloatOpt(
+        'aggregate_cache_ttl',
+        min=0,
+        help="""
+How many seconds nova-scheduler may use the aggregates it has read.
+
+Within this time a change of an aggregate may not be seen. Then one thread
+reads them again while the others go on with what they have, for at most the
+same time once more. 0 reads them for every request, so that a tag set before
+the request is honoured by it. By default 0 with ``aggregate_source = nova``
+and 30 with any other source.
+""",
+    ),
+    cfg.StrOpt(
+        'on_source_failure',
+        default='refuse',
+        choices=[
+            ('refuse', 'Refuse requests until the aggregates can be read'),
+            ('stale', 'Use the aggregates read last for a while'),
+        ],
+        help="""
+What nova-scheduler does when it can not read the aggregates.
+
+Related options:
+
+* ``aggregate_max_stale`` limits ``stale``.
+""",
+    ),
+    cfg.FloatOpt(
+        'aggregate_max_stale',
+        default=300,
+        min=0,
+        help="""
+For how many seconds ``on_source_failure = stale`` may use old aggregates.
+
+Counted from when they were read. After that requests are refused.
+""",
+    ),
     cfg.StrOpt(
         'region_name',
         help='Region whose Nova, Placement and Glance are used.',
@@ -139,6 +255,38 @@ Kinds of endpoints to look for in the service catalog, best first.
     ),
 ]
 
+blazar_opts = [
+    _SharedStrOpt(
+        'aggregate_freepool_name',
+        default='freepool',
+        help='Name of the aggregate of hosts that may be reserved.',
+    ),
+    _SharedBoolOpt(
+        'allow_preemptibles',
+        default=False,
+        help="""
+Let flavors with ``blazar:preemptible=true`` use the preemptible aggregate.
+""",
+    ),
+    _SharedStrOpt(
+        'preemptible_aggregate',
+        default='freepool',
+        help='Name of the aggregate whose hosts take preemptible servers.',
+    ),
+    _SharedStrOpt(
+        'blazar_owner',
+        default='blazar:owner',
+        help="""
+Metadata key of a reserved aggregate that holds the owner's project id.
+""",
+    ),
+    _SharedStrOpt(
+        'blazar_az_prefix',
+        default='blazar_',
+        help='How the availability zones of reserved aggregates start.',
+    ),
+]
+
 # What decides which hosts a request gets; a cloud file may carry the values.
 CLOUD_SETTINGS = (
     (SCHEDULER, 'enable_isolated_aggregate_filtering'),
@@ -146,6 +294,14 @@ CLOUD_SETTINGS = (
     (SCHEDULER, 'placement_req_default_forbidden_member_prefix'),
     (SCHEDULER, 'max_placement_results'),
     (GROUP, 'request_filters'),
+    (GROUP, 'trait_sources'),
+    (GROUP, 'reservation_key_sources'),
+    (GROUP, 'reservation_required'),
+    (BLAZAR, 'aggregate_freepool_name'),
+    (BLAZAR, 'allow_preemptibles'),
+    (BLAZAR, 'preemptible_aggregate'),
+    (BLAZAR, 'blazar_owner'),
+    (BLAZAR, 'blazar_az_prefix'),
 )
 
 
@@ -156,6 +312,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     common = loading.get_auth_common_conf_options()
     return [
         (SCHEDULER, scheduler_opts),
+        (BLAZAR, blazar_opts),
         (GROUP, isolate_aggregates_opts + common + session + auth),
     ]
 
@@ -166,6 +323,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     :param conf: Where to register them.
     """
     _register(conf, SCHEDULER, scheduler_opts)
+    _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
     loading.register_session_conf_options(conf, GROUP)
     loading.register_auth_conf_options(conf, GROUP)

@@ -85,6 +85,8 @@ class RequestSpec:
         is taken from the host.
     :param derived_traits: Required traits that come from elsewhere than the
         flavor and the image, such as ports and device profiles.
+    :param known_traits: All required traits, where Nova has worked them out
+        already; None to work them out here.
     """
 
     flavor: Flavor
@@ -97,6 +99,7 @@ class RequestSpec:
     num_instances: int = 1
     boot_from_volume: bool = False
     derived_traits: frozenset[str] = frozenset()
+    known_traits: frozenset[str] | None = None
 
     @property
     def image_properties(self) -> Mapping[str, str]:
@@ -110,12 +113,22 @@ class RequestSpec:
         These are the traits that open an isolated aggregate, the same set as
         ``all_required_traits`` of Nova's ``ResourceRequest``.
         """
+        if self.known_traits is not None:
+            return self.known_traits
+        return self._traits(self.image_properties)
+
+    @functools.cached_property
+    def operator_traits(self) -> frozenset[str]:
+        """Every required trait that no image, and so no tenant, can add."""
+        return self._traits({})
+
+    def _traits(self, properties: Mapping[str, str]) -> frozenset[str]:
         implied = translations.translate(
-            self.flavor.extra_specs, self.image_properties, self.flavor.vcpus
+            self.flavor.extra_specs, properties, self.flavor.vcpus
         )
         return (
             xs.required_traits(self.flavor.extra_specs)
-            | xs.image_required_traits(self.image_properties)
+            | xs.image_required_traits(properties)
             | implied.required_traits
             | self.derived_traits
         )

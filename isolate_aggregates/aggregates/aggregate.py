@@ -28,6 +28,26 @@ class Aggregate:
     availability_zone: str | None = None
 
 
+def grants(
+    aggregate: Aggregate, project_id: str | None, owner_key: str
+) -> bool:
+    """Tell whether a reserved aggregate is meant for a project.
+
+    Blazar writes the owner's id under ``blazar:owner``, and for each further
+    project a key that is that project's id (see BlazarFilter of blazar-nova).
+
+    :param aggregate: The aggregate of a reservation.
+    :param project_id: Id of the project; None is never meant.
+    :param owner_key: The metadata key that holds the owner's id.
+    """
+    if not project_id:
+        return False
+    return bool(
+        aggregate.metadata.get(owner_key) == project_id
+        or aggregate.metadata.get(project_id)
+    )
+
+
 def naming(aggregates: Iterable[Aggregate]) -> str:
     """Name aggregates in a sentence: ``aggregates a, b and 7 more``.
 

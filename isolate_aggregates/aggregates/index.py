@@ -6,7 +6,7 @@ snapshot, when it is first asked for, and kept. Threads may share an index: at
 worst two of them work out the same answer.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 import dataclasses
 import types
 
@@ -41,7 +41,7 @@ class AggregateIndex:
         self._by_key = types.MappingProxyType(
             {key: tuple(found) for key, found in by_key.items()}
         )
-        self._with_prefix: dict[str, tuple[Aggregate, ...]] = {}
+        self._found: dict[Hashable, tuple[Aggregate, ...]] = {}
         self._locks: dict[tuple[str, str], tuple[LockGroup, ...]] = {}
 
     def __iter__(self) -> Iterator[Aggregate]:
@@ -62,14 +62,26 @@ class AggregateIndex:
 
         :param prefix: The first characters of the key, exactly as written.
         """
-        found = self._with_prefix.get(prefix)
+        return self.where(
+            ('prefix', prefix),
+            lambda aggregate: any(
+                key.startswith(prefix) for key in aggregate.metadata
+            ),
+        )
+
+    def where(
+        self, question: Hashable, answer: Callable[[Aggregate], bool]
+    ) -> tuple[Aggregate, ...]:
+        """Return the aggregates for which some condition holds.
+
+        :param question: What is asked; the answer is remembered by it, so it
+            has to name everything that the condition depends on.
+        :param answer: The condition; it may look at the aggregate alone.
+        """
+        found = self._found.get(question)
         if found is None:
-            found = tuple(
-                aggregate
-                for aggregate in self._aggregates
-                if any(key.startswith(prefix) for key in aggregate.metadata)
-            )
-            self._with_prefix[prefix] = found
+            found = tuple(a for a in self._aggregates if answer(a))
+            self._found[question] = found
         return found
 
     def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:

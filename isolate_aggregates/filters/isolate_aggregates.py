@@ -25,11 +25,18 @@ from isolate_aggregates.request import RequestSpec
 class IsolateAggregates:
     """Forbid each aggregate that requires a trait the request does not.
 
+    :param trait_sources: Whose traits open an aggregate: ``flavor``, or
+        ``flavor`` and ``image``. The traits of ports and device profiles count
+        as the flavor's.
     :param key_prefix: Metadata keys that lock are this prefix and a trait.
     """
 
     ENABLED_BY: ClassVar = ('scheduler', 'enable_isolated_aggregate_filtering')
+    SETTINGS: ClassVar = {
+        'trait_sources': ('isolate_aggregates', 'trait_sources')
+    }
 
+    trait_sources: tuple[str, ...] = ('flavor', 'image')
     key_prefix: str = TRAIT_PREFIX
 
     def __call__(
@@ -40,7 +47,13 @@ class IsolateAggregates:
         :param request: What is being scheduled.
         :param aggregates: The aggregates as of one moment.
         """
-        held = {self.key_prefix + trait for trait in request.required_traits}
+        images_count = 'image' in self.trait_sources
+        traits = (
+            request.required_traits
+            if images_count
+            else request.operator_traits
+        )
+        held = {self.key_prefix + trait for trait in traits}
         for group in aggregates.locks(self.key_prefix, REQUIRED):
             missing = group.keys - held
             if missing:
@@ -50,9 +63,7 @@ class IsolateAggregates:
         length = len(self.key_prefix)
         traits = sorted(key[length:] for key in missing)
         noun = 'trait' if len(traits) == 1 else 'traits'
-        neither = 'neither ' if request.image else ''
-        negation = 'requires' if request.image else 'does not require'
-        return (
-            f'locked by {noun} {", ".join(traits)}, which {neither}'
-            f'{request.description} {negation}'
-        )
+        locked = f'locked by {noun} {", ".join(traits)}, which'
+        if request.image and 'image' in self.trait_sources:
+            return f'{locked} neither {request.description} requires'
+        return f'{locked} flavor {request.flavor.name} does not require'

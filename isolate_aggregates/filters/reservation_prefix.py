@@ -3,8 +3,9 @@
 
 An operator, or Blazar, tags the aggregate of a reservation with the metadata
 key ``reservation:<id>``. A flavor or an image with the same key goes to that
-aggregate; a request with no such key stays out of all of them. The flow is
-the one in the spec `Support filtering by forbidden aggregate membership
+aggregate; a request with no such key stays out of all of them. What an image
+or a hint names counts only for a project that owns the reservation. The flow
+is the one in the spec `Support filtering by forbidden aggregate membership
 <https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates import AggregateIndex, grants
 from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
 from isolate_aggregates.request import RequestSpec
 
@@ -26,6 +27,11 @@ class ReservationPrefix:
         prefix are alternatives; different prefixes must all be satisfied.
     :param forbidden_prefixes: A request without a key that starts with one of
         these is kept out of every aggregate that has one.
+    :param key_sources: Where a request may name a reservation beside its
+        flavor: ``image``, ``hint``. Tenants write those, so they count only
+        for a project that owns the reservation.
+    :param owner_key: The metadata key that holds the id of the owning
+        project; further projects are granted by a key that is their id.
     """
 
     SETTINGS: ClassVar = {
@@ -37,10 +43,14 @@ class ReservationPrefix:
             'scheduler',
             'placement_req_default_forbidden_member_prefix',
         ),
+        'key_sources': ('isolate_aggregates', 'reservation_key_sources'),
+        'owner_key': ('blazar:physical:host', 'blazar_owner'),
     }
 
     required_prefixes: tuple[str, ...] = ()
     forbidden_prefixes: tuple[str, ...] = ()
+    key_sources: tuple[str, ...] = ('flavor', 'image')
+    owner_key: str = 'blazar:owner'
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -50,29 +60,63 @@ class ReservationPrefix:
         :param request: What is being scheduled.
         :param aggregates: The aggregates as of one moment.
         """
-        keys = sorted({*request.flavor.extra_specs, *request.image_properties})
+        trusted = set(request.flavor.extra_specs)
+        claimed = self._claimed(request) - trusted
         for prefix in self.required_prefixes:
-            named = [key for key in keys if key.startswith(prefix)]
+            named = _starting(prefix, trusted | claimed)
             if named:
-                yield self._require(named, aggregates)
+                mine = _starting(prefix, claimed)
+                yield self._require(named, mine, request, aggregates)
         for prefix in self.forbidden_prefixes:
-            if not any(key.startswith(prefix) for key in keys):
+            # Whose reservation a tenant claims is looked at above, and only
+            # for the prefixes that require.
+            checked = prefix in self.required_prefixes
+            opening = trusted | claimed if checked else trusted
+            if not _starting(prefix, opening):
                 yield from self._forbid(prefix, request, aggregates)
 
-    @staticmethod
-    def _require(named: list[str], aggregates: AggregateIndex) -> Constraint:
+    def _claimed(self, request: RequestSpec) -> set[str]:
+        """Return the keys that a tenant may have written."""
+        keys: set[str] = set()
+        if 'image' in self.key_sources:
+            keys.update(request.image_properties)
+        if 'hint' in self.key_sources:
+            keys.update(request.scheduler_hints)
+        return keys
+
+    def _require(
+        self,
+        named: list[str],
+        claimed: list[str],
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+    ) -> Constraint:
         unknown = [key for key in named if not aggregates.with_key(key)]
         if unknown:
             return Refuse(
                 f'no aggregate has the metadata key {", ".join(unknown)}, '
-                'which the flavor or the image names'
+                'which the request names'
             )
-        # A dict keeps the order and drops an aggregate that has two keys.
-        found = dict.fromkeys(
+        foreign = [
+            key
+            for key in claimed
+            if not any(
+                grants(aggregate, request.project_id, self.owner_key)
+                for aggregate in aggregates.with_key(key)
+            )
+        ]
+        if foreign:
+            return Refuse(
+                f'{", ".join(foreign)} is named by the image or a hint, but '
+                f'project {request.project_id} does not own it'
+            )
+        found = {
             aggregate.uuid
             for key in named
             for aggregate in aggregates.with_key(key)
-        )
+            if key not in claimed
+            or grants(aggregate, request.project_id, self.owner_key)
+        }
         members = tuple(a for a in aggregates if a.uuid in found)
         return Require(members, f'the request names {" or ".join(named)}')
 
@@ -89,3 +133,7 @@ class ReservationPrefix:
                 f'kept for requests that name their {prefix} key, and '
                 f'{neither}{request.description} {names} one',
             )
+
+
+def _starting(prefix: str, keys: set[str]) -> list[str]:
+    return sorted(key for key in keys if key.startswith(prefix))

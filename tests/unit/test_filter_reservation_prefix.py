@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The filter reservation_prefix."""
 
+import pytest
+
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.destination import Forbid, Refuse, Require
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
@@ -8,25 +10,39 @@ from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
 ONE = Aggregate('uuid-one', 'one', {'reservation:1': 'true'})
-TWO = Aggregate('uuid-two', 'two', {'reservation:2': 'whatever'})
+TWO = Aggregate(
+    'uuid-two', 'two', {'reservation:2': 'x', 'blazar:owner': 'mine'}
+)
+GRANTED = Aggregate(
+    'uuid-granted', 'granted', {'reservation:3': 'x', 'mine': 'blazar:tenant'}
+)
 BOTH = Aggregate('uuid-both', 'both', ONE.metadata | TWO.metadata)
 POOL = Aggregate('uuid-pool', 'pool', {'pool:a': 'x'})
 OPEN = Aggregate('uuid-open', 'open', {'reservations': 'x'})
-INDEX = AggregateIndex([FREE, ONE, TWO, POOL, OPEN])
+INDEX = AggregateIndex([FREE, ONE, TWO, GRANTED, POOL, OPEN])
 
 RESERVATION = ('reservation:',)
 
 
-def naming(*keys, image_keys=()):
+def naming(*keys, image_keys=(), hints=(), project='mine'):
     image = Image('i', properties=dict.fromkeys(image_keys, 'true'))
     return RequestSpec(
         Flavor('f', extra_specs=dict.fromkeys(keys, 'true')),
         image if image_keys else None,
+        project_id=project,
+        scheduler_hints=dict.fromkeys(hints, ('true',)),
     )
 
 
-def conclusions(request, required=(), forbidden=(), index=INDEX):
-    return list(ReservationPrefix(required, forbidden)(request, index))
+def conclusions(
+    request,
+    required=(),
+    forbidden=(),
+    index=INDEX,
+    sources=('image', 'hint'),
+):
+    reservation_prefix = ReservationPrefix(required, forbidden, sources)
+    return list(reservation_prefix(request, index))
 
 
 def test_a_named_reservation_is_required_and_nothing_forbidden():
@@ -34,18 +50,61 @@ def test_a_named_reservation_is_required_and_nothing_forbidden():
     assert found == Require((ONE,), 'the request names reservation:1')
 
 
-def test_an_image_may_name_the_reservation():
-    [found] = conclusions(naming(image_keys=['reservation:2']), RESERVATION)
+@pytest.mark.parametrize('source', ['image_keys', 'hints'])
+@pytest.mark.parametrize(
+    ('key', 'aggregate'),
+    [('reservation:2', TWO), ('reservation:3', GRANTED)],
+    ids=['owner', 'granted'],
+)
+def test_a_tenant_may_name_a_reservation_that_is_his(source, key, aggregate):
+    request = naming(**{source: [key]})
+    [found] = conclusions(request, RESERVATION, RESERVATION)
+    assert found == Require((aggregate,), f'the request names {key}')
+
+
+@pytest.mark.parametrize('source', ['image_keys', 'hints'])
+@pytest.mark.parametrize('project', ['other', None])
+def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
+    request = naming(**{source: ['reservation:2']}, project=project)
+    [found] = conclusions(request, RESERVATION, RESERVATION)
+    assert found == Refuse(
+        'reservation:2 is named by the image or a hint, but project '
+        f'{project} does not own it'
+    )
+
+
+def test_a_flavor_is_trusted_whoever_uses_it():
+    request = naming('reservation:2', project='other')
+    [found] = conclusions(request, RESERVATION, RESERVATION)
     assert found.aggregates == (TWO,)
+
+
+def test_a_foreign_key_beside_the_flavors_own_is_refused():
+    request = naming('reservation:1', image_keys=['reservation:0'])
+    [found] = conclusions(request, RESERVATION, RESERVATION)
+    assert isinstance(found, Refuse)
+
+
+@pytest.mark.parametrize('source', ['image_keys', 'hints'])
+def test_a_source_that_is_not_looked_at_opens_nothing(source):
+    request = naming(**{source: ['reservation:2']})
+    [found] = conclusions(request, RESERVATION, RESERVATION, sources=())
+    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
+
+
+@pytest.mark.parametrize('key', ['reservation:2', 'reservation:bogus'])
+def test_where_nothing_is_required_a_tenants_key_opens_nothing(key):
+    [found] = conclusions(naming(image_keys=[key]), (), RESERVATION)
+    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
 
 
 def test_a_request_that_names_none_stays_out_of_all():
     [found] = conclusions(naming(), RESERVATION, RESERVATION)
     assert isinstance(found, Forbid)
-    assert found.aggregates == (FREE, ONE, TWO)
+    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
     assert found.reason == (
-        'aggregates free, one, two: kept for requests that name their '
-        'reservation: key, and flavor f does not name one'
+        'aggregates free, granted, one, two: kept for requests that name '
+        'their reservation: key, and flavor f does not name one'
     )
 
 
@@ -77,8 +136,8 @@ def test_each_prefix_is_forbidden_by_itself():
 def test_a_reservation_that_no_aggregate_has_is_refused():
     [found] = conclusions(naming('reservation:9'), RESERVATION, RESERVATION)
     assert found == Refuse(
-        'no aggregate has the metadata key reservation:9, which the flavor '
-        'or the image names'
+        'no aggregate has the metadata key reservation:9, which the request '
+        'names'
     )
 
 

@@ -113,8 +113,9 @@ def test_a_filter_that_is_not_installed_stops_everything(conf):
         pipeline.Pipeline.from_conf(conf)
     assert str(caught.value) == (
         'Request filter nonesuch is not installed; [isolate_aggregates] '
-        'request_filters may name compute_status, isolate_aggregates, '
-        'requested_host, reservation_prefix.'
+        'request_filters may name blazar_reservation, compute_status, '
+        'isolate_aggregates, isolate_tenants, requested_host, '
+        'reservation_prefix.'
     )
 
 
@@ -154,6 +155,16 @@ def test_all_installed_filters_are_listed_those_that_run_first(conf):
             'isolate_aggregates',
             False,
             '[scheduler] enable_isolated_aggregate_filtering is false',
+        ),
+        (
+            'blazar_reservation',
+            False,
+            'not named in [isolate_aggregates] request_filters',
+        ),
+        (
+            'isolate_tenants',
+            False,
+            'not named in [isolate_aggregates] request_filters',
         ),
     ]
     assert all(row.origin.startswith('isolate-aggregates ') for row in rows)

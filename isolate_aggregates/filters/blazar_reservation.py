@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep Blazar's hosts for those who reserved them.
+
+The rules are those of `BlazarFilter
+<https://docs.openstack.org/blazar/latest/>`_ of blazar-nova, applied before
+Placement is asked instead of host by host afterwards. Blazar's aggregates are
+the free pool, the preemptible aggregate, and those whose availability zone
+starts with ``blazar_`` (formerly ``blazar:``).
+
+====  ==========================================  ===========================
+rule  request                                     meaning
+====  ==========================================  ===========================
+1     scheduler hint ``reservation``              only the named aggregates
+                                                  that are the project's
+2     flavor of an instance reservation           no constraint from here: the
+                                                  flavor picks the host
+3     preemptible flavor, and those are allowed   only the preemptible
+                                                  aggregate
+4     any other                                   none of Blazar's aggregates
+====  ==========================================  ===========================
+"""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+from typing import ClassVar
+
+from oslo_utils import strutils
+
+from isolate_aggregates import extra_specs as xs
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, grants
+from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
+from isolate_aggregates.request import Flavor, RequestSpec
+
+_HINT = 'reservation'
+_INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'
+_RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
+_PREEMPTIBLE = 'blazar:preemptible'
+_OLD_ZONE_PREFIX = 'blazar:'
+_BLAZAR = 'blazar:physical:host'
+
+
+@dataclasses.dataclass(frozen=True)
+class BlazarReservation:
+    """Require or forbid the aggregates that Blazar manages.
+
+    :param free_pool: Name of the aggregate of hosts that may be reserved.
+    :param preemptible_aggregate: Name of the aggregate for preemptibles.
+    :param allow_preemptibles: Whether preemptible servers may use it.
+    :param owner_key: Metadata key that holds the owner's project id.
+    :param zone_prefix: How the availability zones of Blazar start.
+    :param reservation_required: Refuse requests without a reservation.
+    """
+
+    SETTINGS: ClassVar = {
+        'free_pool': (_BLAZAR, 'aggregate_freepool_name'),
+        'preemptible_aggregate': (_BLAZAR, 'preemptible_aggregate'),
+        'allow_preemptibles': (_BLAZAR, 'allow_preemptibles'),
+        'owner_key': (_BLAZAR, 'blazar_owner'),
+        'zone_prefix': (_BLAZAR, 'blazar_az_prefix'),
+        'reservation_required': ('isolate_aggregates', 'reservation_required'),
+    }
+
+    free_pool: str = 'freepool'
+    preemptible_aggregate: str = 'freepool'
+    allow_preemptibles: bool = False
+    owner_key: str = 'blazar:owner'
+    zone_prefix: str = 'blazar_'
+    reservation_required: bool = False
+
+    def __call__(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterator[Constraint]:
+        """Yield the constraints of the one rule that applies.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        """
+        named = request.scheduler_hints.get(_HINT, ())
+        if named:
+            yield self._named(named, request, aggregates)
+        elif _is_instance_reservation(request.flavor):
+            return
+        elif self.reservation_required:
+            yield Refuse(
+                'every server needs a reservation here; give the scheduler '
+                f'hint {_HINT}=<id>'
+            )
+        else:
+            yield from self._unreserved(request, aggregates)
+
+    def _named(
+        self,
+        named: Sequence[str],
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+    ) -> Constraint:
+        hint = f'the hint {_HINT}={",".join(named)}'
+        found = [a for a in self._pools(aggregates) if a.name in named]
+        if not found:
+            return Refuse(f'{hint} names no reservation')
+        owned = tuple(
+            a for a in found if grants(a, request.project_id, self.owner_key)
+        )
+        if not owned:
+            return Refuse(
+                f'{hint} names a reservation that project '
+                f'{request.project_id} does not own'
+            )
+        return Require(owned, hint)
+
+    def _unreserved(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterator[Constraint]:
+        pools = self._pools(aggregates)
+        wants = strutils.bool_from_string(
+            request.flavor.extra_specs.get(_PREEMPTIBLE)
+        )
+        if self.allow_preemptibles and wants:
+            # One that is a reservation too is not for preemptibles.
+            usable = tuple(
+                a
+                for a in pools
+                if a.name == self.preemptible_aggregate
+                and not self._has_zone(a)
+            )
+            yield Require(
+                usable,
+                f'preemptible servers use aggregate '
+                f'{self.preemptible_aggregate}',
+            )
+            pools = tuple(a for a in pools if a not in usable)
+        if pools:
+            yield Forbid(
+                pools, 'managed by Blazar, and no reservation is named'
+            )
+
+    def _pools(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
+        names = (self.free_pool, self.preemptible_aggregate)
+        return aggregates.where(
+            ('blazar', self.zone_prefix, *names),
+            lambda a: self._has_zone(a) or a.name in names,
+        )
+
+    def _has_zone(self, aggregate: Aggregate) -> bool:
+        zone = aggregate.availability_zone or ''
+        return zone.startswith((self.zone_prefix, _OLD_ZONE_PREFIX))
+
+
+def _is_instance_reservation(flavor: Flavor) -> bool:
+    if _INSTANCE_RESERVATION in flavor.extra_specs:
+        return True
+    return any(
+        spec.kind == 'resources' and spec.name.startswith(_RESERVATION_CLASS)
+        for spec in xs.parse(flavor.extra_specs)
+    )

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keep other projects out of aggregates that name their projects.
+
+An aggregate with the metadata ``filter_tenant_id=<project>,...``, or any key
+that starts so, takes only servers of those projects. The metadata is that of
+Nova's host filter `AggregateMultiTenancyIsolation
+<https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregatemultitenancyisolation>`_,
+which works after Placement has answered. For a host in several such
+aggregates this filter is stricter: each of them has to name the project,
+where Nova's lets the host pass if any of them does.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.destination import Forbid
+from isolate_aggregates.request import RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class IsolateTenants:
+    """Forbid the aggregates that name projects, but not this one.
+
+    :param key_prefix: How the metadata keys start.
+    """
+
+    key_prefix: str = 'filter_tenant_id'
+
+    def __call__(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterator[Forbid]:
+        """Yield at most one constraint.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        """
+        foreign = tuple(
+            aggregate
+            for aggregate in aggregates.with_prefix(self.key_prefix)
+            if request.project_id not in self._projects(aggregate)
+        )
+        if foreign:
+            project = request.project_id or 'of the request, which is unknown,'
+            yield Forbid(
+                foreign,
+                f'kept for other projects; project {project} is not among '
+                f'those named by {self.key_prefix}',
+            )
+
+    def _projects(self, aggregate: Aggregate) -> set[str]:
+        return {
+            project.strip()
+            for key, value in aggregate.metadata.items()
+            if key.startswith(self.key_prefix)
+            for project in value.split(',')
+            if project.strip()
+        }

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter blazar_reservation, rule by rule."""
+
+import pytest
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.destination import Refuse, Require
+from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.request import Flavor, RequestSpec
+
+POOL = Aggregate('uuid-pool', 'freepool')
+SPOT = Aggregate('uuid-spot', 'spot')
+MINE = Aggregate(
+    'uuid-mine', 'r1', {'blazar:owner': 'me'}, availability_zone='blazar_r1'
+)
+GRANTED = Aggregate(
+    'uuid-granted',
+    'r2',
+    {'blazar:owner': 'other', 'me': 'blazar:tenant'},
+    availability_zone='blazar:r2',
+)
+FOREIGN = Aggregate(
+    'uuid-foreign',
+    'r3',
+    {'blazar:owner': 'other'},
+    availability_zone='blazar_r3',
+)
+OPEN = Aggregate(
+    'uuid-open', 'r4', {'blazar:owner': 'me'}, frozenset(), 4, 'z'
+)
+INDEX = AggregateIndex([POOL, SPOT, MINE, GRANTED, FOREIGN, OPEN])
+
+
+def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
+    request = RequestSpec(
+        Flavor('f', extra_specs=dict(extra_specs)),
+        project_id='me',
+        scheduler_hints={'reservation': tuple(hint)} if hint else {},
+    )
+    made = BlazarReservation(preemptible_aggregate='spot', **settings)
+    return list(made(request, index))
+
+
+@pytest.mark.parametrize(
+    ('hint', 'required'),
+    [
+        pytest.param(['r1'], (MINE,), id='owner'),
+        pytest.param(['r2'], (GRANTED,), id='granted project, old zone'),
+        pytest.param(['r1', 'r3'], (MINE,), id='only what is owned'),
+        pytest.param(['r1', 'r2'], (MINE, GRANTED), id='either of two'),
+    ],
+)
+def test_rule_1_a_hint_requires_the_reservations_the_project_owns(
+    hint, required
+):
+    [found] = conclusions(hint=hint)
+    assert isinstance(found, Require)
+    assert found.aggregates == required
+
+
+@pytest.mark.parametrize(
+    ('hint', 'reason'),
+    [
+        (
+            ['r3'],
+            'the hint reservation=r3 names a reservation that project me '
+            'does not own',
+        ),
+        (['r9'], 'the hint reservation=r9 names no reservation'),
+        (['r4'], 'the hint reservation=r4 names no reservation'),
+        (
+            ['freepool'],
+            'the hint reservation=freepool names a reservation that project '
+            'me does not own',
+        ),
+    ],
+)
+def test_rule_1_a_hint_for_nothing_of_ones_own_is_refused(hint, reason):
+    assert conclusions(hint=hint) == [Refuse(reason)]
+
+
+RESERVED = [
+    {'aggregate_instance_extra_specs:reservation': 'r'},
+    {'resources:CUSTOM_RESERVATION_4D17': '1'},
+    {'resources_R:CUSTOM_RESERVATION_4D17': '1'},
+]
+
+
+@pytest.mark.parametrize('extra_specs', RESERVED)
+@pytest.mark.parametrize('required', [True, False])
+def test_rule_2_the_flavor_of_an_instance_reservation_is_left_alone(
+    extra_specs, required
+):
+    assert conclusions(extra_specs, reservation_required=required) == []
+
+
+def test_rule_1_goes_before_rule_2():
+    [found] = conclusions(RESERVED[0], hint=['r3'])
+    assert isinstance(found, Refuse)
+
+
+def test_rule_3_preemptible_servers_use_the_preemptible_aggregate_alone():
+    found = conclusions(
+        {'blazar:preemptible': 'true'}, allow_preemptibles=True
+    )
+    assert [one.aggregates for one in found] == [
+        (SPOT,),
+        (POOL, MINE, GRANTED, FOREIGN),
+    ]
+
+
+def test_rule_4_everything_else_stays_out_of_all_of_blazar():
+    for extra_specs in ({}, {'blazar:preemptible': 'true'}):
+        [found] = conclusions(extra_specs)
+        assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
+        assert found.cause == 'managed by Blazar, and no reservation is named'
+
+
+def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
+    assert conclusions(index=AggregateIndex([OPEN])) == []
+
+
+def test_a_cloud_may_require_a_reservation_of_everybody():
+    assert conclusions(reservation_required=True) == [
+        Refuse(
+            'every server needs a reservation here; give the scheduler hint '
+            'reservation=<id>'
+        )
+    ]
