@@ -25,9 +25,16 @@ def short(text: object) -> str:
 
     :param text: The text, or what has one.
     """
-    line = ' '.join(str(text).split())
-    line = re.sub(r'//[^/@\s]*@', '//', line)
+    line = public(' '.join(str(text).split()))
     return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
+
+
+def public(url: str) -> str:
+    """Return a URL, or a text with URLs, without user and password in it.
+
+    :param url: The URL.
+    """
+    return re.sub(r'//[^/@\s]*@', '//', url)
 
 
 def unreachable(
@@ -80,27 +87,37 @@ def from_keystone(
     :param where: Keystone's address, if it is known.
     :param exc: What went wrong.
     """
+    where = public(where) if where else None
     if _has(exc, ks_exceptions.ConnectionError) or isinstance(exc, OSError):
         return unreachable('Keystone', where, exc)
     if isinstance(exc, ks_exceptions.Unauthorized):
         return exception.ServiceDenied(
             'Keystone',
             where,
-            f'does not accept the credentials: {short(exc.message)}; look at '
-            'the user, the password, the project and their domains.',
+            f'does not accept the credentials: {_message(exc)}; look at the '
+            'user, the password, the project and their domains.',
         )
     if isinstance(exc, ks_exceptions.HttpError):
         return exception.ServiceError(
             'Keystone',
             where,
-            f'answered {exc.http_status}: {short(exc.message)}; look at the '
-            'auth URL and at the credentials.',
+            f'answered {exc.http_status}: {_message(exc)}; look at the auth '
+            'URL and at the credentials.',
         )
-    known = isinstance(exc, ks_exceptions.ClientException)
-    said = short(exc if known else repr(exc))
-    return exception.ServiceError(
-        'Keystone', where, f'gave no token: {said}; look at the auth URL.'
+    worded = (
+        isinstance(exc, ks_exceptions.ClientException)
+        or type(exc) is Exception
     )
+    said = short(exc if worded else repr(exc))
+    return exception.ServiceError(
+        'Keystone',
+        where,
+        f'gave no token: {said}; look at the auth URL and at the credentials.',
+    )
+
+
+def _message(exc: ks_exceptions.HttpError) -> str:
+    return short(str(exc).replace(f' (HTTP {exc.http_status})', ''))
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:

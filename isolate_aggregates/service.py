@@ -50,7 +50,7 @@ class Service:
 
     @functools.cached_property
     def endpoint(self) -> str:
-        """The endpoint; Keystone is asked for it once.
+        """The endpoint, for messages; Keystone is asked for it once.
 
         :raises ServiceError: if Keystone does not give it away.
         """
@@ -72,7 +72,7 @@ class Service:
                 'give the endpoint itself, as '
                 f'--os-{self._client.service_type}-endpoint-override.',
             )
-        return endpoint
+        return faults.public(endpoint)
 
     def request(
         self,
@@ -190,15 +190,9 @@ class Service:
             yield
         except ks_exceptions.EndpointNotFound:
             raise
-        except (
-            ks_exceptions.ClientException,
-            OSError,
-            # An answer that no Keystone gives.
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,
-        ) as exc:
+        except Exception as exc:
+            # Of any kind: a plugin that misses its password raises just
+            # Exception, and an answer that no Keystone gives leads to others.
             raise self._no_token(exc) from exc
 
     def _no_token(self, exc: Exception) -> exception.ServiceError:
@@ -290,7 +284,7 @@ def _said(answer: requests.Response) -> str:
         return str(specific.strip() or general)
     except (ValueError, LookupError, TypeError, AttributeError):
         is_page = answer.text.lstrip().startswith('<')
-        return str(answer.reason) if is_page else answer.text
+        return answer.reason or '' if is_page else answer.text
 
 
 def _shown(path: str) -> str:

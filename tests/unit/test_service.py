@@ -1,0 +1,521 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said when a service, or Keystone before it, gives no answer."""
+
+import contextlib
+import datetime
+from http import HTTPStatus
+import pathlib
+import socket
+import ssl
+import struct
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from http_fakes import (
+    AT_ONCE,
+    AUTH_URL,
+    HTML,
+    PLACEMENT,
+    FakeKeystone,
+    client,
+    connection,
+    listening,
+)
+from keystoneauth1 import adapter, session
+from keystoneauth1.identity.generic import password as generic_password
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.service import Service
+
+LONG = '/allocation_candidates?member_of=!in:' + 'u' * 4000
+
+
+def service(client: adapter.Adapter) -> Service:
+    return Service('Placement', client, AT_ONCE)
+
+
+def failing(asked: Service, path: str = '/traits') -> exception.ServiceError:
+    with pytest.raises(exception.ServiceError) as caught:
+        asked.get(path)
+    return caught.value
+
+
+def hang_up(accepted: socket.socket) -> None:
+    """Read a little, then reset the connection as uWSGI does."""
+    accepted.recv(100)
+    linger = struct.pack('ii', 1, 0)
+    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+
+
+def never_answer(accepted: socket.socket) -> None:
+    accepted.settimeout(2)
+    with contextlib.suppress(OSError):
+        while accepted.recv(1000):
+            pass
+
+
+def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
+    with socket.create_server(('127.0.0.1', 0)) as closed:
+        port = closed.getsockname()[1]
+    url = f'http://127.0.0.1:{port}'
+    error = failing(service(client(url)))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        f'Placement at {url} can not be reached: Connection refused; look '
+        'whether it runs and whether this is its address.'
+    )
+
+
+def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown(*_args: object, **_kwargs: object) -> None:
+        raise socket.gaierror(-2, 'Name or service not known')
+
+    monkeypatch.setattr(socket, 'getaddrinfo', unknown)
+    error = failing(service(client('http://placement.nowhere')))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        'Placement at http://placement.nowhere can not be reached: Name or '
+        'service not known; look whether it runs and whether this is its '
+        'address.'
+    )
+
+
+def test_a_service_that_hangs_is_given_up_after_four_time_outs() -> None:
+    with listening(never_answer) as (address, connections):
+        error = failing(service(client(f'http://{address}', timeout=0.05)))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        f'Placement at http://{address} does not answer in time; look '
+        'whether it is overloaded, or allow more seconds with --timeout or '
+        '[isolate_aggregates] timeout.'
+    )
+    assert len(connections) == 4
+
+
+@pytest.fixture
+def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
+    """A certificate that no CA has signed, with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name(
+        [x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, 'localhost')]
+    )
+    now = datetime.datetime.now(datetime.UTC)
+    signed = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    path = tmp_path / 'certificate.pem'
+    path.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+        + signed.public_bytes(serialization.Encoding.PEM)
+    )
+    return path
+
+
+def test_a_certificate_of_no_known_ca_is_named_and_not_tried_again(
+    certificate: pathlib.Path,
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+
+    def shake_hands(accepted: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            context.wrap_socket(accepted, server_side=True)
+
+    with listening(shake_hands) as (address, connections):
+        error = failing(service(client(f'https://{address}')))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        f'Placement at https://{address} can not be trusted: self-signed '
+        'certificate; look at its certificate, and name the CA that signed '
+        'it with --os-cacert or [isolate_aggregates] cafile.'
+    )
+    assert len(connections) == 1
+
+
+def test_a_ca_file_that_is_not_there_is_named() -> None:
+    asked = client('https://placement.test')
+    asked.session.verify = '/nowhere/ca.pem'
+    assert str(failing(service(asked))) == (
+        'Placement at https://placement.test can not be asked: Could not '
+        'find a suitable TLS CA certificate bundle, invalid path: '
+        '/nowhere/ca.pem.'
+    )
+
+
+def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
+    None
+):
+    with listening(hang_up) as (address, _):
+        error = failing(service(client(f'http://{address}')), LONG)
+    assert isinstance(error, exception.QueryTooLong)
+    assert str(error) == (
+        f'Placement at http://{address} closed the connection on a query of '
+        '4,037 bytes; web servers take 4,094 (gunicorn), 4,096 (uWSGI) or '
+        '8,190 (Apache) by default: raise that limit, or forbid fewer '
+        'aggregates.'
+    )
+
+
+def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
+    with listening(hang_up) as (address, _):
+        error = failing(service(client(f'http://{address}')))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        f'Placement at http://{address} can not be reached: Connection reset '
+        'by peer; look whether it runs and whether this is its address.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('status', 'headers', 'path', 'kind'),
+    [
+        pytest.param(
+            414, {}, LONG, exception.QueryTooLong, id='Apache says 414'
+        ),
+        pytest.param(
+            414, {}, '/traits', exception.QueryTooLong, id='414 is clear'
+        ),
+        pytest.param(
+            400, HTML, LONG, exception.QueryTooLong, id='gunicorn says 400'
+        ),
+        pytest.param(
+            431, HTML, LONG, exception.QueryTooLong, id='others say 431'
+        ),
+        pytest.param(
+            502,
+            HTML,
+            LONG,
+            exception.QueryTooLong,
+            id='proxies of uWSGI say 502',
+        ),
+        pytest.param(
+            400, HTML, '/traits', exception.BadQuery, id='400, but short'
+        ),
+        pytest.param(
+            400,
+            {'Content-Type': 'application/json'},
+            LONG,
+            exception.BadQuery,
+            id='400 of Placement itself',
+        ),
+        pytest.param(
+            502, HTML, '/traits', exception.ServiceError, id='502, but short'
+        ),
+        pytest.param(
+            500, HTML, LONG, exception.ServiceError, id='500, though long'
+        ),
+    ],
+)
+def test_what_web_servers_say_to_long_queries_is_told_from_other_errors(
+    http: requests_mock.Mocker,
+    status: int,
+    headers: dict[str, str],
+    path: str,
+    kind: type[exception.ServiceError],
+) -> None:
+    http.get(requests_mock.ANY, status_code=status, headers=headers, text='{}')
+    assert type(failing(service(client(PLACEMENT)), path)) is kind
+
+
+def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
+    http: requests_mock.Mocker,
+) -> None:
+    http.get(requests_mock.ANY, status_code=414, headers=HTML)
+    assert str(failing(service(client(PLACEMENT)), LONG)) == (
+        'Placement at http://placement.test answered 414 on a query of 4,037 '
+        'bytes; web servers take 4,094 (gunicorn), 4,096 (uWSGI) or 8,190 '
+        '(Apache) by default: raise that limit, or forbid fewer aggregates.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('status', 'body', 'said'),
+    [
+        pytest.param(
+            401,
+            '{"error": {"message": "Expired.", "code": 401}}',
+            'does not accept the token of GET /traits (401): Expired; look '
+            'at the credentials, and at [keystone_authtoken] of the service.',
+            id='401',
+        ),
+        pytest.param(
+            403,
+            '{"errors": [{"detail": "Access was denied.\\n\\n placement:'
+            'traits:list is forbidden.  "}]}',
+            'denied GET /traits (403): placement:traits:list is forbidden; '
+            'use credentials with the admin or service role.',
+            id='403',
+        ),
+        pytest.param(
+            404,
+            '{"errors": [{"detail": "The resource could not be found.\\n\\n '
+            '  "}]}',
+            'answered GET /traits with 404: The resource could not be found.',
+            id='404 that says no more than that',
+        ),
+        pytest.param(
+            409,
+            '{"code": "409 Conflict", "message": "Somebody was faster."}',
+            'answered GET /traits with 409: Somebody was faster.',
+            id='a flat message',
+        ),
+        pytest.param(
+            500,
+            '<html><head><title>500</title></head></html>',
+            'answered GET /traits with 500: Internal Server Error.',
+            id='a page in HTML',
+        ),
+        pytest.param(
+            500,
+            'Out of\nmemory.',
+            'answered GET /traits with 500: Out of memory.',
+            id='plain text',
+        ),
+        pytest.param(
+            400,
+            '{"errors": [{"detail": "Malformed.\\n\\n No such trait: X.  "}]}',
+            'calls the request invalid (400): No such trait: X.',
+            id='400',
+        ),
+        pytest.param(
+            500,
+            '{"errors": []}',
+            'answered GET /traits with 500: {"errors": []}.',
+            id='JSON of another shape',
+        ),
+        pytest.param(
+            500,
+            '["a list"]',
+            'answered GET /traits with 500: ["a list"].',
+            id='JSON that is no object',
+        ),
+        pytest.param(
+            500,
+            '{"errors": [{"detail": " "}]}',
+            'answered GET /traits with 500: it does not say why.',
+            id='no reason',
+        ),
+    ],
+)
+def test_an_error_is_told_in_the_words_of_the_service(
+    http: requests_mock.Mocker, status: int, body: str, said: str
+) -> None:
+    http.get(
+        f'{PLACEMENT}/traits',
+        status_code=status,
+        reason=HTTPStatus(status).phrase,
+        text=body,
+    )
+    error = failing(service(client(PLACEMENT)))
+    assert str(error) == f'Placement at http://placement.test {said}'
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        pytest.param('<html>Welcome to nginx</html>', id='not JSON'),
+        pytest.param('{"traits": [', id='half of it'),
+        pytest.param('["HW_NIC"]', id='no object'),
+        pytest.param('', id='nothing'),
+    ],
+)
+def test_an_answer_that_is_no_json_object_is_refused_and_shown(
+    http: requests_mock.Mocker, body: str
+) -> None:
+    http.get(f'{PLACEMENT}/traits', text=body)
+    assert str(failing(service(client(PLACEMENT)))) == (
+        'Placement at http://placement.test answered /traits with something '
+        f'that is not a JSON object: {body!r}; is this the right endpoint?'
+    )
+
+
+def test_an_answer_with_parts_missing_names_the_part(
+    http: requests_mock.Mocker,
+) -> None:
+    asked = service(client(PLACEMENT))
+    with pytest.raises(exception.ServiceError) as caught:
+        asked.parsed('/traits', lambda found: found['traits'], {})
+    assert str(caught.value) == (
+        'Placement at http://placement.test answered /traits with JSON that '
+        "lacks what it should have: KeyError('traits'); is this the right "
+        'endpoint?'
+    )
+
+
+def test_a_long_query_is_not_repeated_in_full(
+    http: requests_mock.Mocker,
+) -> None:
+    http.get(requests_mock.ANY, status_code=500, headers=HTML)
+    message = str(failing(service(client(PLACEMENT)), LONG))
+    assert len(message) < 250
+
+
+# Keystone
+
+
+@pytest.fixture
+def through_keystone(keystone: FakeKeystone) -> Service:
+    return service(connection().adapter('placement'))
+
+
+def test_a_wrong_password_is_keystones_refusal_not_placements(
+    keystone: FakeKeystone,
+) -> None:
+    error = failing(service(connection('wrong').adapter('placement')))
+    assert isinstance(error, exception.ServiceDenied)
+    assert str(error) == (
+        'Keystone at http://keystone.test/v3 does not accept the '
+        'credentials: The request you have made requires authentication; '
+        'look at the user, the password, the project and their domains.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        pytest.param(
+            {'status_code': 500, 'headers': HTML},
+            'answered 500: Internal Server Error; look at the auth URL and '
+            'at the credentials.',
+            id='an error',
+        ),
+        pytest.param(
+            {'exc': requests.ConnectTimeout},
+            'does not answer in time; look whether it is overloaded, or '
+            'allow more seconds with --timeout or [isolate_aggregates] '
+            'timeout.',
+            id='no answer',
+        ),
+        pytest.param(
+            {'json': {'token': {'expires_at': '2099-01-01T00:00:00Z'}}},
+            "gave no token: KeyError('x-subject-token'); look at the auth "
+            'URL and at the credentials.',
+            id='JSON, but no token',
+        ),
+        pytest.param(
+            {'text': '<html>Welcome to nginx</html>'},
+            'gave no token: Invalid response from server; look at the auth '
+            'URL and at the credentials.',
+            id='not Keystone at all',
+        ),
+    ],
+)
+def test_what_keystone_does_is_not_put_down_to_placement(
+    http: requests_mock.Mocker,
+    through_keystone: Service,
+    answer: dict[str, object],
+    said: str,
+) -> None:
+    http.post(f'{AUTH_URL}/auth/tokens', **answer)
+    error = failing(through_keystone)
+    assert str(error) == f'Keystone at http://keystone.test/v3 {said}'
+
+
+def test_a_keystone_that_can_not_even_be_discovered_is_unreachable(
+    http: requests_mock.Mocker,
+) -> None:
+    http.get('http://keystone.test', exc=requests.ConnectTimeout)
+    auth = generic_password.Password('http://keystone.test', 'admin')
+    asked = adapter.Adapter(session.Session(auth), service_type='placement')
+    error = failing(service(asked))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error).startswith(
+        'Keystone at http://keystone.test does not answer in time; '
+    )
+
+
+def test_a_password_that_was_forgotten_is_asked_for(
+    http: requests_mock.Mocker, keystone: FakeKeystone
+) -> None:
+    auth = generic_password.Password(AUTH_URL, 'admin')
+    asked = adapter.Adapter(session.Session(auth), service_type='placement')
+    assert str(failing(service(asked))) == (
+        'Keystone at http://keystone.test/v3 gave no token: password is a '
+        'required attribute; look at the auth URL and at the credentials.'
+    )
+
+
+def test_a_token_that_ran_out_is_renewed_once(
+    http: requests_mock.Mocker, through_keystone: Service
+) -> None:
+    http.get(
+        f'{PLACEMENT}/traits',
+        [{'status_code': 401}, {'json': {'traits': []}}],
+    )
+    assert through_keystone.get('/traits') == {'traits': []}
+
+
+def test_a_token_that_can_not_be_renewed_is_keystones_refusal(
+    http: requests_mock.Mocker, through_keystone: Service
+) -> None:
+    assert through_keystone.endpoint == PLACEMENT
+    http.get(f'{PLACEMENT}/traits', status_code=401)
+    http.post(f'{AUTH_URL}/auth/tokens', status_code=401)
+    error = failing(through_keystone)
+    assert isinstance(error, exception.ServiceDenied)
+    assert error.service == 'Keystone'
+
+
+def test_an_endpoint_of_another_region_is_not_taken(
+    keystone: FakeKeystone,
+) -> None:
+    asked = connection(region='RegionTwo').adapter('placement')
+    assert str(failing(service(asked))) == (
+        "Placement has no endpoint in the service catalog: ['public'] "
+        'endpoint for placement service in RegionTwo region not found; look '
+        'at the region and the interface.'
+    )
+
+
+def test_without_a_catalog_the_endpoint_has_to_be_given() -> None:
+    nowhere = adapter.Adapter(
+        session.Session(client(PLACEMENT).session.auth),
+        service_type='placement',
+    )
+    nowhere.session.auth.endpoint = None
+    assert str(failing(service(nowhere))) == (
+        'Placement has no endpoint: this auth type has no service catalog; '
+        'give the endpoint itself, as --os-placement-endpoint-override.'
+    )
+
+
+def test_a_catalog_of_nonsense_is_keystones_fault(
+    http: requests_mock.Mocker, through_keystone: Service
+) -> None:
+    http.post(
+        f'{AUTH_URL}/auth/tokens',
+        json={'token': {'catalog': [7], 'methods': ['password']}},
+        headers={'X-Subject-Token': 'token'},
+    )
+    message = str(failing(through_keystone))
+    assert message.startswith(
+        'Keystone at http://keystone.test/v3 gave no token: '
+    )
+
+
+def test_a_password_in_an_address_is_not_shown() -> None:
+    auth_url = 'http://admin:secret@127.0.0.1:1/v3'
+    auth = generic_password.Password(
+        auth_url, 'admin', password='x', user_domain_id='default'
+    )
+    asked = adapter.Adapter(session.Session(auth), service_type='placement')
+    message = str(failing(service(asked)))
+    assert 'secret' not in message
+    assert message.startswith('Keystone at http://127.0.0.1:1/v3 ')
