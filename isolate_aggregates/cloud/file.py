@@ -6,6 +6,7 @@ import importlib.resources
 import math
 import os
 import pathlib
+import re
 import tempfile
 from typing import Any, NoReturn
 
@@ -21,6 +22,8 @@ _MOST_PROBLEMS = 5
 
 # Text, and "<<", which takes in another mapping.
 _KEY_TAGS = ('tag:yaml.org,2002:str', 'tag:yaml.org,2002:merge')
+
+_RARE_BREAK = re.compile('[\x85\u2028\u2029]')
 
 
 def load(path: str | os.PathLike[str]) -> Snapshot:
@@ -61,8 +64,12 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
         unfinished = pathlib.Path(name)
         try:
             with open(handle, 'w', encoding='utf-8') as stream:
-                yaml.safe_dump(
-                    document, stream, allow_unicode=True, sort_keys=False
+                yaml.dump(
+                    document,
+                    stream,
+                    Dumper=_Dumper,
+                    allow_unicode=True,
+                    sort_keys=False,
                 )
             unfinished.replace(target)
         except BaseException:
@@ -96,6 +103,17 @@ class _Loader(yaml.SafeLoader):
         raise yaml.constructor.ConstructorError(
             None, None, problem, key.start_mark
         )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Escapes the rarer line breaks, which YAML would read as blanks."""
+
+    def represent_str(self, text: str) -> yaml.ScalarNode:
+        style = '"' if _RARE_BREAK.search(text) else None
+        return self.represent_scalar('tag:yaml.org,2002:str', text, style)
+
+
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def _parse(path: str | os.PathLike[str]) -> Any:

@@ -55,17 +55,21 @@ def take(
 
 
 def _parents_first(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one tree after the other, in the order of a cloud file."""
     children: dict[str | None, list[dict[str, Any]]] = {}
     for entry in listed:
         children.setdefault(entry['parent_provider_uuid'], []).append(entry)
     ordered: list[dict[str, Any]] = []
-    waiting = sorted(children.get(None, []), key=lambda e: e['name'])
-    for entry in waiting:
+    waiting = _backwards(children.get(None, []))
+    while waiting:
+        entry = waiting.pop()
         ordered.append(entry)
-        waiting.extend(
-            sorted(children.get(entry['uuid'], []), key=lambda e: e['name'])
-        )
+        waiting += _backwards(children.get(entry['uuid'], []))
     return ordered
+
+
+def _backwards(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(entries, key=lambda entry: entry['name'], reverse=True)
 
 
 def _host(
