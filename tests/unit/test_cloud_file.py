@@ -1,0 +1,852 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cloud files: what is refused, what may be left out, what is written."""
+
+import dataclasses
+import os
+import pathlib
+import tempfile
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import pytest
+import yaml
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import document as cloud_document
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.snapshot import (
+    MAX_INT,
+    Inventory,
+    Provider,
+    Snapshot,
+)
+from isolate_aggregates.request import Flavor, Image
+
+EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / 'examples').glob('*'))
+EXAMPLES = [path for path in EXAMPLES if path.suffix == '.yaml']
+
+AGG = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
+
+
+def problem_of(path):
+    """Return what is said of a file, behind its name and before the stop."""
+    with pytest.raises(exception.CloudFileError) as caught:
+        cloud_file.load(path)
+    start = f'Cloud file {path}: '
+    message = str(caught.value)
+    assert message.startswith(start)
+    assert message.endswith('.')
+    assert '\n' not in message
+    return message.removeprefix(start).removesuffix('.')
+
+
+@pytest.fixture
+def load(write_cloud):
+    """Load a cloud from a text to which the version is added."""
+    return lambda text: cloud_file.load(write_cloud(text))
+
+
+# What can not be read at all.
+
+
+@pytest.mark.parametrize(
+    ('content', 'problem'),
+    [
+        pytest.param(b'', 'is empty', id='empty'),
+        pytest.param(b'# later\n', 'is empty', id='only a comment'),
+        pytest.param(
+            b'version: 1\naggregates: [\n',
+            'is not YAML: line 3, column 1: expected the node content, but '
+            "found '<stream end>'",
+            id='no YAML',
+        ),
+        pytest.param(
+            b'version: 1\n---\nversion: 1\n',
+            'is not YAML: line 2, column 1: but found another document',
+            id='two documents',
+        ),
+        pytest.param(
+            b'version: 1\nflavors: !!python/object:os.system []\n',
+            'is not YAML: line 2, column 10: could not determine a '
+            "constructor for the tag 'tag:yaml.org,2002:python/object:"
+            "os.system'",
+            id='a tag that would run code',
+        ),
+        pytest.param(
+            b'version: 1\nflavors: "\0"\n',
+            'is not YAML: unacceptable character #x0000: special characters '
+            'are not allowed in "<unicode string>", position 21',
+            id='a character YAML can not have',
+        ),
+        pytest.param(
+            b'version: 1\nflavors: []\nimages: []\nflavors: []\n',
+            "is not YAML: line 4, column 1: the key 'flavors' is given twice",
+            id='a key twice',
+        ),
+        pytest.param(
+            b'version: 1\naggregates:\n- name: a\n  metadata: {x: 1, x: 2}\n',
+            "is not YAML: line 4, column 20: the key 'x' is given twice",
+            id='a key twice, further down',
+        ),
+        pytest.param(
+            b'version: 1\naggregates:\n- {name: a, metadata: {7: x}}\n',
+            'is not YAML: line 3, column 24: a key must be text; put it in '
+            'quotes',
+            id='a key that is a number',
+        ),
+        pytest.param(
+            b'version: 1\nimages:\n- {name: a, properties: {yes: x}}\n',
+            'is not YAML: line 3, column 26: a key must be text; put it in '
+            'quotes',
+            id='a key that is a truth value',
+        ),
+        pytest.param(
+            b'version: 1\n? [a]\n: x\n',
+            'is not YAML: line 2, column 3: a key must be text; put it in '
+            'quotes',
+            id='a key that is a list',
+        ),
+        pytest.param(
+            b'version: 1\nproviders: &p\n- {name: a, children: *p}\n',
+            'is nested too deeply, or contains itself',
+            id='a list that contains itself',
+        ),
+        pytest.param(
+            b'version: 1\nproviders: ' + b'[' * 5000,
+            'is nested too deeply, or contains itself',
+            id='too many brackets',
+        ),
+        pytest.param(
+            'version: 1  # für später'.encode('latin-1'),
+            'is not UTF-8 text: invalid start byte at byte 15',
+            id='latin-1',
+        ),
+    ],
+)
+def test_a_file_that_is_no_yaml_is_refused_by_line_and_column(
+    tmp_path, content, problem
+):
+    path = tmp_path / 'cloud.yaml'
+    path.write_bytes(content)
+    assert problem_of(path) == problem
+
+
+@pytest.mark.parametrize(
+    ('path', 'problem'),
+    [
+        pytest.param(
+            'missing.yaml',
+            'can not be read: No such file or directory',
+            id='missing',
+        ),
+        pytest.param('.', 'can not be read: Is a directory', id='directory'),
+        pytest.param(
+            '/proc/self/mem',
+            'can not be read: Input/output error',
+            id='failing device',
+        ),
+    ],
+)
+def test_a_file_that_can_not_be_read_is_refused_with_the_reason(
+    tmp_path, path, problem
+):
+    assert problem_of(tmp_path / path) == problem
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may read everything')
+def test_a_file_without_permission_is_refused_with_the_reason(tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    path.touch(0o000)
+    assert problem_of(path) == 'can not be read: Permission denied'
+
+
+# What is YAML, but no cloud.
+
+
+@pytest.mark.parametrize(
+    ('content', 'problem'),
+    [
+        pytest.param('hello', "$ 'hello' is not of type 'object'", id='text'),
+        pytest.param('[]', "$ [] is not of type 'object'", id='list'),
+        pytest.param(
+            'flavors: []',
+            "$ 'version' is a required property",
+            id='no version',
+        ),
+        pytest.param(
+            'version: 2', '$.version must be 1, not 2', id='a later version'
+        ),
+        pytest.param(
+            'version: "1"', "$.version must be 1, not '1'", id='quoted version'
+        ),
+    ],
+)
+def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
+    tmp_path, content, problem
+):
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(content)
+    assert problem_of(path) == problem
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        pytest.param(
+            'provider: []',
+            '$ Additional properties are not allowed '
+            "('provider' was unexpected)",
+            id='misspelt section',
+        ),
+        pytest.param(
+            'providers: {name: a}',
+            "$.providers {'name': 'a'} is not of type 'array'",
+            id='mapping for a list',
+        ),
+        pytest.param(
+            'aggregates: [{metadata: {}}]',
+            "$.aggregates[0] 'name' is a required property",
+            id='no name',
+        ),
+        pytest.param(
+            'flavors: [{name: 1}]',
+            "$.flavors[0].name 1 is not of type 'string'",
+            id='number for a name',
+        ),
+        pytest.param(
+            'aggregates: [{name: a, uuid: 123}]',
+            "$.aggregates[0].uuid 123 is not of type 'string'",
+            id='number for a uuid',
+        ),
+        pytest.param(
+            'aggregates: [{name: a, uuid: win-hosts}]',
+            "$.aggregates[0].uuid must be a uuid, not 'win-hosts'",
+            id='bad uuid of an aggregate',
+        ),
+        pytest.param(
+            'providers: [{name: a, children: [{name: b, uuid: "1"}]}]',
+            "$.providers[0].children[0].uuid must be a uuid, not '1'",
+            id='bad uuid of a child',
+        ),
+        pytest.param(
+            'aggregates: [{name: a, hosts: cn1}]',
+            "$.aggregates[0].hosts 'cn1' is not of type 'array'",
+            id='one host instead of a list',
+        ),
+        pytest.param(
+            'aggregates: [{name: a, metadata: {x: [1]}}]',
+            "$.aggregates[0].metadata.x [1] is not of type 'string', "
+            "'number', 'boolean'",
+            id='list as metadata',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: {VCPU: many}}]',
+            "$.providers[0].inventories.VCPU 'many' is not of type 'integer'",
+            id='text for a total',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: {VCPU: 4.0}}]',
+            "$.providers[0].inventories.VCPU 4.0 is not of type 'integer'",
+            id='fraction for a total',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: {VCPU: 0}}]',
+            '$.providers[0].inventories.VCPU 0 is less than the minimum of 1',
+            id='total of zero',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: {VCPU: {resreved: 1}}}]',
+            '$.providers[0].inventories.VCPU Additional properties are not '
+            "allowed ('resreved' was unexpected); "
+            "$.providers[0].inventories.VCPU 'total' is a required property",
+            id='misspelt part of an inventory',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: '
+            '{VCPU: {total: 1, allocation_ratio: .inf}}}]',
+            '$.providers[0].inventories.VCPU.allocation_ratio inf is not of '
+            "type 'number'",
+            id='infinite ratio',
+        ),
+        pytest.param(
+            'providers: [{name: a, inventories: {vcpu: 1}}]',
+            "$.providers[0].inventories 'vcpu' does not match '^[A-Z0-9_]+$'",
+            id='resource class in lower case',
+        ),
+        pytest.param(
+            'providers: [{name: a, traits: [custom_a]}]',
+            "$.providers[0].traits[0] 'custom_a' does not match "
+            "'^[A-Z0-9_]+$'",
+            id='trait in lower case',
+        ),
+        pytest.param(
+            'providers: [{name: a, usages: {VCPU: -1}}]',
+            '$.providers[0].usages.VCPU -1 is less than the minimum of 0',
+            id='negative usage',
+        ),
+        pytest.param(
+            'settings: {scheduler: true}',
+            "$.settings.scheduler True is not of type 'object'",
+            id='settings without a group',
+        ),
+    ],
+)
+def test_a_part_of_the_wrong_shape_is_named_by_its_path(
+    write_cloud, text, problem
+):
+    assert problem_of(write_cloud(text)) == problem
+
+
+@pytest.mark.parametrize(
+    ('text', 'problem'),
+    [
+        pytest.param(
+            'providers: [{name: a, aggregates: [rack-1]}]',
+            "$.providers[0].aggregates names 'rack-1', which is neither a "
+            'uuid nor an aggregate of this file',
+            id='unknown aggregate',
+        ),
+        pytest.param(
+            'providers: [{name: a, children: [{name: b, usages: {VGPU: 1}}]}]',
+            '$.providers[0].children[0].usages.VGPU is used but not in the '
+            'inventories',
+            id='usage without inventory',
+        ),
+        pytest.param(
+            'providers: [{name: a, children: [{name: b, host: b}]}]',
+            '$.providers[0].children[0].host is set, but only a root can be '
+            'a compute node',
+            id='a child as a compute node',
+        ),
+        pytest.param(
+            'aggregates: [{name: a}, {name: a}]',
+            "$.aggregates: 2 have the name 'a'; give each its own",
+            id='two aggregates of one name',
+        ),
+        pytest.param(
+            f'aggregates: [{{name: a, uuid: {AGG}}}, '
+            f'{{name: b, uuid: {AGG.upper()}}}]',
+            f"$.aggregates: 2 have the uuid '{AGG}'; give each its own",
+            id='two aggregates with one uuid, written differently',
+        ),
+        pytest.param(
+            'aggregates: [{name: a}]\nplacement_aggregates: [{name: a}]',
+            "$.aggregates, $.placement_aggregates: 2 have the name 'a'; give "
+            'each its own',
+            id='a host aggregate and a placement aggregate of one name',
+        ),
+        pytest.param(
+            f'placement_aggregates: [{{name: a, uuid: {AGG}}}, '
+            f'{{name: b, uuid: {AGG}}}]',
+            f"$.aggregates, $.placement_aggregates: 2 have the uuid '{AGG}'; "
+            'give each its own',
+            id='two placement aggregates with one uuid',
+        ),
+        pytest.param(
+            'providers: [{name: a}, {name: b, children: [{name: a}]}]',
+            "$.providers: 2 have the name 'a'; give each its own",
+            id='two providers of one name, in different trees',
+        ),
+        pytest.param(
+            'flavors: [{name: a}, {name: a}, {name: a}]',
+            "$.flavors: 3 have the name 'a'; give each its own",
+            id='three flavors of one name',
+        ),
+        pytest.param(
+            'flavors: [{name: a, id: 1}, {name: b, id: "1"}]',
+            "$.flavors: 2 have the id '1'; give each its own",
+            id='two flavors with one id, as a number and as text',
+        ),
+        pytest.param(
+            'images: [{name: a, id: x}, {name: b, id: x}]',
+            "$.images: 2 have the id 'x'; give each its own",
+            id='two images with one id',
+        ),
+        pytest.param(
+            'images: [{name: a}, {name: a}]',
+            "$.images: 2 have no id and the name 'a'; give each its own",
+            id='two images that nothing tells apart',
+        ),
+    ],
+)
+def test_parts_that_do_not_fit_together_are_named(write_cloud, text, problem):
+    assert problem_of(write_cloud(text)) == problem
+
+
+def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
+    write_cloud,
+):
+    path = write_cloud('settings: {scheduler: {max_results: 5}}')
+    assert problem_of(path).startswith(
+        '$.settings.scheduler.max_results is no setting of a cloud file; '
+        'known are scheduler.enable_isolated_aggregate_filtering, '
+        'scheduler.placement_req_required_member_prefix, '
+    )
+
+
+def test_no_more_than_five_problems_are_told_at_once(write_cloud):
+    path = write_cloud('flavors: [{}, {}, {}, {}, {}, {}, {}]')
+    assert problem_of(path) == (
+        "$.flavors[0] 'name' is a required property; "
+        "$.flavors[1] 'name' is a required property; "
+        "$.flavors[2] 'name' is a required property; "
+        "$.flavors[3] 'name' is a required property; "
+        "$.flavors[4] 'name' is a required property; "
+        'and 2 more problems'
+    )
+
+
+# What may be left out, and how else it may be written.
+
+
+def test_the_version_alone_is_an_empty_cloud(load, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    assert load('') == Snapshot(origin=str(path))
+
+
+def test_a_uuid_that_is_left_out_follows_from_kind_and_name(load):
+    """Literal, so that the same file gives the same uuids for ever."""
+    cloud = load("""
+        aggregates: [{name: a}]
+        placement_aggregates: [{name: p}]
+        providers: [{name: a}]
+        flavors: [{name: a}]
+        images: [{name: a}]
+        """)
+    assert cloud.aggregates[0].uuid == '6f2eeae8-ce6e-5ea3-956c-89a80377677f'
+    assert cloud.providers[0].uuid == '02e3ba3d-8446-5228-ad86-22f8993df0a3'
+    assert cloud.flavors[0].id == '3de78be9-cbb0-569c-9f91-8b8ef873fcd7'
+    assert cloud.images[0].id == 'bd566c4f-50e4-5723-bc17-8b419a2865e4'
+    [derived] = cloud.placement_aggregates
+    assert derived == cloud_document.derived_uuid('aggregate', 'p')
+
+
+@pytest.mark.parametrize(
+    'written',
+    [
+        pytest.param('rack', id='by name'),
+        pytest.param(AGG, id='by uuid'),
+        pytest.param(AGG.upper(), id='by uuid in upper case'),
+        pytest.param(AGG.replace('-', ''), id='by uuid without dashes'),
+    ],
+)
+@pytest.mark.parametrize('uuid', [AGG, AGG.upper()])
+@pytest.mark.parametrize('section', ['aggregates', 'placement_aggregates'])
+def test_membership_means_the_same_however_the_aggregate_is_written(
+    load, section, uuid, written
+):
+    """Placement compares uuids as text, so only one spelling may remain."""
+    cloud = load(f"""
+        {section}: [{{name: rack, uuid: {uuid}}}]
+        providers: [{{name: p, aggregates: ['{written}']}}]
+        """)
+    assert cloud.providers[0].aggregates == {AGG}
+    assert [a.uuid for a in cloud.index] + list(
+        cloud.placement_aggregates
+    ) == [AGG]
+
+
+MIRRORED = """
+mirror_host_aggregates: {mirror}
+aggregates:
+- {{name: one, uuid: 11111111-1111-4111-8111-111111111111, hosts: [cn1, svc]}}
+- {{name: two, uuid: 22222222-2222-4222-8222-222222222222, hosts: [cn1]}}
+providers:
+- name: cn1
+  aggregates: [33333333-3333-4333-8333-333333333333]
+  children: [{{name: numa1}}]
+- {{name: node2, host: svc}}
+- {{name: cn3}}
+"""
+
+
+def test_host_aggregates_are_mirrored_onto_the_roots_of_their_hosts(load):
+    cloud = load(MIRRORED.format(mirror='true'))
+    assert {p.name: sorted(p.aggregates) for p in cloud.providers} == {
+        'cn1': [
+            '11111111-1111-4111-8111-111111111111',
+            '22222222-2222-4222-8222-222222222222',
+            '33333333-3333-4333-8333-333333333333',
+        ],
+        'numa1': [],
+        'node2': ['11111111-1111-4111-8111-111111111111'],
+        'cn3': [],
+    }
+
+
+def test_without_the_mirror_providers_are_members_only_as_they_say(load):
+    cloud = load(MIRRORED.format(mirror='false'))
+    assert {p.name: sorted(p.aggregates) for p in cloud.providers} == {
+        'cn1': ['33333333-3333-4333-8333-333333333333'],
+        'numa1': [],
+        'node2': [],
+        'cn3': [],
+    }
+
+
+def test_mirroring_is_the_default(load):
+    text = MIRRORED.format(mirror='true')
+    without = text.replace('mirror_host_aggregates: true', '')
+    assert load(without) == load(text)
+
+
+def test_a_root_is_a_compute_node_unless_it_shares_or_says_otherwise(load):
+    cloud = load("""
+        providers:
+        - name: plain
+          children: [{name: child}]
+        - {name: node, host: service}
+        - {name: none, host: null}
+        - {name: shared, traits: [MISC_SHARES_VIA_AGGREGATE]}
+        - {name: both, host: both, traits: [MISC_SHARES_VIA_AGGREGATE]}
+        """)
+    assert {p.name: p.host for p in cloud.providers} == {
+        'plain': 'plain',
+        'child': None,
+        'node': 'service',
+        'none': None,
+        'shared': None,
+        'both': 'both',
+    }
+
+
+def test_parents_go_before_their_children_and_know_nothing_of_them(load):
+    cloud = load("""
+        providers:
+        - name: root
+          children:
+          - name: child
+            children: [{name: grandchild}]
+          - name: second
+        """)
+    root, child, grandchild, second = cloud.providers
+    assert [p.name for p in cloud.providers] == [
+        'root',
+        'child',
+        'grandchild',
+        'second',
+    ]
+    assert root.parent is None
+    assert child.parent == second.parent == root.uuid
+    assert grandchild.parent == child.uuid
+
+
+def test_an_inventory_may_be_its_total_alone(load):
+    [provider] = load("""
+        providers:
+        - name: a
+          inventories:
+            VCPU: 4
+            MEMORY_MB: {total: 8, reserved: 1, allocation_ratio: 1.5}
+        """).providers
+    assert provider.inventories == {
+        'VCPU': Inventory(
+            total=4,
+            reserved=0,
+            min_unit=1,
+            max_unit=2147483647,
+            step_size=1,
+            allocation_ratio=1.0,
+        ),
+        'MEMORY_MB': Inventory(total=8, reserved=1, allocation_ratio=1.5),
+    }
+
+
+def test_a_usage_of_zero_is_no_usage(load):
+    [provider] = load("""
+        providers:
+        - name: a
+          inventories: {VCPU: 4}
+          usages: {VCPU: 0, VGPU: 0}
+        """).providers
+    assert provider.usages == {}
+
+
+def test_values_of_metadata_and_specs_become_the_text_nova_has(load):
+    cloud = load("""
+        aggregates:
+        - {name: a, metadata: {a: true, b: no, c: 3, d: 1.5, e: 'no'}}
+        """)
+    assert cloud.aggregates[0].metadata == {
+        'a': 'true',
+        'b': 'false',
+        'c': '3',
+        'd': '1.5',
+        'e': 'no',
+    }
+
+
+def test_a_mapping_may_take_in_another_with_a_merge_key(load):
+    cloud = load("""
+        flavors:
+        - &small {name: small, vcpus: 1, ram: 512}
+        - {<<: *small, name: smaller, ram: 256}
+        """)
+    assert [(f.name, f.vcpus, f.ram) for f in cloud.flavors] == [
+        ('small', 1, 512),
+        ('smaller', 1, 256),
+    ]
+
+
+def test_images_may_have_one_name_if_their_ids_differ(load):
+    cloud = load('images: [{name: a, id: x}, {name: a, id: y}, {name: a}]')
+    assert [image.name for image in cloud.images] == ['a', 'a', 'a']
+
+
+def test_settings_are_kept_by_group_and_option(load):
+    cloud = load("""
+        settings:
+          scheduler: {max_placement_results: 5}
+          isolate_aggregates: {request_filters: [compute_status]}
+        """)
+    assert cloud.settings == {
+        ('scheduler', 'max_placement_results'): 5,
+        ('isolate_aggregates', 'request_filters'): ['compute_status'],
+    }
+
+
+# What is written.
+
+
+def written_and_read(snapshot, directory):
+    path = pathlib.Path(directory) / 'saved.yaml'
+    cloud_file.save(snapshot, path)
+    return cloud_file.load(path)
+
+
+@pytest.mark.parametrize('path', EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_that_is_saved_reads_back_the_same(path, tmp_path):
+    original = cloud_file.load(path)
+    again = written_and_read(original, tmp_path)
+    assert dataclasses.replace(again, origin=original.origin) == original
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        pytest.param('yes', id='like a truth value'),
+        pytest.param('1.10', id='like a number'),
+        pytest.param('null', id='like nothing'),
+        pytest.param('{a: [b', id='like YAML'),
+        pytest.param(' a  b ', id='blanks'),
+        pytest.param('a\tb\r\nc\n', id='breaks'),
+        pytest.param('a\x85b\u2028c\u2029', id='rarer breaks'),
+        pytest.param('\ufeffa\x00\x07', id='not printable'),
+        pytest.param('Rechner für Größeres 🖥', id='beyond ASCII'),
+    ],
+)
+def test_any_text_is_written_so_that_it_reads_back_the_same(tmp_path, text):
+    original = Snapshot('x', images=(Image('i', 'i', {text: text}),))
+    again = written_and_read(original, tmp_path)
+    assert again.images == original.images
+
+
+def test_text_beyond_ascii_stays_readable(tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    cloud_file.save(Snapshot('x', images=(Image('Größe 🖥', 'i'),)), path)
+    assert '- name: Größe 🖥\n' in path.read_text('utf-8')
+
+
+# Placement takes any text as a name; Nova and Glance do as well.
+TEXT = st.text(st.characters(exclude_categories=['Cs']), max_size=8)
+NAMES = TEXT.filter(len)
+UUIDS = st.uuids().map(str)
+TRAITS = st.sampled_from(
+    ['CUSTOM_A', 'HW_CPU_X86_VMX', 'MISC_SHARES_VIA_AGGREGATE']
+)
+CLASSES = st.sampled_from(['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_X'])
+UNITS = st.integers(1, MAX_INT)
+TEXTS = st.dictionaries(NAMES, TEXT, max_size=3)
+INVENTORIES = st.builds(
+    Inventory,
+    total=UNITS,
+    reserved=st.integers(0, MAX_INT),
+    min_unit=UNITS,
+    max_unit=UNITS,
+    step_size=UNITS,
+    allocation_ratio=st.floats(0.001, 1e6),
+)
+
+
+def distinct(things, *keys, max_size=3):
+    """Return tuples of things that differ in each of some attributes."""
+    return st.lists(
+        things,
+        max_size=max_size,
+        unique_by=tuple(
+            lambda thing, key=key: getattr(thing, key) for key in keys
+        ),
+    ).map(tuple)
+
+
+@st.composite
+def provider_trees(draw):
+    """Return providers, parents before their children."""
+    names = draw(st.lists(NAMES, unique=True, max_size=5))
+    uuids = draw(
+        st.lists(UUIDS, unique=True, min_size=len(names), max_size=len(names))
+    )
+    trees = []
+    # The ancestors that the next provider may have: depth first.
+    path = []
+    for name, uuid in zip(names, uuids, strict=True):
+        inventories = draw(st.dictionaries(CLASSES, INVENTORIES, max_size=2))
+        usages = {rc: draw(UNITS) for rc in inventories if draw(st.booleans())}
+        del path[draw(st.integers(0, len(path))) :]
+        parent = path[-1] if path else None
+        path.append(uuid)
+        trees.append(
+            Provider(
+                uuid=uuid,
+                name=name,
+                parent=parent,
+                host=None if parent else draw(st.none() | NAMES),
+                inventories=inventories,
+                usages=usages,
+                traits=draw(st.frozensets(TRAITS)),
+                aggregates=draw(st.frozensets(UUIDS, max_size=2)),
+            )
+        )
+    return tuple(trees)
+
+
+@st.composite
+def snapshots(draw):
+    """Return clouds of every kind a cloud file can describe."""
+    aggregates = draw(
+        distinct(
+            st.builds(
+                Aggregate,
+                uuid=UUIDS,
+                name=NAMES.map('host {}'.format),
+                metadata=TEXTS,
+                hosts=st.frozensets(NAMES, max_size=3),
+                id=st.none() | st.integers(1),
+                availability_zone=st.none() | TEXT,
+            ),
+            'uuid',
+            'name',
+        )
+    )
+    sizes = st.integers(0, 10**9)
+    flavors = st.builds(
+        Flavor,
+        name=NAMES,
+        id=TEXT,
+        vcpus=sizes,
+        ram=sizes,
+        disk=sizes,
+        ephemeral=sizes,
+        swap=sizes,
+        extra_specs=TEXTS,
+    )
+    images = st.builds(
+        Image,
+        name=TEXT,
+        id=NAMES,
+        properties=TEXTS,
+        owner=st.none() | TEXT,
+        visibility=st.none() | TEXT,
+    )
+    return Snapshot(
+        origin='drawn',
+        aggregates=aggregates,
+        providers=draw(provider_trees()),
+        flavors=draw(distinct(flavors, 'name', 'id')),
+        images=draw(distinct(images, 'id')),
+        settings=draw(
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    ('scheduler', 'max_placement_results'): st.integers(1),
+                    ('isolate_aggregates', 'request_filters'): st.lists(NAMES),
+                },
+            )
+        ),
+        placement_aggregates=dict(
+            draw(
+                st.lists(
+                    st.tuples(UUIDS, NAMES.map('placement {}'.format)),
+                    max_size=2,
+                    unique_by=(lambda pair: pair[0], lambda pair: pair[1]),
+                )
+            )
+        ),
+    )
+
+
+@settings(deadline=None)
+@given(snapshots())
+def test_any_cloud_that_is_saved_reads_back_the_same(snapshot):
+    with tempfile.TemporaryDirectory() as directory:
+        again = written_and_read(snapshot, directory)
+    assert dataclasses.replace(again, origin='drawn') == snapshot
+
+
+def test_a_save_that_fails_leaves_the_old_file_and_no_other(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / 'cloud.yaml'
+    path.write_text('version: 1\n')
+
+    def fail_halfway(document, stream, **options):
+        stream.write('version: 1\nflavors: [')
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(yaml, 'dump', fail_halfway)
+    with pytest.raises(KeyboardInterrupt):
+        cloud_file.save(Snapshot('x'), path)
+    assert path.read_text() == 'version: 1\n'
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_save_replaces_an_existing_file_at_once(tmp_path):
+    """A reader that has the old file open goes on reading the old file."""
+    path = tmp_path / 'cloud.yaml'
+    path.write_text('the old one')
+    with path.open() as old:
+        cloud_file.save(Snapshot('x'), path)
+        assert old.read() == 'the old one'
+    assert cloud_file.load(path) == Snapshot(str(path))
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ('target', 'problem'),
+    [
+        pytest.param(
+            'missing/cloud.yaml',
+            'can not be written: No such file or directory',
+            id='missing directory',
+        ),
+        pytest.param(
+            'file/cloud.yaml',
+            'can not be written: Not a directory',
+            id='a file for a directory',
+        ),
+        pytest.param(
+            'directory',
+            'can not be written: Is a directory',
+            id='a directory for the file',
+        ),
+    ],
+)
+def test_a_file_that_can_not_be_written_is_an_error_and_leaves_nothing(
+    tmp_path, target, problem
+):
+    (tmp_path / 'file').touch()
+    (tmp_path / 'directory').mkdir()
+    path = tmp_path / target
+    with pytest.raises(exception.CloudFileError) as caught:
+        cloud_file.save(Snapshot('x'), path)
+    assert str(caught.value) == f'Cloud file {path}: {problem}.'
+    left = sorted(entry.name for entry in tmp_path.rglob('*'))
+    assert left == ['directory', 'file']
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason='root may write everywhere')
+def test_a_directory_without_permission_is_an_error(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(exception.CloudFileError, match='Permission denied'):
+        cloud_file.save(Snapshot('x'), tmp_path / 'cloud.yaml')
