@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placement's answers, worked out in memory from a snapshot of a cloud.
+
+Read it from the question to the answer:
+
+1. :mod:`~isolate_aggregates.simulator.query` reads a query string, and
+   refuses what the service would call invalid.
+2. :mod:`~isolate_aggregates.simulator.index` numbers the providers of a
+   snapshot and keeps sets of them: of a trait, of an aggregate, of a tree.
+3. :mod:`~isolate_aggregates.simulator.conditions` has a function for each
+   condition a query can name; it returns the providers that meet it.
+4. :mod:`~isolate_aggregates.simulator.groups` says which providers can serve
+   one request group.
+5. :mod:`~isolate_aggregates.simulator.merge` puts the groups together.
+6. :mod:`~isolate_aggregates.simulator.service` is the whole: the service.
+
+The rules are those of the newest microversion in the `Placement API reference
+<https://docs.openstack.org/api-ref/placement/>`_. Where the reference is
+silent, the rule was learned by comparing answers with the real service, and
+the docstring says so.
+"""
+
+from isolate_aggregates.simulator.service import Simulator
+
+__all__ = ['Simulator']
