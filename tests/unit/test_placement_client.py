@@ -1,0 +1,477 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking Placement: what is sent, what is made of the answer."""
+
+import copy
+from typing import Any
+
+from http_fakes import AT_ONCE, PLACEMENT, client
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.client import (
+    AllocationCandidates,
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+
+HOST, SHARE = 'uuid-host', 'uuid-share'
+ANSWER: dict[str, Any] = {
+    'allocation_requests': [
+        {
+            'allocations': {
+                HOST: {'resources': {'VCPU': 2}},
+                SHARE: {'resources': {'DISK_GB': 20}},
+            },
+            'mappings': {'': [HOST, SHARE]},
+        }
+    ],
+    'provider_summaries': {
+        HOST: {
+            'resources': {'VCPU': {'capacity': 16, 'used': 5}},
+            'traits': ['HW_NIC_SRIOV'],
+            'parent_provider_uuid': None,
+            'root_provider_uuid': HOST,
+        },
+        SHARE: {
+            'resources': {'DISK_GB': {'capacity': 1000, 'used': 0}},
+            'traits': ['MISC_SHARES_VIA_AGGREGATE'],
+            'parent_provider_uuid': None,
+            'root_provider_uuid': SHARE,
+        },
+    },
+}
+PROVIDER = {
+    'uuid': HOST,
+    'name': 'host',
+    'generation': 3,
+    'parent_provider_uuid': None,
+    'root_provider_uuid': HOST,
+}
+
+PLAIN = ResourceRequest({'': RequestGroup(resources={'VCPU': 2})})
+FORBIDDING = ResourceRequest(
+    {
+        '': RequestGroup(
+            resources={'VCPU': 2}, forbidden_aggregates={'uuid-locked'}
+        )
+    }
+)
+
+
+@pytest.fixture
+def placement() -> PlacementClient:
+    return PlacementClient(client(PLACEMENT), AT_ONCE)
+
+
+def not_acceptable(newest: str) -> dict[str, Any]:
+    """Return what a Placement says that does not know a microversion."""
+    return {
+        'status_code': 406,
+        'json': {
+            'errors': [
+                {
+                    'status': 406,
+                    'title': 'Not Acceptable',
+                    'detail': 'Invalid microversion: Unacceptable version '
+                    'header: 1.32',
+                    'max_version': newest,
+                    'min_version': '1.0',
+                }
+            ]
+        },
+    }
+
+
+def refused(
+    placement: PlacementClient, request: ResourceRequest = PLAIN
+) -> exception.ServiceError:
+    with pytest.raises(exception.ServiceError) as caught:
+        placement.allocation_candidates(request)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ('request_', 'microversion'),
+    [
+        pytest.param(PLAIN, '1.29', id='at least what tells trees apart'),
+        pytest.param(FORBIDDING, '1.32', id='what forbidding needs'),
+        pytest.param(
+            ResourceRequest(root_forbidden={'COMPUTE_STATUS_DISABLED'}),
+            '1.35',
+            id='what the newest of its parts needs',
+        ),
+    ],
+)
+def test_a_query_asks_for_the_oldest_microversion_that_is_good_enough(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    request_: ResourceRequest,
+    microversion: str,
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
+    placement.allocation_candidates(request_)
+    [sent] = http.request_history
+    assert sent.headers['OpenStack-API-Version'] == f'placement {microversion}'
+    assert sent.headers['Accept'] == 'application/json'
+
+
+def test_the_query_is_sent_as_it_was_built(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
+    placement.allocation_candidates(FORBIDDING)
+    [sent] = http.request_history
+    assert sent.url == (
+        'http://placement.test/allocation_candidates'
+        '?member_of=%21in%3Auuid-locked&resources=VCPU%3A2'
+    )
+
+
+def test_an_answer_becomes_candidates_and_providers(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
+    assert placement.allocation_candidates(PLAIN) == AllocationCandidates(
+        allocation_requests=({HOST: {'VCPU': 2}, SHARE: {'DISK_GB': 20}},),
+        mappings=({'': (HOST, SHARE)},),
+        summaries={
+            HOST: ProviderSummary(
+                uuid=HOST,
+                root=HOST,
+                parent=None,
+                capacity={'VCPU': 16},
+                used={'VCPU': 5},
+                traits=frozenset({'HW_NIC_SRIOV'}),
+            ),
+            SHARE: ProviderSummary(
+                uuid=SHARE,
+                root=SHARE,
+                parent=None,
+                capacity={'DISK_GB': 1000},
+                used={'DISK_GB': 0},
+                traits=frozenset({'MISC_SHARES_VIA_AGGREGATE'}),
+            ),
+        },
+    )
+
+
+def test_a_provider_that_shares_is_no_host(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
+    found = placement.allocation_candidates(PLAIN)
+    assert list(found.by_root()) == [HOST]
+    assert found.summaries[HOST].free('VCPU') == 11
+    assert found.summaries[HOST].free('DISK_GB') == 0
+
+
+def test_before_mappings_there_are_none(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    answer = copy.deepcopy(ANSWER)
+    del answer['allocation_requests'][0]['mappings']
+    http.get(f'{PLACEMENT}/allocation_candidates', json=answer)
+    assert placement.allocation_candidates(PLAIN).mappings == ({},)
+
+
+def test_no_candidates_are_an_answer_like_any_other(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={'allocation_requests': [], 'provider_summaries': {}},
+    )
+    assert placement.allocation_candidates(PLAIN).by_root() == {}
+
+
+# Trying again
+
+
+BUSY = {'status_code': 503}
+SLOW_DOWN = {'status_code': 429}
+DOWN = {'exc': requests.ConnectionError}
+HANGING = {'exc': requests.ReadTimeout}
+FINE = {'json': ANSWER}
+
+
+@pytest.mark.parametrize(
+    ('answers', 'calls'),
+    [
+        pytest.param([FINE], 1, id='no need to'),
+        pytest.param([BUSY, FINE], 2, id='once busy'),
+        pytest.param([SLOW_DOWN, BUSY, FINE], 3, id='busy in two ways'),
+        pytest.param([DOWN, DOWN, DOWN, FINE], 4, id='down three times'),
+        pytest.param([HANGING, FINE], 2, id='a time-out'),
+        pytest.param([DOWN, BUSY, FINE], 3, id='down, then busy'),
+    ],
+)
+def test_what_may_pass_is_waited_for(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    answers: list[dict[str, Any]],
+    calls: int,
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', answers)
+    assert placement.allocation_candidates(PLAIN).by_root()
+    assert http.call_count == calls
+
+
+@pytest.mark.parametrize(
+    ('answer', 'calls', 'said'),
+    [
+        pytest.param(
+            BUSY,
+            4,
+            'answered GET /allocation_candidates?resources=VCPU%3A2 with '
+            '503: it does not say why.',
+            id='always busy',
+        ),
+        pytest.param(
+            SLOW_DOWN,
+            4,
+            'answered GET /allocation_candidates?resources=VCPU%3A2 with '
+            '429: it does not say why.',
+            id='always too many requests',
+        ),
+        pytest.param(
+            HANGING,
+            4,
+            'does not answer in time; look whether it is overloaded, or '
+            'allow more seconds with --timeout or [isolate_aggregates] '
+            'timeout.',
+            id='always a time-out',
+        ),
+        pytest.param(
+            {'status_code': 500, 'text': '<html>', 'reason': 'Oops'},
+            1,
+            'answered GET /allocation_candidates?resources=VCPU%3A2 with '
+            '500: Oops.',
+            id='a fault does not pass',
+        ),
+        pytest.param(
+            {'status_code': 400, 'text': 'No such trait.'},
+            1,
+            'calls the request invalid (400): No such trait.',
+            id='a bad query stays bad',
+        ),
+    ],
+)
+def test_what_does_not_pass_is_given_up_after_three_more_tries(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    answer: dict[str, Any],
+    calls: int,
+    said: str,
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', **answer)
+    error = refused(placement)
+    assert str(error) == f'Placement at http://placement.test {said}'
+    assert http.call_count == calls
+
+
+# A Placement that is too old
+
+
+@pytest.mark.parametrize(
+    ('request_', 'newest', 'said'),
+    [
+        pytest.param(
+            FORBIDDING,
+            '1.30',
+            'Placement at http://placement.test offers microversions up to '
+            '1.30; forbidding aggregates needs 1.32 (Train).',
+            id='it can not forbid',
+        ),
+        pytest.param(
+            PLAIN,
+            '1.17',
+            'Placement at http://placement.test offers microversions up to '
+            '1.17; reading nested resource providers needs 1.29 (Rocky).',
+            id='it can not do the least',
+        ),
+    ],
+)
+def test_an_old_placement_is_named_with_what_it_lacks(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    request_: ResourceRequest,
+    newest: str,
+    said: str,
+) -> None:
+    http.get(requests_mock.ANY, **not_acceptable(newest))
+    error = refused(placement, request_)
+    assert isinstance(error, exception.ServiceTooOld)
+    assert error.maximum == newest
+    assert str(error) == said
+
+
+@pytest.mark.parametrize(
+    'body',
+    [
+        pytest.param({'text': '<html>406</html>'}, id='HTML'),
+        pytest.param({'json': {'errors': ['no']}}, id='errors as words'),
+        pytest.param({'json': {'errors': []}}, id='no errors'),
+        pytest.param({'json': []}, id='no object'),
+    ],
+)
+def test_a_406_that_is_not_placements_does_not_make_it_old(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    body: dict[str, Any],
+) -> None:
+    http.get(requests_mock.ANY, status_code=406, **body)
+    error = refused(placement)
+    assert type(error) is exception.ServiceError
+    assert ' with 406: ' in str(error)
+
+
+def test_an_old_placement_is_also_named_when_it_is_to_change_something(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.put(requests_mock.ANY, **not_acceptable('1.28'))
+    with pytest.raises(exception.ServiceTooOld) as caught:
+        placement.send('PUT', '/traits/CUSTOM_A')
+    assert caught.value.maximum == '1.28'
+
+
+# An answer that is not Placement's
+
+
+def without(*path: Any) -> dict[str, Any]:
+    """Return the answer without the part that a path leads to."""
+    answer = copy.deepcopy(ANSWER)
+    inner: Any = answer
+    for key in path[:-1]:
+        inner = inner[key]
+    del inner[path[-1]]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ('answer', 'lacking'),
+    [
+        pytest.param({}, "KeyError('allocation_requests')", id='nothing'),
+        pytest.param(
+            without('provider_summaries'),
+            "KeyError('provider_summaries')",
+            id='no summaries',
+        ),
+        pytest.param(
+            without('provider_summaries', HOST),
+            "KeyError('uuid-host')",
+            id='no summary of a provider',
+        ),
+        pytest.param(
+            without('provider_summaries', HOST, 'root_provider_uuid'),
+            "KeyError('root_provider_uuid')",
+            id='no root',
+        ),
+        pytest.param(
+            without('provider_summaries', HOST, 'traits'),
+            "KeyError('traits')",
+            id='no traits',
+        ),
+        pytest.param(
+            without('allocation_requests', 0, 'allocations'),
+            "KeyError('allocations')",
+            id='no allocations',
+        ),
+    ],
+)
+def test_an_answer_with_parts_missing_is_refused_before_it_is_used(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    answer: dict[str, Any],
+    lacking: str,
+) -> None:
+    http.get(requests_mock.ANY, json=answer)
+    assert str(refused(placement)) == (
+        'Placement at http://placement.test answered /allocation_candidates'
+        '?resources=VCPU%3A2 with JSON that lacks what it should have: '
+        f'{lacking}; is this the right endpoint?'
+    )
+
+
+def test_an_answer_in_the_format_of_old_microversions_is_refused(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    answer = copy.deepcopy(ANSWER)
+    answer['allocation_requests'][0]['allocations'] = [
+        {'resource_provider': {'uuid': HOST}, 'resources': {'VCPU': 2}}
+    ]
+    http.get(requests_mock.ANY, json=answer)
+    assert 'AttributeError' in str(refused(placement))
+
+
+# Resource providers
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'query'),
+    [
+        pytest.param({}, '', id='all'),
+        pytest.param({'name': 'ä & b'}, '?name=%C3%A4+%26+b', id='by name'),
+        pytest.param({'in_tree': HOST}, '?in_tree=uuid-host', id='by tree'),
+        pytest.param(
+            {'member_of': {'b', 'a'}}, '?member_of=in%3Aa%2Cb', id='members'
+        ),
+        pytest.param(
+            {'name': 'x', 'in_tree': HOST},
+            '?name=x&in_tree=uuid-host',
+            id='by both',
+        ),
+    ],
+)
+def test_providers_are_asked_for_by_what_is_given(
+    http: requests_mock.Mocker,
+    placement: PlacementClient,
+    arguments: dict[str, Any],
+    query: str,
+) -> None:
+    http.get(requests_mock.ANY, json={'resource_providers': [PROVIDER]})
+    assert placement.resource_providers(**arguments) == [PROVIDER]
+    [sent] = http.request_history
+    assert sent.url == f'http://placement.test/resource_providers{query}'
+
+
+@pytest.mark.parametrize(
+    'key', ['uuid', 'name', 'generation', 'parent_provider_uuid']
+)
+def test_a_provider_with_parts_missing_is_refused_before_it_is_used(
+    http: requests_mock.Mocker, placement: PlacementClient, key: str
+) -> None:
+    provider = {k: v for k, v in PROVIDER.items() if k != key}
+    http.get(requests_mock.ANY, json={'resource_providers': [provider]})
+    with pytest.raises(exception.ServiceError, match=f"KeyError.'{key}'"):
+        placement.resource_providers()
+
+
+# Changing something
+
+
+def test_an_answer_without_a_body_is_none(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=201)
+    assert placement.send('PUT', '/traits/CUSTOM_A') is None
+
+
+def test_a_body_is_sent_as_json_and_the_answer_returned(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.post(f'{PLACEMENT}/resource_providers', json={'generation': 0})
+    answer = placement.send('POST', '/resource_providers', {'name': 'host'})
+    assert answer == {'generation': 0}
+    [sent] = http.request_history
+    assert sent.json() == {'name': 'host'}
+
+
+def test_a_status_the_caller_does_not_accept_is_an_error(
+    http: requests_mock.Mocker, placement: PlacementClient
+) -> None:
+    http.put(requests_mock.ANY, status_code=409, text='Somebody was faster.')
+    with pytest.raises(exception.ServiceError, match='409: Somebody was'):
+        placement.send('PUT', '/traits/CUSTOM_A')
