@@ -9,6 +9,7 @@ Placement keeps its database in module state, so only one can run at a time.
 import contextlib
 import threading
 from types import TracebackType
+from typing import Any
 
 from keystoneauth1 import adapter, session, token_endpoint
 from oslo_config import cfg
@@ -108,9 +109,14 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     policy.reset()
     stack.callback(policy.reset)
     application = deploy.loadapp(conf)
+    turn = threading.Lock()
+
+    def in_turn(environ: Any, start_response: Any) -> list[bytes]:
+        with turn:
+            return list(application(environ, start_response))
 
     stack.enter_context(
-        interceptor.RequestsInterceptor(lambda: application, url=_URL)
+        interceptor.RequestsInterceptor(lambda: in_turn, url=_URL)
     )
     return adapter.Adapter(
         session.Session(auth=token_endpoint.Token(_URL, 'admin')),
