@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The real Placement inside this process."""
+
+from concurrent import futures
+import sys
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.microversion import Feature
+
+UUID = '11111111-1111-4111-8111-111111111111'
+TRAIT = '/traits/CUSTOM_LEFT_OVER'
+
+
+def make_provider(client):
+    body = {'name': 'cn1', 'uuid': UUID}
+    client.send('POST', '/resource_providers', body)
+
+
+def names(client):
+    return [provider['name'] for provider in client.resource_providers()]
+
+
+def test_it_starts_empty_with_the_standard_traits_and_classes(placement):
+    assert placement.resource_providers() == []
+    traits = placement.get('/traits')['traits']
+    assert 'COMPUTE_STATUS_DISABLED' in traits
+    assert not [trait for trait in traits if trait.startswith('CUSTOM_')]
+    classes = placement.get('/resource_classes')['resource_classes']
+    assert 'VCPU' in [entry['name'] for entry in classes]
+
+
+def test_it_is_a_real_placement_that_knows_every_microversion_used(placement):
+    [version] = placement.get('/')['versions']
+    assert version['min_version'] == '1.0'
+    assert int(version['max_version'].partition('.')[2]) >= 39
+
+
+def test_what_is_put_in_stays_for_as_long_as_it_runs(placement):
+    make_provider(placement)
+    assert names(placement) == ['cn1']
+
+
+def test_one_that_is_opened_after_another_was_closed_is_empty():
+    for _ in range(3):
+        with EmbeddedPlacement() as client:
+            assert names(client) == []
+            assert 'CUSTOM_LEFT_OVER' not in client.get('/traits')['traits']
+            make_provider(client)
+            client.send('PUT', TRAIT)
+            assert names(client) == ['cn1']
+
+
+def test_a_second_one_in_the_same_process_is_refused(placement):
+    make_provider(placement)
+    with pytest.raises(exception.EmbeddedPlacementUnavailable) as caught:
+        EmbeddedPlacement().open()
+    assert str(caught.value) == (
+        'An embedded Placement is running already; only one can run in a '
+        'process.'
+    )
+    assert names(placement) == ['cn1'], 'the first one was harmed'
+
+
+def test_it_is_closed_even_if_its_user_fails():
+    with pytest.raises(ZeroDivisionError), EmbeddedPlacement():
+        raise ZeroDivisionError
+    with EmbeddedPlacement() as client:
+        assert names(client) == []
+
+
+def test_it_may_be_closed_twice_without_harm_to_the_next():
+    first = EmbeddedPlacement()
+    first.open()
+    first.close()
+    with EmbeddedPlacement() as client:
+        first.close()
+        make_provider(client)
+        assert names(client) == ['cn1']
+
+
+def test_a_missing_placement_is_refused_with_what_to_install(monkeypatch):
+    # What an import finds when a package is not there.
+    monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
+    with pytest.raises(exception.EmbeddedPlacementUnavailable) as caught:
+        EmbeddedPlacement().open()
+    assert 'install isolate-aggregates[embedded]' in str(caught.value)
+    monkeypatch.undo()
+    with EmbeddedPlacement() as client:
+        assert names(client) == []
+
+
+def test_threads_see_one_and_the_same_database(placement):
+    make_provider(placement)
+    with futures.ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(lambda _: names(placement), range(32)))
+    assert seen == [['cn1']] * 32
+
+
+def test_no_configuration_of_this_machine_gets_a_say(monkeypatch, tmp_path):
+    """Placement reads OS_PLACEMENT_CONFIG_DIR when it runs as a service."""
+    (tmp_path / 'placement.conf').write_text('[api]\nauth_strategy=keystone\n')
+    monkeypatch.setenv('OS_PLACEMENT_CONFIG_DIR', str(tmp_path))
+    monkeypatch.setenv('OS_API__AUTH_STRATEGY', 'keystone')
+    monkeypatch.setenv(
+        'OS_PLACEMENT_DATABASE__CONNECTION', f'sqlite:///{tmp_path}/db'
+    )
+    with EmbeddedPlacement() as client:
+        make_provider(client)
+        assert names(client) == ['cn1']
+    assert not (tmp_path / 'db').exists()
+
+
+def test_a_microversion_it_does_not_have_is_told_with_what_it_has(placement):
+    future = Feature(999, 'looking into the future', 'Zebra')
+    with pytest.raises(exception.ServiceTooOld) as caught:
+        placement.get('/resource_providers', future)
+    assert caught.value.needed == '1.999 (Zebra)'
+    assert caught.value.maximum == '1.39'

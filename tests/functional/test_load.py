@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot is in Placement what it was in the file."""
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud import load, save
+from isolate_aggregates.placement.group import ResourceRequest
+
+CLOUD = """
+aggregates:
+- name: rack
+  uuid: aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa
+  hosts: [cn1]
+providers:
+- name: cn1
+  traits: [HW_CPU_X86_VMX, CUSTOM_FAST]
+  inventories:
+    MEMORY_MB: {total: 1024, reserved: 24, allocation_ratio: 1.5}
+    CUSTOM_LICENCE: {total: 10, min_unit: 2, max_unit: 6, step_size: 2}
+  usages: {MEMORY_MB: 100}
+  children:
+  - name: numa1
+    traits: [CUSTOM_NUMA]
+    inventories: {VCPU: 4}
+    usages: {VCPU: 3}
+    children:
+    - {name: nic1, inventories: {CUSTOM_NIC: 2}}
+  - name: numa2
+    inventories: {VCPU: 4}
+- {name: cn2}
+"""
+
+
+class NoNova:
+    """A Nova too old to list its nodes, with nothing else of interest."""
+
+    def compute_nodes(self):
+        return None
+
+    def flavors(self):
+        return []
+
+    def images(self):
+        return []
+
+
+def asking(**resources):
+    request = ResourceRequest()
+    request.group().resources = resources
+    return request
+
+
+def test_all_of_a_cloud_can_be_read_back_from_placement(cloud_from):
+    """Inventories, usages, traits, memberships and trees, three levels."""
+    cloud = cloud_from(CLOUD)
+    again = save.take(
+        cloud.snapshot.aggregates, NoNova(), NoNova(), cloud.placement, {}
+    )
+    assert again.providers == cloud.snapshot.providers
+
+
+@pytest.mark.parametrize(
+    ('resources', 'candidates'),
+    [
+        pytest.param(
+            {'VCPU': 1},
+            ['numa1 (VCPU)', 'numa2 (VCPU)'],
+            id='one CPU is left on numa1',
+        ),
+        pytest.param({'VCPU': 2}, ['numa2 (VCPU)'], id='two are not'),
+        pytest.param({'MEMORY_MB': 1400}, ['cn1 (MEMORY_MB)'], id='all of it'),
+        pytest.param({'MEMORY_MB': 1401}, [], id='a MiB too much'),
+        pytest.param({'CUSTOM_LICENCE': 1}, [], id='below the smallest unit'),
+        pytest.param({'CUSTOM_LICENCE': 3}, [], id='not a multiple'),
+        pytest.param({'CUSTOM_LICENCE': 4}, ['cn1 (CUSTOM_LICENCE)'], id='ok'),
+        pytest.param({'CUSTOM_LICENCE': 8}, [], id='beyond the largest unit'),
+        pytest.param(
+            {'VCPU': 2, 'MEMORY_MB': 1, 'CUSTOM_NIC': 1},
+            ['numa2 (VCPU) + cn1 (MEMORY_MB) + nic1 (CUSTOM_NIC)'],
+            id='the whole tree gives',
+        ),
+    ],
+)
+def test_amounts_in_the_file_decide_what_there_is_room_for(
+    cloud_from, resources, candidates
+):
+    assert cloud_from(CLOUD).candidates(asking(**resources)) == candidates
+
+
+OVERUSED = """
+providers:
+- name: over
+  inventories: {VCPU: {total: 2, allocation_ratio: 2.0}, DISK_GB: 10}
+  usages: {VCPU: 9}
+- name: units
+  inventories: {VCPU: {total: 8, max_unit: 1, step_size: 1}}
+  usages: {VCPU: 7}
+- name: steps
+  inventories: {VCPU: {total: 8, min_unit: 4, step_size: 4}}
+  usages: {VCPU: 3}
+- name: reserved
+  inventories: {VCPU: {total: 8, reserved: 8}}
+  usages: {VCPU: 8}
+"""
+
+
+def test_a_live_cloud_may_use_more_than_one_allocation_could_take(cloud_from):
+    """Ratios, reserves and units may have been changed under the servers."""
+    cloud = cloud_from(OVERUSED)
+    used = {}
+    for provider in cloud.snapshot.providers:
+        path = f'/resource_providers/{provider.uuid}'
+        used[provider.name] = cloud.placement.get(f'{path}/usages')['usages']
+        inventories = cloud.placement.get(f'{path}/inventories')['inventories']
+        assert {
+            resource_class: inventory['total']
+            for resource_class, inventory in inventories.items()
+        } == {
+            resource_class: inventory.total
+            for resource_class, inventory in provider.inventories.items()
+        }
+    assert used == {
+        'over': {'VCPU': 9, 'DISK_GB': 0},
+        'units': {'VCPU': 7},
+        'steps': {'VCPU': 3},
+        'reserved': {'VCPU': 8},
+    }
+
+
+def test_what_is_used_beyond_its_capacity_takes_nothing_more(cloud_from):
+    cloud = cloud_from(OVERUSED)
+    assert cloud.candidates(asking(VCPU=1)) == ['units (VCPU)']
+    assert cloud.candidates(asking(VCPU=4)) == ['steps (VCPU)']
+    assert cloud.candidates(asking(DISK_GB=10)) == ['over (DISK_GB)']
+
+
+@pytest.mark.parametrize(
+    ('provider', 'problem'),
+    [
+        pytest.param(
+            '{name: cn1, traits: [HW_CPU_X86_NOPE]}',
+            'provider cn1: Placement calls the request invalid (400): No '
+            'such trait HW_CPU_X86_NOPE.',
+            id='unknown standard trait',
+        ),
+        pytest.param(
+            '{name: cn1, children: [{name: numa1, inventories: {CORES: 1}}]}',
+            'provider numa1: Placement calls the request invalid (400): '
+            'Unknown resource class in inventory for resource provider '
+            '389c101c-cd28-5b94-9ada-57ce34d54e8b: No such resource class '
+            'CORES.',
+            id='unknown standard resource class',
+        ),
+        pytest.param(
+            '{name: cn1, inventories: {VCPU: {total: 2, reserved: 3}}}',
+            'provider cn1: Placement calls the request invalid (400): ',
+            id='more reserved than there is',
+        ),
+        pytest.param(
+            '{name: cn1, traits: [CUSTOM_]}',
+            'trait CUSTOM_: Placement calls the request invalid (400): ',
+            id='custom trait without a name',
+        ),
+        pytest.param(
+            '{name: cn1, inventories: {CUSTOM_: 1}}',
+            'resource class CUSTOM_: Placement ',
+            id='custom resource class without a name',
+        ),
+    ],
+)
+def test_what_placement_does_not_take_is_a_problem_of_the_cloud_file(
+    placement, write_cloud, provider, problem
+):
+    path = write_cloud(f'providers: [{provider}]')
+    snapshot = cloud_file.load(path)
+    with pytest.raises(exception.CloudFileError) as caught:
+        load.into_placement(snapshot, placement)
+    message = str(caught.value)
+    assert message.startswith(f'Cloud file {path}: {problem}')
+    assert message.endswith('.')
+    assert not message.endswith('..')
+
+
+def test_the_program_says_so_in_one_sentence(run, write_cloud):
+    path = write_cloud("""
+        providers: [{name: cn1, inventories: {VCPU: 1}, traits: [NOPE]}]
+        flavors: [{name: f, vcpus: 1}]
+        """)
+    finished = run('candidates', '--snapshot', str(path), '--flavor', 'f')
+    assert finished.code == 1
+    assert finished.err == (
+        f'Cloud file {path}: provider cn1: Placement calls the request '
+        'invalid (400): No such trait NOPE.\n'
+    )
+
+
+def test_a_cloud_that_was_refused_does_not_stand_in_the_way(
+    run, write_cloud, cloud_from
+):
+    path = write_cloud('providers: [{name: cn1, traits: [NOPE]}]')
+    run('candidates', '--snapshot', str(path), '--flavor', 'f')
+    cloud = cloud_from('providers: [{name: cn2, inventories: {VCPU: 1}}]')
+    assert cloud.candidates(asking(VCPU=1)) == ['cn2 (VCPU)']

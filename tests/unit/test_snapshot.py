@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A snapshot answers for a cloud: which flavor, which image, which host."""
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.request import Flavor, Image, RequestedHost
+
+CLOUD = Snapshot(
+    origin='cloud.yaml',
+    aggregates=(Aggregate('uuid-a', 'a', {'trait:CUSTOM_A': 'required'}),),
+    providers=(
+        Provider('uuid-cn1', 'cn1', host='cn1'),
+        Provider('uuid-numa', 'numa', parent='uuid-cn1'),
+        Provider('uuid-node1', 'node1', host='ironic'),
+        Provider('uuid-node2', 'node2', host='ironic'),
+        Provider('uuid-swap', 'swap', host='cn1-of-old'),
+        Provider('uuid-old', 'cn1-of-old', host='swap'),
+        Provider('uuid-disk', 'disk'),
+    ),
+    flavors=(
+        Flavor('small', 'large'),
+        Flavor('large', '2'),
+    ),
+    images=(
+        Image('debian', 'id-1'),
+        Image('debian', 'id-2'),
+        Image('id-1', 'id-3'),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ('asked', 'name'),
+    [
+        pytest.param('small', 'small', id='by name'),
+        pytest.param('2', 'large', id='by id'),
+        pytest.param('large', 'small', id='an id goes before a name'),
+    ],
+)
+def test_a_flavor_goes_by_its_id_or_else_by_its_name(asked, name):
+    assert CLOUD.flavor(asked).name == name
+
+
+@pytest.mark.parametrize(
+    ('asked', 'id_'),
+    [
+        pytest.param('id-2', 'id-2', id='by id, though its name is not alone'),
+        pytest.param('id-1', 'id-1', id='an id goes before a name'),
+    ],
+)
+def test_an_image_goes_by_its_id_or_else_by_its_name(asked, id_):
+    assert CLOUD.image(asked).id == id_
+
+
+def test_an_image_name_that_several_have_is_refused_with_their_ids():
+    with pytest.raises(exception.NotUnique) as caught:
+        CLOUD.image('debian')
+    assert str(caught.value) == (
+        "The image name 'debian' is not unique; name one of id-1, id-2 "
+        'instead.'
+    )
+
+
+@pytest.mark.parametrize('kind', ['flavor', 'image'])
+def test_what_is_not_there_is_refused_by_its_name(kind):
+    with pytest.raises(exception.NotFound) as caught:
+        getattr(CLOUD, kind)('SMALL')
+    assert str(caught.value) == (
+        f"There is no {kind} with the name or id 'SMALL' in cloud.yaml."
+    )
+
+
+@pytest.mark.parametrize(
+    ('name', 'providers'),
+    [
+        pytest.param('cn1', ['uuid-cn1'], id='a compute service'),
+        pytest.param(
+            'ironic', ['uuid-node1', 'uuid-node2'], id='one with two nodes'
+        ),
+        pytest.param('node2', ['uuid-node2'], id='one node of it'),
+        pytest.param('swap', ['uuid-old'], id='a service goes before a node'),
+        pytest.param('numa', [], id='a child is no host'),
+        pytest.param('disk', [], id='a provider without service is no host'),
+        pytest.param('cn', [], id='part of a name'),
+        pytest.param('nowhere', [], id='unknown'),
+    ],
+)
+def test_a_host_is_a_compute_service_or_else_a_compute_node(name, providers):
+    assert CLOUD.requested_host(name) == RequestedHost(name, tuple(providers))
+
+
+def test_the_index_has_the_host_aggregates():
+    assert list(CLOUD.index) == list(CLOUD.aggregates)
+    assert CLOUD.index.with_key('trait:CUSTOM_A') == CLOUD.aggregates
+
+
+def test_a_provider_shares_when_the_trait_says_so():
+    shares = Provider(
+        'u', 'p', traits=frozenset(['MISC_SHARES_VIA_AGGREGATE'])
+    )
+    assert shares.is_sharing
+    assert not Provider('u', 'p', traits=frozenset(['CUSTOM_A'])).is_sharing
+
+
+def test_an_inventory_has_the_defaults_of_placement():
+    """Literal, as the API reference gives them."""
+    assert vars(Inventory(total=8)) == {
+        'total': 8,
+        'reserved': 0,
+        'min_unit': 1,
+        'max_unit': 2147483647,
+        'step_size': 1,
+        'allocation_ratio': 1.0,
+    }
