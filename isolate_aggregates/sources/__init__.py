@@ -9,10 +9,11 @@ them, and never nothing for a cloud it could not read. One line under
 """
 
 from collections.abc import Callable, Sequence
+from importlib import metadata
 from typing import Any, Protocol, cast
 
 from oslo_config import cfg
-from stevedore import driver, extension
+from stevedore import driver
 from stevedore import exception as stevedore_exception
 
 from isolate_aggregates import conf as ia_conf
@@ -60,10 +61,10 @@ def load(
             warn_on_missing_entrypoint=False,
         )
     except stevedore_exception.NoMatches as exc:
-        known = sorted(extension.ExtensionManager(NAMESPACE).names())
+        known = sorted(metadata.entry_points(group=NAMESPACE).names)
         raise exception.ConfigError(
             option,
-            f'names {name}, which is not installed; it may be '
-            f'{" or ".join(known)}.',
+            f'names {name}, which is not installed; known are '
+            f'{", ".join(known)}.',
         ) from exc
     return cast('AggregateSource', manager.driver(conf, connect))

@@ -112,9 +112,12 @@ class FakeNova:
 
     def _version(self, request: Any, context: Any) -> Any:
         return {
-            'version': fixture.NovaMicroversionDiscovery(
-                NOVA, 'v2.1', min_version='2.1', version=self.newest
-            )
+            'version': {
+                'id': 'v2.1',
+                'status': 'CURRENT',
+                'min_version': '2.1' if self.newest else '',
+                'version': self.newest,
+            }
         }
 
     def _aggregates(self, request: Any, context: Any) -> Any:

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read from Glance."""
+
+from http_fakes import AT_ONCE, GLANCE, FakeGlance, connection
+import pytest
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.glance import GlanceReader
+from isolate_aggregates.request import Image
+
+ID = 'a1b2c3d4-0000-4000-8000-00000000000'
+WINDOWS = Image(
+    'windows-2022',
+    f'{ID}1',
+    {'trait:CUSTOM_WINDOWS': 'required', 'os_distro': 'windows'},
+    owner='project-1',
+    visibility='public',
+)
+DEBIAN = Image('debian', f'{ID}2', visibility='public')
+
+
+def reader() -> GlanceReader:
+    return GlanceReader(connection(), AT_ONCE)
+
+
+def test_an_image_comes_with_its_custom_properties_and_no_others(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [DEBIAN, WINDOWS]
+    glance.answer(http)
+    assert reader().images() == [DEBIAN, WINDOWS]
+
+
+@pytest.mark.parametrize(
+    ('name', 'number'),
+    [
+        pytest.param(f'{ID}2', 2, id='by id'),
+        pytest.param('windows-2022', 1, id='by name'),
+        pytest.param(f'{ID}9', 3, id='a name that looks like an id'),
+        pytest.param('Ubuntu', 4, id='another case is another name'),
+        pytest.param('ubuntu', 5, id='and the other way round'),
+        pytest.param('in:ubuntu,debian', 6, id='a name with a meaning'),
+        pytest.param('a/b?c d=ä&e', 7, id='a name to be quoted'),
+    ],
+)
+def test_an_image_is_found_by_id_or_by_name_whatever_the_name(
+    http: requests_mock.Mocker, glance: FakeGlance, name: str, number: int
+) -> None:
+    glance.images = [
+        WINDOWS,
+        DEBIAN,
+        Image(f'{ID}9', f'{ID}3'),
+        Image('Ubuntu', f'{ID}4'),
+        Image('ubuntu', f'{ID}5'),
+        Image('in:ubuntu,debian', f'{ID}6'),
+        Image('a/b?c d=ä&e', f'{ID}7'),
+    ]
+    glance.answer(http)
+    assert reader().image(name).id == f'{ID}{number}'
+
+
+def test_an_id_goes_before_a_name(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [Image(f'{ID}2', f'{ID}1'), DEBIAN]
+    glance.answer(http)
+    assert reader().image(f'{ID}2') == DEBIAN
+
+
+def test_a_name_of_several_images_is_refused_with_their_ids(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [DEBIAN, Image('debian', f'{ID}1')]
+    # Each on a page of its own.
+    glance.page = 1
+    glance.answer(http)
+    with pytest.raises(exception.NotUnique) as caught:
+        reader().image('debian')
+    assert str(caught.value) == (
+        "The image name 'debian' is not unique; name one of "
+        f'{ID}1, {ID}2 instead.'
+    )
+
+
+@pytest.mark.parametrize('name', ['nobody', f'{ID}9'])
+def test_an_image_nobody_made_is_not_found(
+    http: requests_mock.Mocker, glance: FakeGlance, name: str
+) -> None:
+    glance.images = [DEBIAN]
+    glance.answer(http)
+    with pytest.raises(exception.NotFound) as caught:
+        reader().image(name)
+    assert str(caught.value) == (
+        f'There is no image with the name or id {name!r} in Glance at '
+        'http://glance.test.'
+    )
+
+
+def test_images_are_read_page_by_page(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    glance.images = [Image(f'image-{n}', f'{ID}{n}') for n in range(5)]
+    glance.page = 2
+    glance.answer(http)
+    assert reader().images() == glance.images
+    asked = [r for r in http.request_history if 'glance' in r.url]
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    'endpoint', [GLANCE, f'{GLANCE}/', f'{GLANCE}/v2', f'{GLANCE}/v2/']
+)
+def test_the_endpoint_may_or_may_not_name_the_version(
+    http: requests_mock.Mocker, glance: FakeGlance, endpoint: str
+) -> None:
+    glance.images = [DEBIAN]
+    glance.answer(http)
+    asked = connection()
+    asked.endpoints['image'] = endpoint
+    assert GlanceReader(asked, AT_ONCE).images() == [DEBIAN]
+
+
+def test_an_image_need_not_have_a_name_or_an_owner(
+    http: requests_mock.Mocker, glance: FakeGlance
+) -> None:
+    found = {'id': f'{ID}1', 'name': None, 'owner': None, 'kernel_id': None}
+    http.get(f'{GLANCE}/v2/images', json={'images': [found]})
+    assert reader().images() == [Image('', f'{ID}1')]
+
+
+@pytest.mark.parametrize(
+    ('answer', 'lacking'),
+    [
+        pytest.param({}, "KeyError('images')", id='no images'),
+        pytest.param(
+            {'images': [{'name': 'x'}]}, "KeyError('id')", id='no id'
+        ),
+        pytest.param(
+            {'images': ['x']},
+            "AttributeError(\"'str' object has no attribute 'get'\")",
+            id='images that are none',
+        ),
+    ],
+)
+def test_an_answer_with_parts_missing_is_an_error_not_an_empty_list(
+    http: requests_mock.Mocker,
+    glance: FakeGlance,
+    answer: dict[str, object],
+    lacking: str,
+) -> None:
+    http.get(f'{GLANCE}/v2/images', json=answer)
+    with pytest.raises(exception.ServiceError) as caught:
+        reader().images()
+    assert str(caught.value) == (
+        'Glance at http://glance.test answered /v2/images?limit=1000 with '
+        f'JSON that lacks what it should have: {lacking}; is this the right '
+        'endpoint?'
+    )

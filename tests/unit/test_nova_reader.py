@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read from Nova, through the real novaclient."""
+
+from typing import Any
+
+from http_fakes import AT_ONCE, NOVA, PLACEMENT, FakeNova, connection
+from oslo_config import cfg
+import pytest
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.request import Flavor, RequestedHost
+
+WINDOWS = Aggregate(
+    uuid='6b0d5a4e-0000-4000-8000-000000000001',
+    name='win-hosts',
+    metadata={'trait:CUSTOM_WINDOWS': 'required', 'availability_zone': 'az'},
+    hosts=frozenset({'win-1', 'win-2'}),
+    id=1,
+    availability_zone='az',
+)
+UNICODE = Aggregate(
+    uuid='6b0d5a4e-0000-4000-8000-000000000002',
+    name='Lizenz für Höhlen 🦇',
+    metadata={'Grund': 'für später', 'reservation:ä': '1'},
+    id=2,
+)
+SMALL = Flavor('m1.small', '1', vcpus=1, ram=2048, disk=20)
+LARGE = Flavor(
+    'm1.large',
+    '2',
+    vcpus=4,
+    ram=8192,
+    disk=80,
+    ephemeral=10,
+    swap=512,
+    extra_specs={'trait:CUSTOM_WINDOWS': 'required'},
+)
+NODES = [
+    ComputeNode('uuid-node-1', 'node-1.example', 'host-1'),
+    ComputeNode('uuid-node-2', 'node-2.example', 'ironic'),
+    ComputeNode('uuid-node-3', 'node-3.example', 'ironic'),
+]
+
+
+def reader() -> NovaReader:
+    return NovaReader(connection(), AT_ONCE)
+
+
+def paths(http: requests_mock.Mocker) -> list[str]:
+    """Return what was asked of Nova."""
+    return [
+        request.path
+        for request in http.request_history
+        if 'nova' in request.url
+    ]
+
+
+def failing(read: Any, *arguments: str) -> exception.ServiceError:
+    with pytest.raises(exception.ServiceError) as caught:
+        read(*arguments)
+    return caught.value
+
+
+# Aggregates
+
+
+def test_aggregates_come_with_uuid_metadata_and_hosts(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.aggregates = [WINDOWS, UNICODE]
+    nova.answer(http)
+    assert reader().aggregates() == [WINDOWS, UNICODE]
+
+
+def test_a_cloud_without_aggregates_has_none(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.answer(http)
+    assert reader().aggregates() == []
+
+
+@pytest.mark.parametrize(
+    ('newest', 'spoken'),
+    [
+        pytest.param('2.41', '2.41', id='the oldest that tells uuids'),
+        pytest.param('2.60', '2.60', id='what the server knows'),
+        pytest.param('2.61', '2.61', id='what is known here'),
+        pytest.param('2.100', '2.61', id='not more than is known here'),
+    ],
+)
+def test_the_newest_microversion_that_both_sides_know_is_spoken(
+    http: requests_mock.Mocker, nova: FakeNova, newest: str, spoken: str
+) -> None:
+    nova.newest = newest
+    nova.answer(http)
+    reader().aggregates()
+    sent = http.last_request
+    assert sent.headers['OpenStack-API-Version'] == f'compute {spoken}'
+
+
+@pytest.mark.parametrize(
+    ('newest', 'offers'),
+    [
+        pytest.param(
+            '2.38', 'offers microversions up to 2.38', id='before Ocata'
+        ),
+        pytest.param('', 'is too old', id='no microversions'),
+    ],
+)
+def test_a_nova_that_does_not_tell_uuids_is_too_old(
+    http: requests_mock.Mocker, nova: FakeNova, newest: str, offers: str
+) -> None:
+    nova.newest = newest
+    nova.answer(http)
+    error = failing(reader().aggregates)
+    assert isinstance(error, exception.ServiceTooOld)
+    assert str(error) == (
+        f'Nova at http://nova.test/v2.1 {offers}; reading the uuids of '
+        'aggregates needs 2.41 (Ocata).'
+    )
+
+
+def test_versions_are_also_found_below_an_endpoint_with_a_project(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.aggregates = [WINDOWS]
+    nova.answer(http, f'{NOVA}/project')
+    http.get(f'{NOVA}/project', status_code=404)
+    http.get(f'{NOVA}/', json={'version': {'version': '2.96'}})
+    asked = connection()
+    asked.endpoints['compute'] = f'{NOVA}/project'
+    assert NovaReader(asked).aggregates() == [WINDOWS]
+
+
+# Flavors
+
+
+@pytest.mark.parametrize('newest', ['2.60', '2.61'])
+def test_flavors_come_with_extra_specs_inline_or_in_another_call(
+    http: requests_mock.Mocker, nova: FakeNova, newest: str
+) -> None:
+    nova.newest, nova.flavors = newest, [SMALL, LARGE]
+    nova.answer(http)
+    assert reader().flavors() == [SMALL, LARGE]
+    inline = '/v2.1/flavors/2/os-extra_specs' not in paths(http)
+    assert inline == (newest == '2.61')
+
+
+def test_only_the_extra_specs_of_the_flavor_asked_for_are_read(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.newest, nova.flavors = '2.60', [SMALL, LARGE]
+    nova.answer(http)
+    assert reader().flavor('m1.large') == LARGE
+    assert '/v2.1/flavors/1/os-extra_specs' not in paths(http)
+
+
+AWKWARD = ['a/b', 'what?', 'a b', 'größer', '..', 'detail', '%2F', '']
+
+
+@pytest.mark.parametrize(
+    ('name', 'id_'),
+    [
+        pytest.param('2', '2', id='by id'),
+        pytest.param('m1.large', '2', id='by name'),
+        pytest.param('secret', '3', id='a private one'),
+        pytest.param('1', '1', id='an id goes before a name'),
+        *[
+            pytest.param(name, f'id-{number}', id=f'a name such as {name!r}')
+            for number, name in enumerate(AWKWARD)
+        ],
+    ],
+)
+def test_a_flavor_is_found_by_id_or_by_name_whatever_the_name(
+    http: requests_mock.Mocker, nova: FakeNova, name: str, id_: str
+) -> None:
+    nova.flavors = [
+        Flavor('1', 'named-1'),
+        SMALL,
+        LARGE,
+        Flavor('secret', '3'),
+        *[Flavor(name, f'id-{n}') for n, name in enumerate(AWKWARD)],
+    ]
+    nova.private = frozenset({'secret'})
+    nova.answer(http)
+    assert reader().flavor(name).id == id_
+
+
+def test_a_flavor_is_found_on_a_later_page_than_the_first(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.flavors = [Flavor(f'f{n}', f'id-{n}') for n in range(5)]
+    # However many are asked for.
+    nova.page = 2
+    nova.answer(http)
+    assert reader().flavor('f4').id == 'id-4'
+    assert len(reader().flavors()) == 5
+
+
+def test_a_flavor_nobody_made_is_not_found(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.flavors = [SMALL]
+    nova.answer(http)
+    with pytest.raises(exception.NotFound) as caught:
+        reader().flavor('M1.SMALL')
+    assert str(caught.value) == (
+        "There is no flavor with the name or id 'M1.SMALL' in Nova at "
+        'http://nova.test/v2.1.'
+    )
+
+
+def test_a_server_that_gives_the_same_page_for_ever_is_not_listened_to(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.answer(http)
+    same = {'id': '1', 'name': 'm1.small'}
+    http.get(f'{NOVA}/flavors/detail', json={'flavors': [same]})
+    error = failing(reader().flavor, 'm1.large')
+    assert 'the page after 1 ends with 1' in str(error)
+
+
+# Compute nodes
+
+
+def test_compute_nodes_are_read_page_by_page(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.nodes, nova.page = NODES, 2
+    nova.answer(http)
+    assert reader().compute_nodes() == NODES
+
+
+@pytest.mark.parametrize(
+    ('name', 'providers'),
+    [
+        pytest.param('host-1', ('uuid-node-1',), id='a compute service'),
+        pytest.param(
+            'ironic', ('uuid-node-2', 'uuid-node-3'), id='one with two nodes'
+        ),
+        pytest.param('node-2.example', ('uuid-node-2',), id='a node'),
+        pytest.param('host-9', (), id='nobody'),
+    ],
+)
+def test_a_host_is_found_by_its_service_or_by_its_node(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    conf: cfg.ConfigOpts,
+    name: str,
+    providers: tuple[str, ...],
+) -> None:
+    nova.nodes = NODES
+    nova.answer(http)
+    cloud = LiveCloud(conf, connection)
+    assert cloud.requested_host(name) == RequestedHost(name, providers)
+
+
+def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
+    http: requests_mock.Mocker, nova: FakeNova, conf: cfg.ConfigOpts
+) -> None:
+    nova.newest, nova.nodes = '2.52', NODES
+    nova.answer(http)
+    provider = {
+        'uuid': 'uuid-node-1',
+        'name': 'node-1.example',
+        'generation': 1,
+        'parent_provider_uuid': None,
+    }
+    http.get(
+        f'{PLACEMENT}/resource_providers?name=node-1.example',
+        json={'resource_providers': [provider]},
+    )
+    assert LiveCloud(conf, connection).requested_host(
+        'node-1.example'
+    ) == RequestedHost('node-1.example', ('uuid-node-1',))
+
+
+# Errors
+
+
+@pytest.mark.parametrize(
+    ('answer', 'kind', 'said'),
+    [
+        pytest.param(
+            {
+                'status_code': 403,
+                'json': {
+                    'forbidden': {
+                        'code': 403,
+                        'message': "Policy doesn't allow os_compute_api:"
+                        'os-aggregates:index to be performed.',
+                    }
+                },
+            },
+            exception.ServiceDenied,
+            "denied GET /os-aggregates (403): Policy doesn't allow "
+            'os_compute_api:os-aggregates:index to be performed; use '
+            'credentials with the admin or service role.',
+            id='no administrator',
+        ),
+        pytest.param(
+            {'status_code': 401, 'json': {'error': {'message': 'Who?'}}},
+            exception.ServiceDenied,
+            'does not accept the token of GET /os-aggregates (401): Who?; '
+            'look at the credentials, and at [keystone_authtoken] of the '
+            'service.',
+            id='a token it does not know',
+        ),
+        pytest.param(
+            {'status_code': 500, 'text': '<html>'},
+            exception.ServiceError,
+            'answered GET /os-aggregates with 500: Unknown Error.',
+            id='a fault',
+        ),
+        pytest.param(
+            {'text': '<html>Welcome to nginx</html>'},
+            exception.ServiceError,
+            'gave something else than the host aggregates: TypeError("'
+            "'NoneType' object is not subscriptable\"); is this the right "
+            'endpoint?',
+            id='HTML',
+        ),
+        pytest.param(
+            {'json': {'aggregates': [{'id': 1, 'name': 'old'}]}},
+            exception.ServiceError,
+            "gave something else than the host aggregates: AttributeError('"
+            "uuid'); is this the right endpoint?",
+            id='no uuid in spite of the microversion',
+        ),
+        pytest.param(
+            {'status_code': 503, 'text': ''},
+            exception.ServiceError,
+            'answered GET /os-aggregates with 503: Unknown Error.',
+            id='busy for good',
+        ),
+    ],
+)
+def test_an_error_says_what_was_asked_and_what_to_look_at(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    answer: dict[str, Any],
+    kind: type[exception.ServiceError],
+    said: str,
+) -> None:
+    nova.answer(http)
+    http.get(f'{NOVA}/os-aggregates', **answer)
+    error = failing(reader().aggregates)
+    assert type(error) is kind
+    assert str(error) == f'Nova at http://nova.test/v2.1 {said}'
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        pytest.param(
+            {'status_code': 401},
+            'does not accept the token of GET its versions (401): '
+            'Unauthorized; look at the credentials, and at '
+            '[keystone_authtoken] of the service.',
+            id='not even its versions',
+        ),
+        pytest.param(
+            {'json': {'version': {'version': 'newest'}}},
+            'gave something else than its versions: UnsupportedVersion("',
+            id='a version that is none',
+        ),
+        pytest.param(
+            {'json': {'version': {}}},
+            "gave something else than its versions: AttributeError('version",
+            id='no version',
+        ),
+    ],
+)
+def test_a_nova_that_does_not_tell_its_versions_is_not_taken_for_an_old_one(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    answer: dict[str, Any],
+    said: str,
+) -> None:
+    http.get(NOVA, **answer)
+    error = failing(reader().aggregates)
+    assert not isinstance(error, exception.ServiceTooOld)
+    assert str(error).startswith(f'Nova at http://nova.test/v2.1 {said}')
+
+
+def test_a_nova_that_is_busy_for_a_moment_is_waited_for(
+    http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.answer(http)
+    http.get(
+        f'{NOVA}/os-aggregates',
+        [{'status_code': 503}, {'json': {'aggregates': []}}],
+    )
+    assert reader().aggregates() == []

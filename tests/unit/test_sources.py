@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the host aggregates are read from."""
+
+from collections.abc import Callable
+from importlib import metadata
+import pathlib
+
+from http_fakes import FakeNova, connection
+from oslo_config import cfg
+import pytest
+import requests_mock
+from stevedore import driver
+
+from isolate_aggregates import exception, sources
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.sources.file import FileSource
+from isolate_aggregates.sources.novaclient import NovaclientSource
+
+Write = Callable[[str], pathlib.Path]
+
+
+def never() -> Connection:
+    raise AssertionError('there is nothing to connect to')
+
+
+def use(conf: cfg.ConfigOpts, **options: str) -> None:
+    for name, value in options.items():
+        conf.set_override(name, value, 'isolate_aggregates')
+
+
+def test_nova_is_asked_unless_something_else_is_named(
+    conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    nova.aggregates = [Aggregate('uuid-1', 'a', {'trait:X': 'required'}, id=1)]
+    nova.answer(http)
+    source = sources.load(conf, connection)
+    assert isinstance(source, NovaclientSource)
+    assert source.aggregates() == nova.aggregates
+
+
+def test_a_cloud_file_is_read_without_connecting_to_anything(
+    conf: cfg.ConfigOpts, write_cloud: Write
+) -> None:
+    path = write_cloud('aggregates: [{name: win-hosts, hosts: [win-1]}]')
+    use(conf, aggregate_source='file', cloud_file=str(path))
+    source = sources.load(conf, never)
+    assert isinstance(source, FileSource)
+    [found] = source.aggregates()
+    assert (found.name, found.hosts) == ('win-hosts', {'win-1'})
+
+
+def test_a_cloud_file_is_read_anew_each_time(
+    conf: cfg.ConfigOpts, write_cloud: Write
+) -> None:
+    path = write_cloud('aggregates: [{name: before}]')
+    use(conf, aggregate_source='file', cloud_file=str(path))
+    source = sources.load(conf, never)
+    assert [a.name for a in source.aggregates()] == ['before']
+    write_cloud('aggregates: [{name: after}]')
+    assert [a.name for a in source.aggregates()] == ['after']
+
+
+def test_a_cloud_file_that_went_away_is_an_error_not_an_empty_cloud(
+    conf: cfg.ConfigOpts, write_cloud: Write
+) -> None:
+    path = write_cloud('aggregates: []')
+    use(conf, aggregate_source='file', cloud_file=str(path))
+    source = sources.load(conf, never)
+    path.unlink()
+    with pytest.raises(exception.CloudFileError) as caught:
+        source.aggregates()
+    assert str(caught.value) == (
+        f'Cloud file {path}: can not be read: No such file or directory.'
+    )
+
+
+def test_the_file_source_says_when_it_has_no_file(
+    conf: cfg.ConfigOpts,
+) -> None:
+    use(conf, aggregate_source='file')
+    with pytest.raises(exception.ConfigError) as caught:
+        sources.load(conf, never)
+    assert str(caught.value) == (
+        'Configuration option [isolate_aggregates] cloud_file is not set, '
+        'but aggregate_source = file needs it.'
+    )
+
+
+def test_a_source_nobody_installed_is_refused_with_those_there_are(
+    conf: cfg.ConfigOpts,
+) -> None:
+    use(conf, aggregate_source='ldap')
+    with pytest.raises(exception.ConfigError) as caught:
+        sources.load(conf, never)
+    assert str(caught.value).startswith(
+        'Configuration option [isolate_aggregates] aggregate_source names '
+        'ldap, which is not installed; known are file, '
+    )
+
+
+def test_a_source_that_can_not_be_imported_is_refused_with_the_reason(
+    conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = metadata.EntryPoint(
+        'broken', 'no_such_module:Source', sources.NAMESPACE
+    )
+    monkeypatch.setattr(
+        driver.DriverManager, 'list_entry_points', lambda self: [broken]
+    )
+    use(conf, aggregate_source='broken')
+    with pytest.raises(exception.ConfigError) as caught:
+        sources.load(conf, never)
+    assert str(caught.value) == (
+        'Configuration option [isolate_aggregates] aggregate_source names '
+        'broken, which can not be loaded from no_such_module:Source: No '
+        "module named 'no_such_module'."
+    )
+
+
+def test_the_sources_that_need_no_nova_are_registered() -> None:
+    found = metadata.entry_points(group=sources.NAMESPACE)
+    assert found['file'].load() is FileSource
+    assert found['novaclient'].load() is NovaclientSource
