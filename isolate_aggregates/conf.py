@@ -255,7 +255,7 @@ Kinds of endpoints to look for in the service catalog, best first.
     ),
 ]
 
-blazar_opts = [
+blazar_opts: list[cfg.Opt] = [
     _SharedStrOpt(
         'aggregate_freepool_name',
         default='freepool',

@@ -62,6 +62,27 @@ class InvalidRequest(IsolateAggregatesError):
     """A flavor, image or argument holds a value that has no meaning."""
 
 
+class AggregatesUnreadable(IsolateAggregatesError):
+    """The host aggregates can not be read, and nothing may take their place.
+
+    :param cause: Why they can not be read.
+    :param age: How many seconds ago they were read last; None if never.
+    """
+
+    def __init__(self, cause: object, age: float | None) -> None:
+        self.cause = cause
+        self.age = age
+        last = (
+            f'they were last read {age:.0f} s ago'
+            if age is not None
+            else 'they were never read'
+        )
+        super().__init__(
+            f'The host aggregates can not be read ({str(cause).rstrip(".")}); '
+            f'{last}.'
+        )
+
+
 class CloudFileError(IsolateAggregatesError):
     """A cloud file can not be read, or does not describe a cloud.
 

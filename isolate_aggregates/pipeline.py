@@ -43,12 +43,13 @@ class Pipeline:
         :raises ConfigError: if the configuration can not work.
         :raises FilterError: if a filter is missing or can not be loaded.
         """
-        ia_conf.check(conf)
-        loaded = _load(conf[ia_conf.GROUP].request_filters)
-        built = {
-            name: _build(name, plugin, conf) for name, plugin in loaded.items()
-        }
-        return cls({name: f for name, f in built.items() if f is not None})
+        return cls(
+            {
+                loaded.name: loaded.request_filter
+                for loaded in load(conf)
+                if loaded.is_enabled(conf)
+            }
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -94,6 +95,51 @@ class Pipeline:
         destination = self.evaluate(request, aggregates)
         destination.check()
         return destination
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedFilter:
+    """A request filter that the configuration names.
+
+    :param name: The name of its entry point.
+    :param request_filter: The filter itself.
+    :param switch: ``(group, option)`` that switches it on; None if it is
+        always on.
+    """
+
+    name: str
+    request_filter: Any
+    switch: tuple[str, str] | None = None
+
+    def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
+        """Tell whether the filter is switched on.
+
+        :param conf: A configuration with our options registered.
+        :raises FilterError: if nobody registered its switch.
+        """
+        return not self.switch or bool(_option(self.name, self.switch, conf))
+
+
+def load(conf: cfg.ConfigOpts) -> list[LoadedFilter]:
+    """Return the filters that the configuration names, on or off.
+
+    :param conf: A configuration with our options registered.
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing, can not be loaded or does not
+        keep its contract.
+    """
+    ia_conf.check(conf)
+    loaded = [
+        LoadedFilter(
+            name,
+            _build(name, plugin, conf),
+            getattr(plugin, 'ENABLED_BY', None),
+        )
+        for name, plugin in _load(conf[ia_conf.GROUP].request_filters).items()
+    ]
+    for one in loaded:
+        _verify(one.name, one.request_filter)
+    return loaded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,14 +228,11 @@ def _load(names: Iterable[str]) -> dict[str, Any]:
     return {ext.name: ext.plugin for ext in manager}
 
 
-def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> Any | None:
-    """Make a filter from its class; None if it is switched off."""
+def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> Any:
+    """Make a filter from its class."""
     register = getattr(plugin, 'register_opts', None)
     if register:
         register(conf)
-    switch = getattr(plugin, 'ENABLED_BY', None)
-    if switch and not _option(name, switch, conf):
-        return None
     settings = {
         argument: _frozen(_option(name, option, conf))
         for argument, option in getattr(plugin, 'SETTINGS', {}).items()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds metadata that looks like an isolation but can not work."""
+
+from collections.abc import Iterator
+import functools
+import re
+
+import os_traits
+
+from isolate_aggregates.aggregates.aggregate import Aggregate
+from isolate_aggregates.aggregates.index import AggregateIndex
+from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+
+_NAME = re.compile(r'[A-Z0-9_]+')
+
+
+def problems(index: AggregateIndex) -> Iterator[str]:
+    """Yield one sentence for each tag that can not work.
+
+    :param index: The aggregates.
+    """
+    for aggregate in index.where('trait tags', _has_trait_tag):
+        for key, value in sorted(aggregate.metadata.items()):
+            problem = _problem(key, value)
+            if problem:
+                yield f'aggregate {aggregate.name}: {key}={value} {problem}'
+
+
+def _has_trait_tag(aggregate: Aggregate) -> bool:
+    length = len(TRAIT_PREFIX)
+    return any(k[:length].lower() == TRAIT_PREFIX for k in aggregate.metadata)
+
+
+def _problem(key: str, value: str) -> str | None:
+    prefix, trait = key[: len(TRAIT_PREFIX)], key[len(TRAIT_PREFIX) :]
+    if prefix.lower() != TRAIT_PREFIX:
+        return None
+    if value != REQUIRED:
+        if value.strip().lower() == REQUIRED:
+            return f'isolates nothing; the value has to be {REQUIRED!r}'
+        return None
+    if prefix != TRAIT_PREFIX:
+        return f'can not be opened; the key has to start with {TRAIT_PREFIX!r}'
+    if not _NAME.fullmatch(trait):
+        return (
+            'can not be opened; the name of a trait has only upper case '
+            'letters, digits and _'
+        )
+    if not os_traits.is_custom(trait) and trait not in _standard_traits():
+        return (
+            'can not be opened unless Placement knows the trait; it is no '
+            'standard trait of os-traits here, and others start with CUSTOM_'
+        )
+    return None
+
+
+@functools.cache
+def _standard_traits() -> frozenset[str]:
+    return frozenset(os_traits.get_traits())

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's request spec as ours, and our conclusions back onto it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nova import objects
+from nova.scheduler import utils as scheduler_utils
+
+from isolate_aggregates.destination import Destination
+from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+
+def to_request(
+    spec: objects.RequestSpec, properties: Mapping[str, str] | None = None
+) -> RequestSpec:
+    """Return Nova's request spec as the request filters want it.
+
+    The required traits are Nova's own, so that those it derives from settings,
+    ports and device profiles count as well.
+
+    :param spec: Nova's request spec; not changed.
+    :param properties: Image properties that Nova has dropped.
+    """
+    known = scheduler_utils.ResourceRequest.from_request_spec(spec)
+    return RequestSpec(
+        flavor=_flavor(spec.flavor),
+        image=_image(spec, properties or {}),
+        project_id=spec.project_id if 'project_id' in spec else None,
+        scheduler_hints=_hints(spec),
+        num_instances=spec.num_instances if 'num_instances' in spec else 1,
+        boot_from_volume=bool('is_bfv' in spec and spec.is_bfv),
+        derived_traits=_outside_traits(spec),
+        known_traits=frozenset(known.all_required_traits),
+    )
+
+
+def apply(destination: Destination, spec: objects.RequestSpec) -> None:
+    """Put what the filters concluded onto Nova's request spec.
+
+    What is there already stays. Nova itself sees to the requested host and to
+    disabled compute services, so only aggregates are put there.
+
+    :param destination: What the filters concluded; not a refusal.
+    :param spec: Nova's request spec.
+    :raises RequestRefused: if the request was refused.
+    """
+    destination.check()
+    required = destination.required_aggregates
+    forbidden = destination.forbidden_aggregates
+    if not required and not forbidden:
+        return
+    if (
+        'requested_destination' not in spec
+        or spec.requested_destination is None
+    ):
+        spec.requested_destination = objects.Destination()
+    for choice in required:
+        spec.requested_destination.require_aggregates(sorted(choice))
+    if forbidden:
+        spec.requested_destination.append_forbidden_aggregates(set(forbidden))
+
+
+def _flavor(flavor: objects.Flavor) -> Flavor:
+    return Flavor(
+        name=flavor.name if 'name' in flavor else '',
+        id=flavor.flavorid if 'flavorid' in flavor else '',
+        vcpus=flavor.vcpus,
+        ram=flavor.memory_mb,
+        disk=flavor.root_gb,
+        ephemeral=flavor.ephemeral_gb,
+        swap=flavor.swap,
+        extra_specs=flavor.extra_specs if 'extra_specs' in flavor else {},
+    )
+
+
+def _image(
+    spec: objects.RequestSpec, properties: Mapping[str, str]
+) -> Image | None:
+    if 'image' not in spec or not spec.image:
+        return None
+    image = spec.image
+    kept = image.properties if 'properties' in image else {}
+    traits = kept.get('traits_required', []) if kept else []
+    identity = image.id if 'id' in image else ''
+    return Image(
+        # A server that boots from a volume has an image without a name.
+        name=(image.name if 'name' in image else '') or identity or 'unnamed',
+        id=identity,
+        properties={
+            **properties,
+            **{f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits},
+        },
+        owner=image.owner if 'owner' in image else None,
+    )
+
+
+def _hints(spec: objects.RequestSpec) -> dict[str, tuple[str, ...]]:
+    if 'scheduler_hints' not in spec or not spec.scheduler_hints:
+        return {}
+    hints = {}
+    for name, value in spec.scheduler_hints.items():
+        values = (value,) if isinstance(value, str) else tuple(value or ())
+        # Nova takes an only and empty value for no hint.
+        if values and values != ('',):
+            hints[name] = values
+    return hints
+
+
+def _outside_traits(spec: objects.RequestSpec) -> frozenset[str]:
+    """Return the traits of ports and device profiles."""
+    if 'requested_resources' not in spec:
+        return frozenset()
+    return frozenset().union(
+        *(group.required_traits for group in spec.requested_resources or ())
+    )

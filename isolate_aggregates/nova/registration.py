@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts our request filters among those of nova-scheduler."""
+
+from collections.abc import Sequence
+
+import nova.conf
+from nova.scheduler import request_filter
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import pipeline, sources
+from isolate_aggregates.aggregates import tags
+from isolate_aggregates.aggregates.cache import IndexCache
+from isolate_aggregates.aggregates.index import AggregateIndex
+from isolate_aggregates.cloud import connection
+from isolate_aggregates.nova.runner import RequestFilter, Runner
+
+LOG = logging.getLogger(__name__)
+
+_IN_TREE = request_filter.isolate_aggregates
+# Over an API a second each request adds up; the database is asked each time.
+_DEFAULT_TTL = {'nova': 0.0}
+_OTHER_TTL = 30.0
+
+_runner: Runner | None = None
+
+
+def install(conf: cfg.ConfigOpts | None = None) -> Runner:
+    """Put the configured request filters among Nova's, and return them.
+
+    Ours stand together, where the in-tree filter ``isolate_aggregates`` was;
+    that one leaves if a filter of ours has its name. Done again, as by the
+    next worker in the same process, it replaces what it did before.
+
+    :param conf: The configuration; Nova's own if None.
+    :raises IsolateAggregatesError: if the configuration can not work.
+    """
+    global _runner
+    conf = nova.conf.CONF if conf is None else conf
+    ia_conf.register_opts(conf)
+    runner = _make_runner(conf)
+    uninstall()
+    filters = request_filter.ALL_REQUEST_FILTERS
+    place = filters.index(_IN_TREE)
+    ours = runner.request_filters()
+    replaced = any(one.__name__ == _IN_TREE.__name__ for one in ours)
+    filters[place : place + replaced] = ours
+    _runner = runner
+    LOG.info(
+        'Request filters of isolate-aggregates: %s',
+        ', '.join(one.__name__ for one in ours) or 'none',
+    )
+    return runner
+
+
+def uninstall() -> None:
+    """Take our request filters away and put the in-tree one back."""
+    global _runner
+    filters = request_filter.ALL_REQUEST_FILTERS
+    places = [
+        place
+        for place, one in enumerate(filters)
+        if isinstance(one, RequestFilter)
+    ]
+    if places and _IN_TREE not in filters:
+        filters.insert(places[0], _IN_TREE)
+    filters[:] = [one for one in filters if not isinstance(one, RequestFilter)]
+    _runner = None
+
+
+def installed() -> Runner | None:
+    """Return what :func:`install` has put in place; None if nothing."""
+    return _runner
+
+
+def _make_runner(conf: cfg.ConfigOpts) -> Runner:
+    section = conf[ia_conf.GROUP]
+    filters = pipeline.load(conf)
+    source = sources.load(conf, lambda: connection.from_conf(conf))
+    ttl = section.aggregate_cache_ttl
+    if ttl is None:
+        ttl = _DEFAULT_TTL.get(section.aggregate_source, _OTHER_TTL)
+    stale = section.on_source_failure == 'stale'
+    cache = IndexCache(
+        source.aggregates,
+        ttl=ttl,
+        max_stale=section.aggregate_max_stale if stale else None,
+        on_new=_TagWarnings(),
+    )
+    return Runner(
+        conf, filters, cache, getattr(source, 'host_aggregates', None)
+    )
+
+
+class _TagWarnings:
+    """Warns of metadata that can not work, once for each."""
+
+    def __init__(self) -> None:
+        self._warned: Sequence[str] = ()
+
+    def __call__(self, index: AggregateIndex) -> None:
+        """Warn of what is wrong with these aggregates but was not before."""
+        found = tuple(tags.problems(index))
+        for problem in found:
+            if problem not in self._warned:
+                LOG.warning('%s.', problem)
+        self._warned = found
