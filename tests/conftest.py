@@ -166,12 +166,14 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
     """Do the main job with the filters that the settings of a cloud enable."""
 
     def find_hosts(
-        cloud: NamedCloud, flavor: Flavor, image: Image | None = None
+        cloud: NamedCloud,
+        flavor: Flavor,
+        image: Image | None = None,
+        project: str | None = None,
     ) -> Outcome:
         base.apply_settings(conf, cloud.snapshot)
-        return candidates.find(
-            cloud, Pipeline.from_conf(conf), RequestSpec(flavor, image), None
-        )
+        request = RequestSpec(flavor, image, project)
+        return candidates.find(cloud, Pipeline.from_conf(conf), request, None)
 
     return find_hosts
 

@@ -75,21 +75,32 @@ def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
 
 
 @pytest.mark.parametrize(
-    ('size', 'image'),
+    ('size', 'image', 'project'),
     [
-        pytest.param('reserved.small', None, id='in the flavor'),
-        pytest.param('m1.small', 'reserved-debian-12', id='in the image'),
-        pytest.param('reserved.small', 'reserved-debian-12', id='in both'),
+        pytest.param('reserved.small', None, None, id='in the flavor'),
         pytest.param(
-            'reserved.small', 'debian-12', id='in the flavor, not the image'
+            'm1.small', 'reserved-debian-12', 'demo', id='in the image'
+        ),
+        pytest.param(
+            'reserved.small', 'reserved-debian-12', None, id='in both'
+        ),
+        pytest.param(
+            'reserved.small',
+            'debian-12',
+            'other',
+            id='in the flavor, not the image',
         ),
     ],
 )
 def test_step_3_a_named_reservation_is_required_and_nothing_forbidden(
-    cloud, find, size, image
+    cloud, find, size, image, project
 ):
+    """An operator writes flavors; an image counts in its owner's project."""
     outcome = find(
-        cloud, cloud.flavor(size), cloud.image(image) if image else None
+        cloud,
+        cloud.flavor(size),
+        cloud.image(image) if image else None,
+        project,
     )
     lease = cloud.uuid('lease-4d17d41a')
     assert outcome.destination.required_aggregates == [frozenset([lease])]
@@ -122,8 +133,22 @@ def test_a_reservation_that_does_not_exist_is_refused_by_its_key(cloud, find):
         find(cloud, cloud.flavor('ended.small'))
     assert str(caught.value) == (
         'Request refused: no aggregate has the metadata key '
-        'reservation:0badcafe, which the flavor or the image names.'
+        'reservation:0badcafe, which the request names.'
     )
+
+
+def test_a_reservation_of_another_project_is_refused_to_an_image(cloud, find):
+    """The spec would let in every tenant who writes the key on an image."""
+    size = cloud.flavor('m1.small')
+    image = cloud.image('reserved-debian-12')
+    with pytest.raises(exception.RequestRefused) as caught:
+        find(cloud, size, image, 'other')
+    assert str(caught.value) == (
+        'Request refused: reservation:4d17d41a is named by the image or a '
+        'hint, but project other does not own it.'
+    )
+    with pytest.raises(exception.RequestRefused):
+        find(cloud, size, image, None)
 
 
 @pytest.mark.parametrize(
@@ -138,11 +163,12 @@ def test_a_known_reservation_does_not_make_up_for_an_unknown_one(
     cloud, find, size, image
 ):
     with pytest.raises(exception.RequestRefused, match='0badcafe'):
-        find(cloud, size, Image('i', properties=image))
+        find(cloud, size, Image('i', properties=image), 'demo')
 
 
 def test_several_reservations_of_one_prefix_are_alternatives(cloud, find):
-    outcome = find(cloud, flavor(POOL), Image('i', properties={LEASE: 'true'}))
+    image = Image('i', properties={LEASE: 'true'})
+    outcome = find(cloud, flavor(POOL), image, 'demo')
     either = sorted(cloud.uuids('free-pool', 'lease-4d17d41a'))
     assert member_of(outcome) == [f'in:{",".join(either)}']
     assert hosts(outcome) == ['free-1', 'reserved-1']

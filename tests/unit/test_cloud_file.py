@@ -113,7 +113,7 @@ def load(write_cloud):
             id='a list that contains itself',
         ),
         pytest.param(
-            b'version: 1\nproviders: ' + b'[' * 5000,
+            b'version: 1\nproviders: ' + b'[' * 1000,
             'is nested too deeply, or contains itself',
             id='too many brackets',
         ),
