@@ -5,17 +5,17 @@ A filter that is missing, can not be loaded or breaks its contract is an
 error, never a filter less.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 from importlib import metadata
 import inspect
 from typing import Any
 
 from oslo_config import cfg
-from stevedore import extension, named
+from stevedore import extension
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
+from isolate_aggregates import exception, plugins
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.request import RequestSpec
@@ -135,7 +135,11 @@ def load(conf: cfg.ConfigOpts) -> list[LoadedFilter]:
             _build(name, plugin, conf),
             getattr(plugin, 'ENABLED_BY', None),
         )
-        for name, plugin in _load(conf[ia_conf.GROUP].request_filters).items()
+        for name, plugin in plugins.load(
+            NAMESPACE,
+            conf[ia_conf.GROUP].request_filters,
+            exception.FilterError,
+        ).items()
     ]
     for one in loaded:
         _verify(one.name, one.request_filter)
@@ -165,9 +169,8 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     :raises ConfigError: if the configuration can not work.
     :raises FilterError: if a filter that is to run is missing or broken.
     """
-    ia_conf.check(conf)
     order = conf[ia_conf.GROUP].request_filters
-    _load(order)
+    load(conf)
     found: extension.ExtensionManager[Any] = extension.ExtensionManager(
         NAMESPACE
     )
@@ -201,31 +204,6 @@ def _describe(
         return InstalledFilter(ext.name, origin, False, note)
     note = f'number {order.index(ext.name) + 1} of {len(order)}'
     return InstalledFilter(ext.name, origin, True, note)
-
-
-def _load(names: Iterable[str]) -> dict[str, Any]:
-    def missing(absent: Iterable[str]) -> None:
-        known = sorted(extension.ExtensionManager(NAMESPACE).names())
-        raise exception.FilterError(
-            ', '.join(sorted(absent)),
-            f'is not installed; [{ia_conf.GROUP}] request_filters may name '
-            f'{", ".join(known)}.',
-        )
-
-    def broken(_manager: object, entry_point: Any, exc: BaseException) -> None:
-        raise exception.FilterError(
-            entry_point.name,
-            f'can not be loaded from {entry_point.value}: {exc}.',
-        ) from exc
-
-    manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(
-        NAMESPACE,
-        list(names),
-        name_order=True,
-        on_missing_entrypoints_callback=missing,
-        on_load_failure_callback=broken,
-    )
-    return {ext.name: ext.plugin for ext in manager}
 
 
 def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> Any:

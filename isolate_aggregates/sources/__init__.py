@@ -9,15 +9,12 @@ them, and never nothing for a cloud it could not read. One line under
 """
 
 from collections.abc import Callable, Sequence
-from importlib import metadata
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from oslo_config import cfg
-from stevedore import driver
-from stevedore import exception as stevedore_exception
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
+from isolate_aggregates import exception, plugins
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.connection import Connection
 
@@ -43,28 +40,13 @@ def load(
     :param connect: Returns the connection to the cloud.
     :raises ConfigError: if there is no such source, or it can not be loaded.
     """
-    name = conf[ia_conf.GROUP].aggregate_source
-    option = f'[{ia_conf.GROUP}] aggregate_source'
 
-    def broken(_manager: object, entry_point: Any, exc: BaseException) -> None:
-        raise exception.ConfigError(
-            option,
-            f'names {entry_point.name}, which can not be loaded from '
-            f'{entry_point.value}: {exc}.',
-        ) from exc
-
-    try:
-        manager: driver.DriverManager[Any] = driver.DriverManager(
-            NAMESPACE,
-            name,
-            on_load_failure_callback=broken,
-            warn_on_missing_entrypoint=False,
+    def error(name: str, problem: str) -> exception.ConfigError:
+        return exception.ConfigError(
+            f'[{ia_conf.GROUP}] aggregate_source',
+            f'names {name}, which {problem}',
         )
-    except stevedore_exception.NoMatches as exc:
-        known = sorted(metadata.entry_points(group=NAMESPACE).names)
-        raise exception.ConfigError(
-            option,
-            f'names {name}, which is not installed; known are '
-            f'{", ".join(known)}.',
-        ) from exc
-    return cast('AggregateSource', manager.driver(conf, connect))
+
+    name = conf[ia_conf.GROUP].aggregate_source
+    [make] = plugins.load(NAMESPACE, [name], error).values()
+    return cast('AggregateSource', make(conf, connect))

@@ -112,10 +112,9 @@ def test_a_filter_that_is_not_installed_stops_everything(conf):
     with pytest.raises(exception.FilterError) as caught:
         pipeline.Pipeline.from_conf(conf)
     assert str(caught.value) == (
-        'Request filter nonesuch is not installed; [isolate_aggregates] '
-        'request_filters may name blazar_reservation, compute_status, '
-        'isolate_aggregates, isolate_tenants, requested_host, '
-        'reservation_prefix.'
+        'Request filter nonesuch is not installed; known are '
+        'blazar_reservation, compute_status, isolate_aggregates, '
+        'isolate_tenants, requested_host, reservation_prefix.'
     )
 
 

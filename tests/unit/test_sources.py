@@ -9,7 +9,7 @@ from http_fakes import FakeNova, connection
 from oslo_config import cfg
 import pytest
 import requests_mock
-from stevedore import driver
+from stevedore import named
 
 from isolate_aggregates import exception, sources
 from isolate_aggregates.aggregates import Aggregate
@@ -106,7 +106,7 @@ def test_a_source_that_can_not_be_imported_is_refused_with_the_reason(
         'broken', 'no_such_module:Source', sources.NAMESPACE
     )
     monkeypatch.setattr(
-        driver.DriverManager, 'list_entry_points', lambda self: [broken]
+        named.NamedExtensionManager, 'list_entry_points', lambda self: [broken]
     )
     use(conf, aggregate_source='broken')
     with pytest.raises(exception.ConfigError) as caught:
