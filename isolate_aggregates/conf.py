@@ -367,9 +367,11 @@ def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
     except cfg.NoSuchOptError:
         # An auth option that only another auth plugin has.
         return
-    except (ValueError, cfg.ConfigFileValueError) as exc:
+    except ValueError as exc:
+        # oslo.config puts the name of the option and more around the reason.
         raise exception.ConfigError(
-            f'[{group}] {option}', f'can not be used: {exc}'
+            f'[{group}] {option}',
+            f'can not be used: {exc.__context__ or exc}.',
         ) from exc
 
 

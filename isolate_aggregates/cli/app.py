@@ -8,7 +8,7 @@ import sys
 from typing import Any
 import warnings
 
-from cliff import app, command, commandmanager
+from cliff import app, command, commandmanager, help
 from oslo_config import cfg
 from oslo_log import log
 import pbr.version
@@ -100,7 +100,11 @@ class IsolateAggregatesApp(app.App):
         """Read the configuration files.
 
         :raises ConfigFilesError: if one of them can not be read.
+        :raises ConfigError: if one of them has a value that can not work.
         """
+        if isinstance(cmd, help.HelpCommand):
+            # It is to be had whatever the files are like.
+            return
         args = [
             f'--{option}={path}'
             for option, paths in (
@@ -116,6 +120,7 @@ class IsolateAggregatesApp(app.App):
                 f'The configuration files can not be read: {faults.short(exc)}'
                 '.'
             ) from exc
+        ia_conf.check(self.conf)
 
     def connect(self) -> Connection:
         """Return the connection to the live cloud.

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The connection that a configuration file describes."""
+
+import pathlib
+import textwrap
+
+from http_fakes import (
+    AUTH_URL,
+    NOVA,
+    PASSWORD,
+    TOKEN,
+    FakeKeystone,
+)
+from oslo_config import cfg
+import pytest
+import requests_mock
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import connection
+
+CREDENTIALS = f"""
+auth_type = password
+auth_url = {AUTH_URL}
+username = admin
+password = {PASSWORD}
+project_name = admin
+user_domain_id = default
+project_domain_id = default
+"""
+
+
+def described(path: pathlib.Path, text: str) -> cfg.ConfigOpts:
+    """Return the configuration that a file with this text gives."""
+    path = path / 'nova.conf'
+    path.write_text(textwrap.dedent(text), 'utf-8')
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([f'--config-file={path}'])
+    return conf
+
+
+def refused(path: pathlib.Path, text: str) -> str:
+    with pytest.raises(exception.ConfigError) as caught:
+        connection.from_conf(described(path, text))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        pytest.param(
+            f'[isolate_aggregates]\n{CREDENTIALS}', id='in their own group'
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nauth_section = placement\n'
+            f'[placement]\n{CREDENTIALS}',
+            id='those that nova.conf has for Placement',
+        ),
+    ],
+)
+def test_credentials_of_the_configuration_give_a_token_and_endpoints(
+    keystone: FakeKeystone, tmp_path: pathlib.Path, text: str
+) -> None:
+    conf = described(tmp_path, text)
+    assert connection.is_configured(conf)
+    found = connection.from_conf(conf)
+    assert found.session.get_token() == TOKEN
+    assert found.adapter('compute').get_endpoint() == NOVA
+
+
+def test_region_and_interfaces_choose_the_endpoint(
+    http: requests_mock.Mocker, tmp_path: pathlib.Path
+) -> None:
+    FakeKeystone(http, {'placement': 'http://elsewhere.test'}, 'RegionTwo')
+    conf = described(
+        tmp_path,
+        '[isolate_aggregates]\nregion_name = RegionTwo\n'
+        f'valid_interfaces = admin, public\n{CREDENTIALS}',
+    )
+    found = connection.from_conf(conf)
+    assert (found.region_name, found.interface) == (
+        'RegionTwo',
+        ('admin', 'public'),
+    )
+    endpoint = found.adapter('placement').get_endpoint()
+    assert endpoint == 'http://elsewhere.test'
+
+
+@pytest.mark.parametrize(
+    ('line', 'seconds'),
+    [
+        pytest.param('', 60, id='if nothing else is said'),
+        pytest.param('timeout = 5', 5, id='as long as is said'),
+    ],
+)
+def test_an_answer_is_not_waited_for_without_end(
+    tmp_path: pathlib.Path, line: str, seconds: int
+) -> None:
+    text = f'[isolate_aggregates]\n{line}\n{CREDENTIALS}'
+    found = connection.from_conf(described(tmp_path, text))
+    assert found.session.timeout == seconds
+
+
+def test_endpoints_given_go_before_the_catalog(
+    keystone: FakeKeystone, tmp_path: pathlib.Path
+) -> None:
+    found = connection.from_conf(
+        described(tmp_path, f'[isolate_aggregates]\n{CREDENTIALS}')
+    )
+    found.endpoints['compute'] = 'http://tunnel.test'
+    assert found.adapter('compute').get_endpoint() == 'http://tunnel.test'
+
+
+def test_a_configuration_without_credentials_is_not_taken_for_one_with_them(
+    conf: cfg.ConfigOpts,
+) -> None:
+    assert not connection.is_configured(conf)
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        pytest.param(
+            '',
+            '[isolate_aggregates] auth_type is not set, so there are no '
+            'credentials for Nova and Placement; set it with auth_url, '
+            'username, password and project_name.',
+            id='nothing at all',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nauth_section = placement\n[placement]\n',
+            '[placement] auth_type is not set, so there are no credentials '
+            'for Nova and Placement; set it with auth_url, username, password '
+            'and project_name.',
+            id='nothing in the section named',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nauth_type = kerberos9\n',
+            '[isolate_aggregates] auth_type can not be used: The plugin '
+            'kerberos9 could not be found.',
+            id='an auth type there is not',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nauth_type = password\n',
+            '[isolate_aggregates] auth_type can not be used: Auth plugin '
+            'requires parameters which were not given: auth_url.',
+            id='an option it needs is missing',
+        ),
+    ],
+)
+def test_credentials_that_can_not_work_are_refused_with_the_reason(
+    tmp_path: pathlib.Path, text: str, said: str
+) -> None:
+    assert refused(tmp_path, text) == f'Configuration option {said}'
