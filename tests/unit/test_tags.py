@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metadata that looks like an isolation but can not work."""
+
+import pytest
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'problem'),
+    [
+        (
+            'trait:CUSTOM_A',
+            'Required',
+            "isolates nothing; the value has to be 'required'",
+        ),
+        (
+            'trait:CUSTOM_A',
+            'required ',
+            "isolates nothing; the value has to be 'required'",
+        ),
+        (
+            'Trait:CUSTOM_A',
+            'required',
+            "can not be opened; the key has to start with 'trait:'",
+        ),
+        (
+            'trait:custom_a',
+            'required',
+            'can not be opened; the name of a trait has only upper case '
+            'letters, digits and _',
+        ),
+        (
+            'trait:HW_NO_SUCH_THING',
+            'required',
+            'can not be opened unless Placement knows the trait; it is no '
+            'standard trait of os-traits here, and others start with CUSTOM_',
+        ),
+    ],
+)
+def test_a_tag_that_can_not_work_is_told_with_its_aggregate(
+    key, value, problem
+):
+    index = AggregateIndex([Aggregate('u', 'win', {key: value})])
+    assert list(tags.problems(index)) == [
+        f'aggregate win: {key}={value} {problem}'
+    ]
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('trait:CUSTOM_A', 'required'),
+        ('trait:HW_CPU_X86_AVX', 'required'),
+        ('trait:CUSTOM_A', 'preferred'),
+        ('availability_zone', 'required'),
+        ('traits', 'required'),
+    ],
+)
+def test_tags_that_work_and_other_metadata_are_left_alone(key, value):
+    index = AggregateIndex([Aggregate('u', 'win', {key: value})])
+    assert list(tags.problems(index)) == []
