@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates-status``: whether this nova-scheduler is ready for us.
+
+Reads the same nova.conf as nova-scheduler. The checks and exit codes are
+those of `oslo.upgradecheck
+<https://docs.openstack.org/oslo.upgradecheck/latest/>`_: 0 for success, 1 for
+warnings, 2 for failures.
+"""
+
+from collections.abc import Callable
+import functools
+from importlib import metadata
+import logging
+import sys
+import uuid
+
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, pipeline, sources
+from isolate_aggregates.cloud import connection
+from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.placement.client import PlacementClient
+
+_OLDEST_NOVA = 31
+_NEWEST_NOVA = 34
+_PLUGIN = 'isolate_aggregates.nova.all_filters'
+_HOST_FILTER = 'IsolatedAggregatesFilter'
+
+Result = upgradecheck.Result
+Code = upgradecheck.Code
+
+
+def _needs_nova(
+    check: Callable[['Checks'], Result],
+) -> Callable[['Checks'], Result]:
+    """Let a check fail without a Nova to look at."""
+
+    @functools.wraps(check)
+    def guarded(self: 'Checks') -> Result:
+        if self._check_nova().code == Code.FAILURE:
+            return Result(Code.FAILURE, 'Not checked without a usable Nova.')
+        return check(self)
+
+    return guarded
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """The upgrade checks.
+
+    :param conf: The configuration, read from nova.conf.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    def _check_nova(self) -> Result:
+        try:
+            version = metadata.version('nova')
+        except metadata.PackageNotFoundError:
+            return Result(
+                Code.FAILURE,
+                'Nova is not installed in this Python environment; install '
+                'isolate-aggregates where nova-scheduler is.',
+            )
+        major = int(version.partition('.')[0])
+        if major < _OLDEST_NOVA:
+            return Result(
+                Code.FAILURE,
+                f'Nova {version} is too old; {_OLDEST_NOVA} or newer is '
+                'needed.',
+            )
+        if major > _NEWEST_NOVA:
+            return Result(
+                Code.WARNING,
+                f'Nova {version} is newer than {_NEWEST_NOVA}, the newest '
+                'this release was tested with.',
+            )
+        return Result(Code.SUCCESS, f'Nova {version}.')
+
+    @_needs_nova
+    def _check_registration(self) -> Result:
+        section = self._conf.filter_scheduler
+        if _PLUGIN not in section.available_filters:
+            return Result(
+                Code.FAILURE,
+                f'[filter_scheduler] available_filters lacks {_PLUGIN}, so '
+                'no request filter runs; add it after '
+                'nova.scheduler.filters.all_filters.',
+            )
+        if _HOST_FILTER not in section.enabled_filters:
+            return Result(
+                Code.WARNING,
+                f'[filter_scheduler] enabled_filters lacks {_HOST_FILTER}, so '
+                'a rebuild may put any image onto an isolated host; add it.',
+            )
+        return Result(Code.SUCCESS)
+
+    @_needs_nova
+    def _check_filters(self) -> Result:
+        try:
+            loaded = pipeline.load(self._conf)
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
+        names = [one.name for one in loaded if one.is_enabled(self._conf)]
+        in_tree = (
+            self._conf.scheduler.enable_isolated_aggregate_filtering
+            and 'isolate_aggregates' not in names
+        )
+        if in_tree:
+            return Result(
+                Code.WARNING,
+                "Nova's in-tree isolate_aggregates runs beside the filters "
+                'here; add isolate_aggregates to [isolate_aggregates] '
+                'request_filters to replace it.',
+            )
+        twice = (
+            'blazar_reservation' in names
+            and 'BlazarFilter' in self._conf.filter_scheduler.enabled_filters
+        )
+        if twice:
+            return Result(
+                Code.WARNING,
+                'BlazarFilter does again for every host what '
+                'blazar_reservation does before Placement is asked; remove '
+                'it from [filter_scheduler] enabled_filters.',
+            )
+        if not names:
+            return Result(
+                Code.WARNING,
+                'No request filter is switched on, so no aggregate is '
+                'isolated.',
+            )
+        return Result(Code.SUCCESS, f'Request filters: {", ".join(names)}.')
+
+    @_needs_nova
+    def _check_source(self) -> Result:
+        from nova.db.api import api as api_db
+
+        # As nova-scheduler does at its start.
+        api_db.configure(self._conf)
+        try:
+            source = sources.load(
+                self._conf, lambda: connection.from_conf(self._conf)
+            )
+            found = len(source.aggregates())
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
+        return Result(Code.SUCCESS, f'{found} host aggregates.')
+
+    @_needs_nova
+    def _check_placement(self) -> Result:
+        from nova import exception as nova_exception
+        from nova import utils
+
+        try:
+            placement = PlacementClient(utils.get_ksa_adapter('placement'))
+            # An aggregate that nobody has; what counts is the question.
+            path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
+            placement.get(path, mv.FORBIDDEN_AGGREGATES)
+        except (
+            exception.IsolateAggregatesError,
+            nova_exception.NovaException,
+        ) as exc:
+            return Result(Code.FAILURE, str(exc))
+        return Result(Code.SUCCESS)
+
+    _upgrade_checks = (
+        ('Nova', _check_nova),
+        ('Registration', _check_registration),
+        ('Request filters', _check_filters),
+        ('Aggregate source', _check_source),
+        ('Placement', _check_placement),
+    )
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the program.
+
+    :param argv: The arguments, without the name of the program.
+    :returns: The exit code.
+    """
+    try:
+        import nova.conf
+    except ImportError:
+        conf = cfg.ConfigOpts()
+    else:
+        conf = nova.conf.CONF
+    ia_conf.register_opts(conf)
+    # Each retry is a warning; what counts is the result.
+    logging.getLogger('keystoneauth').setLevel(logging.ERROR)
+    arguments = sys.argv[1:] if argv is None else argv
+    return int(
+        upgradecheck.main(conf, 'nova', Checks(conf), argv=list(arguments))
+    )
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The upgrade check, each check by itself and the program as a whole."""
+
+from importlib import metadata
+import subprocess
+import sys
+
+from keystoneauth1 import adapter, session, token_endpoint
+import nova.conf
+from oslo_config import fixture as config_fixture
+from oslo_upgradecheck.upgradecheck import Code
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.nova import status
+
+PLUGIN = [
+    'nova.scheduler.filters.all_filters',
+    'isolate_aggregates.nova.all_filters',
+]
+
+
+@pytest.fixture
+def conf():
+    """Nova's configuration with the plugin switched on."""
+    fixture = config_fixture.Config(nova.conf.CONF)
+    fixture.setUp()
+    ia_conf.register_opts(fixture.conf)
+    fixture.config(
+        available_filters=PLUGIN,
+        enabled_filters=['ComputeFilter', 'IsolatedAggregatesFilter'],
+        group='filter_scheduler',
+    )
+    fixture.config(enable_isolated_aggregate_filtering=True, group='scheduler')
+    fixture.config(
+        request_filters=['isolate_aggregates', 'blazar_reservation'],
+        aggregate_source='file',
+        cloud_file='examples/windows-licensing.yaml',
+        group=ia_conf.GROUP,
+    )
+    yield fixture
+    fixture.cleanUp()
+
+
+def result_of(conf, name):
+    checks = status.Checks(conf.conf)
+    found = getattr(checks, f'_check_{name}')()
+    return found.code, found.details
+
+
+def test_a_scheduler_that_is_set_up_passes(conf):
+    assert result_of(conf, 'nova')[0] == Code.SUCCESS
+    assert result_of(conf, 'registration') == (Code.SUCCESS, None)
+    assert result_of(conf, 'filters') == (
+        Code.SUCCESS,
+        'Request filters: isolate_aggregates, blazar_reservation.',
+    )
+    assert result_of(conf, 'source') == (Code.SUCCESS, '2 host aggregates.')
+
+
+@pytest.mark.parametrize(
+    ('version', 'code'),
+    [
+        ('30.1.0', Code.FAILURE),
+        ('31.0.0', Code.SUCCESS),
+        ('34.0.0', Code.SUCCESS),
+        ('35.0.0', Code.WARNING),
+    ],
+)
+def test_nova_has_to_be_a_release_that_is_supported(
+    conf, monkeypatch, version, code
+):
+    monkeypatch.setattr(metadata, 'version', lambda name: version)
+    assert result_of(conf, 'nova')[0] == code
+
+
+def test_without_nova_nothing_can_be_checked(conf, monkeypatch):
+    def absent(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, 'version', absent)
+    assert result_of(conf, 'nova')[0] == Code.FAILURE
+    assert result_of(conf, 'placement') == (
+        Code.FAILURE,
+        'Not checked without a usable Nova.',
+    )
+
+
+def test_a_plugin_that_is_not_available_is_a_failure(conf):
+    conf.config(available_filters=PLUGIN[:1], group='filter_scheduler')
+    code, details = result_of(conf, 'registration')
+    assert code == Code.FAILURE
+    assert 'lacks isolate_aggregates.nova.all_filters' in details
+
+
+def test_a_rebuild_without_guard_is_a_warning(conf):
+    conf.config(enabled_filters=['ComputeFilter'], group='filter_scheduler')
+    code, details = result_of(conf, 'registration')
+    assert code == Code.WARNING
+    assert 'lacks IsolatedAggregatesFilter' in details
+
+
+def test_the_in_tree_filter_beside_ours_is_a_warning(conf):
+    conf.config(request_filters=['isolate_tenants'], group=ia_conf.GROUP)
+    code, details = result_of(conf, 'filters')
+    assert code == Code.WARNING
+    assert details.startswith("Nova's in-tree isolate_aggregates runs beside")
+
+
+def test_blazars_filter_beside_ours_is_a_warning(conf):
+    conf.config(
+        enabled_filters=['BlazarFilter', 'IsolatedAggregatesFilter'],
+        group='filter_scheduler',
+    )
+    code, details = result_of(conf, 'filters')
+    assert code == Code.WARNING
+    assert details.startswith('BlazarFilter does again')
+
+
+def test_no_filter_at_all_is_a_warning(conf):
+    conf.config(enable_isolated_aggregate_filtering=False, group='scheduler')
+    conf.config(request_filters=['isolate_aggregates'], group=ia_conf.GROUP)
+    assert result_of(conf, 'filters')[0] == Code.WARNING
+
+
+def test_a_filter_that_is_not_installed_is_a_failure(conf):
+    conf.config(request_filters=['nonesuch'], group=ia_conf.GROUP)
+    code, details = result_of(conf, 'filters')
+    assert code == Code.FAILURE
+    assert 'nonesuch is not installed' in details
+
+
+def test_a_source_that_can_not_be_read_is_a_failure(conf):
+    conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
+    assert result_of(conf, 'source') == (
+        Code.FAILURE,
+        'Cloud file /nonexistent.yaml: can not be read: No such file or '
+        'directory.',
+    )
+
+
+PLACEMENT = 'http://placement.test'
+
+
+@pytest.mark.parametrize(
+    ('answer', 'code', 'said'),
+    [
+        pytest.param(
+            {'json': {'resource_providers': []}}, Code.SUCCESS, None, id='new'
+        ),
+        pytest.param(
+            {
+                'status_code': 406,
+                'json': {'errors': [{'max_version': '1.30'}]},
+            },
+            Code.FAILURE,
+            'Placement at http://placement.test offers microversions up to '
+            '1.30; forbidding aggregates needs 1.32 (Train).',
+            id='too old',
+        ),
+    ],
+)
+def test_placement_has_to_forbid_aggregates(
+    conf, monkeypatch, requests_mock, answer, code, said
+):
+    requests_mock.get(f'{PLACEMENT}/resource_providers', **answer)
+    monkeypatch.setattr(
+        'nova.utils.get_ksa_adapter',
+        lambda service: adapter.Adapter(
+            session.Session(auth=token_endpoint.Token(PLACEMENT, 'token')),
+            service_type=service,
+        ),
+    )
+    assert result_of(conf, 'placement') == (code, said)
+
+
+def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(tmp_path):
+    nova_conf = tmp_path / 'nova.conf'
+    nova_conf.write_text(
+        '[api_database]\n'
+        f'connection = sqlite:///{tmp_path}/nova_api.db\n'
+        '[placement]\n'
+        'auth_type = none\n'
+        'endpoint_override = http://127.0.0.1:9\n'
+    )
+    command = [sys.executable, '-m', 'isolate_aggregates.nova.status']
+    done = subprocess.run(
+        [*command, '--config-file', nova_conf, 'upgrade', 'check'],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert 'Check: Registration' in done.stdout
+    assert 'Traceback' not in done.stdout + done.stderr
