@@ -90,8 +90,9 @@ class IsolateAggregatesApp(app.App):
     def initialize_app(self, argv: list[str]) -> None:
         """Read the configuration before any command runs."""
         for name, level in _QUIET.items():
-            if not self.options.debug:
-                logging.getLogger(name).setLevel(level)
+            logging.getLogger(name).setLevel(
+                logging.NOTSET if self.options.debug else level
+            )
         ia_conf.register_opts(self.conf)
         # A nova.conf has these as well.
         log.register_options(self.conf)

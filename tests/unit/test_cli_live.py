@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates`` against a live cloud, from credentials to answer.
+
+The cloud is the Windows licensing example: Keystone, Nova and Glance answer
+as the real ones do, Placement is the real one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+import json
+import pathlib
+import textwrap
+from typing import Any
+
+from http_fakes import (
+    AUTH_URL,
+    GLANCE,
+    NOVA,
+    PASSWORD,
+    TOKEN,
+    FakeGlance,
+    FakeKeystone,
+    FakeNova,
+)
+import pytest
+import requests_mock
+
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
+
+CREDENTIALS = {
+    'auth_url': AUTH_URL,
+    'username': 'admin',
+    'password': PASSWORD,
+    'project_name': 'admin',
+    'user_domain_id': 'default',
+    'project_domain_id': 'default',
+}
+ISOLATE = '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+
+WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
+LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
+LINUX_QUERY = (
+    'limit=1000'
+    '&member_of=%21in%3A2a451f34-a46c-59cb-8bd8-52a5c083071d'
+    '&resources=DISK_GB%3A20%2CMEMORY_MB%3A2048%2CVCPU%3A1'
+    '&root_required=%21COMPUTE_STATUS_DISABLED\n'
+)
+
+Run = Callable[..., Any]
+
+
+class Live:
+    """The example as a live cloud.
+
+    :param http: Where its services answer.
+    """
+
+    def __init__(self, http: requests_mock.Mocker) -> None:
+        self._placement = EmbeddedPlacement()
+        adapter = self._placement.open()
+        self.placement_url = adapter.get_endpoint()
+        http.register_uri(
+            requests_mock.ANY,
+            requests_mock.ANY,
+            real_http=True,
+            additional_matcher=lambda request: request.url.startswith(
+                self.placement_url
+            ),
+        )
+        snapshot = cloud_file.load(EXAMPLE)
+        load.into_placement(snapshot, PlacementClient(adapter))
+        FakeKeystone(
+            http,
+            {
+                'compute': NOVA,
+                'image': GLANCE,
+                'placement': self.placement_url,
+            },
+        )
+        self.nova = FakeNova(
+            aggregates=list(snapshot.aggregates),
+            flavors=list(snapshot.flavors),
+            nodes=[
+                ComputeNode(p.uuid, p.name, p.host)
+                for p in snapshot.providers
+                if p.host
+            ],
+        )
+        self.nova.answer(http)
+        FakeGlance(images=list(snapshot.images)).answer(http)
+
+    def stop(self) -> None:
+        """Make room for the Placement of a snapshot; may be done twice."""
+        self._placement.close()
+
+
+@pytest.fixture
+def live(http: requests_mock.Mocker) -> Iterator[Live]:
+    """The example as a live cloud."""
+    cloud = Live(http)
+    yield cloud
+    cloud.stop()
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
+    """Write a configuration file and return its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / 'live.conf'
+        path.write_text(text, 'utf-8')
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def in_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give the credentials as ``OS_*`` variables."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)
+
+
+@pytest.fixture
+def in_clouds_yaml(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Give the credentials as the cloud ``mine`` of ``clouds.yaml``."""
+    path = tmp_path / 'clouds.yaml'
+    cloud = {'auth': CREDENTIALS, 'region_name': 'RegionOne'}
+    path.write_text(json.dumps({'clouds': {'mine': cloud, 'other': {}}}))
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
+
+
+def in_configuration(auth: Mapping[str, str] = CREDENTIALS) -> str:
+    lines = [f'{name} = {value}' for name, value in auth.items()]
+    return '\n'.join(
+        ['[isolate_aggregates]', 'auth_type = password', *lines, ISOLATE]
+    )
+
+
+def hosts(finished: Any) -> list[str]:
+    return [host['name'] for host in json.loads(finished.out)['hosts']]
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_credentials_of_the_environment_are_enough(
+    run: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    asked = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    linux = run(*asked, *LINUX)
+    assert (linux.code, linux.err) == (0, '')
+    assert hosts(linux) == ['linux-1', 'linux-2']
+    assert hosts(run(*asked, *WINDOWS)) == ['win-1', 'win-2']
+
+
+@pytest.mark.usefixtures('in_clouds_yaml')
+def test_a_cloud_of_clouds_yaml_is_enough(
+    run: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    linux = run(
+        *('--config-file', config(ISOLATE), '--os-cloud', 'mine'),
+        *('candidates', '-f', 'json', *LINUX),
+    )
+    assert (linux.code, linux.err) == (0, '')
+    assert hosts(linux) == ['linux-1', 'linux-2']
+
+
+def test_the_only_cloud_of_clouds_yaml_need_not_be_named(
+    run: Run,
+    live: Live,
+    in_clouds_yaml: None,
+    tmp_path: pathlib.Path,
+    config: Callable[[str], str],
+) -> None:
+    (tmp_path / 'clouds.yaml').write_text(
+        json.dumps({'clouds': {'mine': {'auth': CREDENTIALS}}})
+    )
+    finished = run('--config-file', config(ISOLATE), 'query', *LINUX)
+    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+
+
+def test_credentials_of_the_configuration_file_are_enough(
+    run: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    linux = run(
+        *('--config-file', config(in_configuration())),
+        *('candidates', '-f', 'json', *LINUX),
+    )
+    assert (linux.code, linux.err) == (0, '')
+    assert hosts(linux) == ['linux-1', 'linux-2']
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_environment_goes_before_the_configuration_file(
+    run: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
+    path = config(in_configuration(elsewhere))
+    finished = run('--config-file', path, 'query', *LINUX)
+    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+
+
+def test_the_configuration_file_goes_before_a_cloud_nobody_named(
+    run: Run,
+    live: Live,
+    in_clouds_yaml: None,
+    tmp_path: pathlib.Path,
+    config: Callable[[str], str],
+) -> None:
+    elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
+    (tmp_path / 'clouds.yaml').write_text(
+        json.dumps({'clouds': {'other': {'auth': elsewhere}}})
+    )
+    path = config(in_configuration())
+    finished = run('--config-file', path, 'query', *LINUX)
+    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+
+
+def test_a_token_and_endpoints_do_without_keystone(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    http: requests_mock.Mocker,
+) -> None:
+    linux = run(
+        *('--config-file', config(ISOLATE)),
+        *('--os-auth-type', 'admin_token', '--os-token', TOKEN),
+        *('--os-endpoint', NOVA),
+        *('--os-compute-endpoint-override', NOVA),
+        *('--os-image-endpoint-override', GLANCE),
+        *('--os-placement-endpoint-override', live.placement_url),
+        *('candidates', '-f', 'json', *LINUX),
+    )
+    assert (linux.code, linux.err) == (0, '')
+    assert hosts(linux) == ['linux-1', 'linux-2']
+    assert not [r for r in http.request_history if 'keystone' in r.url]
+
+
+def test_without_authentication_only_endpoints_are_needed(
+    run: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    finished = run(
+        *('--config-file', config(ISOLATE), '--os-auth-type', 'none'),
+        *('--os-compute-endpoint-override', NOVA),
+        *('--os-image-endpoint-override', GLANCE),
+        *('query', *LINUX),
+    )
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out == LINUX_QUERY
+
+
+@pytest.mark.usefixtures('in_environment')
+@pytest.mark.parametrize(
+    ('host', 'found'),
+    [
+        pytest.param('linux-2', ['linux-2'], id='an open one'),
+        pytest.param('win-1', [], id='a locked one'),
+    ],
+)
+def test_a_host_that_is_asked_for_is_looked_up_in_nova(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    host: str,
+    found: list[str],
+) -> None:
+    finished = run(
+        *('--config-file', config(ISOLATE), 'candidates', '-f', 'json'),
+        *(*LINUX, '--host', host),
+    )
+    assert hosts(finished) == found
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    asked = ('--config-file', config(ISOLATE), 'candidates', '-f', 'json')
+    before = [run(*asked, *LINUX), run(*asked, *WINDOWS)]
+    path = str(tmp_path / 'saved.yaml')
+    saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
+    assert (saved.code, saved.err) == (0, '')
+    assert saved.out == (
+        'Wrote 2 aggregates, 5 resource providers, 3 flavors and 2 images to '
+        f'{path}.\n'
+    )
+    live.stop()
+    # Its settings are in the file.
+    asked = ('candidates', '-f', 'json', '--snapshot', path)
+    assert before == [run(*asked, *LINUX), run(*asked, *WINDOWS)]
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_no_secret_is_shown_or_saved_even_when_debugging(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'saved.yaml'
+    options = ('--debug', '-v', '--config-file', config(in_configuration()))
+    shown = ''
+    for command in (
+        ('candidates', *LINUX),
+        ('query', *LINUX),
+        ('snapshot', 'save', str(path)),
+        ('query', '--flavor', 'nobody'),
+    ):
+        finished = run(*options, *command)
+        shown += finished.out + finished.err
+    # There is something to look at.
+    assert 'X-Auth-Token' in shown
+    shown += path.read_text('utf-8')
+    assert PASSWORD not in shown
+    assert TOKEN not in shown
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_tagged_aggregates_without_the_option_are_warned_about(
+    run: Run, live: Live
+) -> None:
+    finished = run('query', *LINUX)
+    assert finished.code == 0
+    assert finished.err == textwrap.dedent("""\
+        1 of the aggregates are tagged trait:<NAME>=required, which has no \
+        effect because [scheduler] enable_isolated_aggregate_filtering is \
+        false.
+    """).replace('        ', '')
