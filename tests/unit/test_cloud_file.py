@@ -295,6 +295,12 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
             id='trait in lower case',
         ),
         pytest.param(
+            'providers: [{name: a, traits: [CUSTOM_A, CUSTOM_A]}]',
+            "$.providers[0].traits ['CUSTOM_A', 'CUSTOM_A'] has non-unique "
+            'elements',
+            id='the same trait twice',
+        ),
+        pytest.param(
             'providers: [{name: a, usages: {VCPU: -1}}]',
             '$.providers[0].usages.VCPU -1 is less than the minimum of 0',
             id='negative usage',
@@ -634,6 +640,17 @@ def test_an_example_that_is_saved_reads_back_the_same(path, tmp_path):
     original = cloud_file.load(path)
     again = written_and_read(original, tmp_path)
     assert dataclasses.replace(again, origin=original.origin) == original
+
+
+def test_an_incomplete_mirror_is_kept_as_it_is(tmp_path):
+    """In a live cloud a membership may be missing, and that must be seen."""
+    original = Snapshot(
+        'x',
+        aggregates=(Aggregate(AGG, 'rack', hosts=frozenset(['cn1'])),),
+        providers=(Provider(AGG, 'cn1', host='cn1'),),
+    )
+    again = written_and_read(original, tmp_path)
+    assert again.providers == original.providers
 
 
 @pytest.mark.parametrize(
