@@ -11,7 +11,11 @@ import itertools
 
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.simulator.groups import Pick, Serving
-from isolate_aggregates.simulator.index import ProviderIndex, free
+from isolate_aggregates.simulator.index import (
+    ProviderIndex,
+    ProviderSet,
+    free,
+)
 
 # One pick for each group, in the order of the groups.
 Combination = tuple[Pick, ...]
@@ -42,6 +46,33 @@ def combinations(
         around = _Merger(index, request, servings).around
         found = itertools.chain.from_iterable(map(around, sorted(anchors)))
     return _once(found) if index.sharing else found
+
+
+def local_anchors(
+    index: ProviderIndex,
+    request: ResourceRequest,
+    servings: Sequence[Serving],
+) -> ProviderSet:
+    """Return the anchors whose own tree gives something.
+
+    :param index: The providers.
+    :param request: The request.
+    :param servings: The ways to serve each of its groups.
+    """
+    anchors = set(servings[0].picks)
+    for serving in servings[1:]:
+        anchors &= serving.picks.keys()
+    around = _Merger(index, request, servings).around
+    return index.set_of(
+        anchor
+        for anchor in anchors
+        if any(
+            index.root_of[number] == anchor
+            for combination in around(anchor)
+            for pick in combination
+            for number in pick
+        )
+    )
 
 
 def _once(combinations: Iterable[Combination]) -> Iterator[Combination]:

@@ -70,6 +70,23 @@ class Simulator:
         chosen = list(itertools.islice(found, asked.limit))
         return answer(self.index, servings, chosen)
 
+    def hosts(self, request: ResourceRequest) -> ProviderSet:
+        """Return the roots of the trees that some candidate takes from.
+
+        Quicker than all candidates: one of each tree is enough. Of a provider
+        that shares with others its own tree counts only for a candidate
+        around it.
+
+        :param request: The request.
+        :raises BadQuery: if the service would call the query invalid.
+        :raises InvalidRequest: if no query can be made of the request.
+        """
+        asked = query.candidates(request.to_queryparams())
+        servings = self.servings(asked)
+        if not servings:
+            return 0
+        return merge.local_anchors(self.index, asked, servings)
+
     def resource_providers(self, query_string: str = '') -> list[Provider]:
         """Answer ``GET /resource_providers``, in the order of the snapshot.
 
