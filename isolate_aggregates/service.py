@@ -54,9 +54,9 @@ class Service:
 
         :raises ServiceError: if Keystone does not give it away.
         """
+        self._authenticate()
         try:
-            with self._from_keystone():
-                endpoint = self._client.get_endpoint()
+            endpoint = self._client.get_endpoint()
         except ks_exceptions.EndpointNotFound as exc:
             raise exception.ServiceError(
                 self.name,
@@ -64,6 +64,9 @@ class Service:
                 f'has no endpoint in the service catalog: {faults.short(exc)}'
                 '; look at the region and the interface.',
             ) from exc
+        except Exception as exc:
+            # A catalog that no Keystone gives.
+            raise self._no_token(exc) from exc
         if not endpoint:
             raise exception.ServiceError(
                 self.name,
@@ -171,9 +174,8 @@ class Service:
         :raises ServiceError: or the one of its kinds that says what happened.
         """
         where = self.endpoint
-        with self._from_keystone():
-            # Whatever goes wrong hereafter is then not for want of a token.
-            self._client.session.get_auth_headers(self._client.auth)
+        # Whatever goes wrong hereafter is then not for want of a token.
+        self._authenticate()
         try:
             yield
         except (ks_exceptions.ConnectionError, OSError) as exc:
@@ -184,12 +186,9 @@ class Service:
             # The token had to be renewed.
             raise self._no_token(exc) from exc
 
-    @contextlib.contextmanager
-    def _from_keystone(self) -> Iterator[None]:
+    def _authenticate(self) -> None:
         try:
-            yield
-        except ks_exceptions.EndpointNotFound:
-            raise
+            self._client.session.get_auth_headers(self._client.auth)
         except Exception as exc:
             # Of any kind: a plugin that misses its password raises just
             # Exception, and an answer that no Keystone gives leads to others.

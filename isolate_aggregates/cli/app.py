@@ -24,7 +24,7 @@ _PROJECT = 'isolate-aggregates'
 _QUIET = {
     'alembic': logging.WARNING,
     'keystoneauth': logging.ERROR,
-    'novaclient': logging.WARNING,
+    'novaclient': logging.ERROR,
     'openstack': logging.ERROR,
     'oslo_policy': logging.ERROR,
     'placement': logging.WARNING,
@@ -106,20 +106,21 @@ class IsolateAggregatesApp(app.App):
         if isinstance(cmd, help.HelpCommand):
             # It is to be had whatever the files are like.
             return
-        args = [
-            f'--{option}={path}'
-            for option, paths in (
-                ('config-file', self.options.config_file),
-                ('config-dir', self.options.config_dir),
-            )
-            for path in paths or ()
-        ]
+        files = self.options.config_file or ()
+        directories = self.options.config_dir or ()
         try:
-            self.conf(args, project=_PROJECT)
+            self.conf(
+                [
+                    *(f'--config-file={path}' for path in files),
+                    *(f'--config-dir={path}' for path in directories),
+                ],
+                project=_PROJECT,
+            )
         except (cfg.Error, OSError, ValueError) as exc:
+            names = ', '.join([*files, *directories])
             raise exception.ConfigFilesError(
-                f'The configuration files can not be read: {faults.short(exc)}'
-                '.'
+                f'The configuration {names or f"{_PROJECT}.conf"} can not be '
+                f'read: {_reason(exc)}.'
             ) from exc
         ia_conf.check(self.conf)
 
@@ -134,6 +135,16 @@ class IsolateAggregatesApp(app.App):
         """Show the help: there is no interactive mode."""
         self.parser.print_help(self.stderr)
         raise SystemExit(2)
+
+
+def _reason(exc: Exception) -> str:
+    inner = exc.__context__
+    if isinstance(inner, cfg.ParseError):
+        # Its text quotes the line, which may be that with the password.
+        return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
+    if isinstance(exc, OSError) and exc.strerror:
+        return exc.strerror
+    return faults.short(exc)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

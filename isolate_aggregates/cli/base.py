@@ -132,13 +132,25 @@ def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """
     for (group, option), value in snapshot.settings.items():
         try:
-            conf.set_default(option, value, group)
+            conf.set_default(option, _as_written(value), group)
             conf[group][option]
         except (ValueError, TypeError) as exc:
             raise exception.CloudFileError(
                 snapshot.origin,
                 [f'$.settings.{group}.{option} can not be {value!r}: {exc}'],
             ) from exc
+
+
+def _as_written(value: object) -> str | list[str]:
+    """Return a value as a configuration file would have it.
+
+    A value of YAML's own types is not looked at as closely as a text.
+    """
+    if isinstance(value, list):
+        return [str(_as_written(item)) for item in value]
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise TypeError('write a text, a number, true, false or a list of them')
 
 
 def _hint(text: str) -> tuple[str, str]:

@@ -128,11 +128,17 @@ class Credentials:
 
 
 def _unusable(exc: Exception) -> exception.CredentialsError:
-    known = isinstance(
+    if isinstance(
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
-    )
+    ):
+        # Long lists of what else might have been meant come next.
+        said = faults.short(str(exc).partition('. ')[0])
+    else:
+        said = (
+            f'openstacksdk fails over them with {type(exc).__name__}: '
+            f'{faults.short(exc)}'
+        )
     return exception.CredentialsError(
-        'The credentials for the cloud can not be used: '
-        f'{faults.short(exc if known else repr(exc))}; look at the --os-* '
-        'options, the OS_* variables and clouds.yaml.'
+        f'The credentials for the cloud can not be used: {said}; look at the '
+        '--os-* options, the OS_* variables and clouds.yaml.'
     )
