@@ -88,7 +88,7 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     # The token "admin" is then the administrator.
     conf.set_override('auth_strategy', 'noauth2', 'api')
     # No configuration of this machine, and no policy file, gets a say.
-    conf([], default_config_files=[], default_config_dirs=[])
+    conf([], default_config_files=[], default_config_dirs=[], use_env=False)
     # The administrator of noauth2 has no role "service", and no scope.
     for option in ('enforce_new_defaults', 'enforce_scope'):
         if option in conf.oslo_policy:

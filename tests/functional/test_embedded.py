@@ -7,7 +7,10 @@ import sys
 import pytest
 
 from isolate_aggregates import exception
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
 
 UUID = '11111111-1111-4111-8111-111111111111'
@@ -47,7 +50,11 @@ def test_one_that_is_opened_after_another_was_closed_is_empty():
     for _ in range(3):
         with EmbeddedPlacement() as client:
             assert names(client) == []
-            assert 'CUSTOM_LEFT_OVER' not in client.get('/traits')['traits']
+            traits = client.get('/traits')['traits']
+            assert 'CUSTOM_LEFT_OVER' not in traits
+            assert 'COMPUTE_STATUS_DISABLED' in traits
+            classes = client.get('/resource_classes')['resource_classes']
+            assert classes[0]['name'] == 'VCPU'
             make_provider(client)
             client.send('PUT', TRAIT)
             assert names(client) == ['cn1']
@@ -99,18 +106,29 @@ def test_threads_see_one_and_the_same_database(placement):
     assert seen == [['cn1']] * 32
 
 
-def test_no_configuration_of_this_machine_gets_a_say(monkeypatch, tmp_path):
-    """Placement reads OS_PLACEMENT_CONFIG_DIR when it runs as a service."""
-    (tmp_path / 'placement.conf').write_text('[api]\nauth_strategy=keystone\n')
-    monkeypatch.setenv('OS_PLACEMENT_CONFIG_DIR', str(tmp_path))
-    monkeypatch.setenv('OS_API__AUTH_STRATEGY', 'keystone')
-    monkeypatch.setenv(
-        'OS_PLACEMENT_DATABASE__CONNECTION', f'sqlite:///{tmp_path}/db'
+@pytest.mark.parametrize('where', ['a file', 'the environment'])
+def test_no_configuration_of_this_machine_gets_a_say(
+    monkeypatch, tmp_path, where
+):
+    """A limit of one candidate is what a service here might have."""
+    if where == 'a file':
+        folder = tmp_path / '.placement'
+        folder.mkdir()
+        setting = '[placement]\nmax_allocation_candidates = 1\n'
+        (folder / 'placement.conf').write_text(setting)
+        monkeypatch.setenv('HOME', str(tmp_path))
+    else:
+        monkeypatch.setenv('OS_PLACEMENT__MAX_ALLOCATION_CANDIDATES', '1')
+    request = ResourceRequest()
+    request.group().resources = {'VCPU': 1}
+    providers = tuple(
+        Provider(UUID[:-1] + digit, digit, inventories={'VCPU': Inventory(1)})
+        for digit in '123'
     )
     with EmbeddedPlacement() as client:
-        make_provider(client)
-        assert names(client) == ['cn1']
-    assert not (tmp_path / 'db').exists()
+        load.into_placement(Snapshot('test', providers=providers), client)
+        answer = client.allocation_candidates(request)
+    assert len(answer.allocation_requests) == 3
 
 
 def test_a_microversion_it_does_not_have_is_told_with_what_it_has(placement):
