@@ -67,9 +67,13 @@ class Credentials:
         if self._problem:
             self._check_files()
             raise _unusable(self._problem)
-        named = options.os_auth_type == 'none' or any(
-            getattr(options, name, None)
-            for name in ('os_cloud', 'os_auth_url', 'os_endpoint')
+        named = (
+            options.os_auth_type == 'none'
+            or options.os_auth_type != self.parser.get_default('os_auth_type')
+            or any(
+                getattr(options, name, None)
+                for name in ('os_cloud', 'os_auth_url', 'os_endpoint')
+            )
         )
         if not named and cloud_connection.is_configured(conf):
             return cloud_connection.from_conf(conf)
@@ -122,8 +126,11 @@ class Credentials:
                 with open(path, encoding='utf-8') as stream:
                     yaml.safe_load(stream)
             except (OSError, ValueError, yaml.YAMLError) as exc:
+                mark = getattr(exc, 'problem_mark', None)
+                line = f'line {mark.line + 1}: ' if mark else ''
+                said = faults.short(getattr(exc, 'problem', exc))
                 raise exception.CredentialsError(
-                    f'The file {path} can not be read: {faults.short(exc)}.'
+                    f'The file {path} can not be read: {line}{said}.'
                 ) from exc
 
 

@@ -1,0 +1,666 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user sees when something foreseeable goes wrong: one sentence."""
+
+from collections.abc import Callable
+import pathlib
+import sys
+from typing import Any
+import warnings
+
+from http_fakes import (
+    AUTH_URL,
+    GLANCE,
+    HTML,
+    NOVA,
+    PASSWORD,
+    PLACEMENT,
+    FakeGlance,
+    FakeKeystone,
+    FakeNova,
+)
+from openstack.config import loader
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.request import Flavor
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
+ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
+SMALL = ('--flavor', 'm1.small')
+
+Run = Callable[..., Any]
+Write = Callable[[str], pathlib.Path]
+
+
+def sentence(finished: Any) -> str:
+    """Return the one sentence that a run has failed with."""
+    assert finished.code == 1
+    assert finished.out == ''
+    assert finished.err.endswith('.\n')
+    assert finished.err.count('\n') == 1
+    return str(finished.err).rstrip('\n')
+
+
+@pytest.fixture(autouse=True)
+def no_clouds_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for clouds.yaml only where a test puts one."""
+    monkeypatch.setattr(loader, 'CONFIG_FILES', [])
+
+
+@pytest.fixture
+def write(tmp_path: pathlib.Path) -> Callable[[str, str], str]:
+    """Write a file and return its path."""
+
+    def write_file(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.write_text(text, 'utf-8')
+        return str(path)
+
+    return write_file
+
+
+# What a request names
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(
+            ('--flavor', 'huge'),
+            f"There is no flavor with the name or id 'huge' in {EXAMPLE}.",
+            id='no such flavor',
+        ),
+        pytest.param(
+            (*SMALL, '--image', 'beos'),
+            f"There is no image with the name or id 'beos' in {EXAMPLE}.",
+            id='no such image',
+        ),
+        pytest.param(
+            (*SMALL, '--host', 'nowhere'),
+            'Request refused: there is no compute host named nowhere.',
+            id='no such host',
+        ),
+    ],
+)
+@pytest.mark.parametrize('command', ['candidates', 'query'])
+def test_what_is_not_there_is_named_with_where_it_was_looked_for(
+    run: Run, command: str, arguments: tuple[str, ...], said: str
+) -> None:
+    assert sentence(run(command, *ON_EXAMPLE, *arguments)) == said
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(('query',), '--flavor', id='no flavor'),
+        pytest.param(
+            ('query', *SMALL, '--limit', '0'),
+            "argument --limit: invalid whole number from 1 on value: '0'",
+            id='a limit of nothing',
+        ),
+        pytest.param(
+            ('query', *SMALL, '--hint', 'reservation'),
+            "argument --hint: 'reservation' is no scheduler hint; write "
+            '<key>=<value>',
+            id='half a hint',
+        ),
+        pytest.param(
+            ('--timeout', 'soon', 'query', *SMALL),
+            'argument --timeout: soon must be a float',
+            id='a time-out that is none',
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_end_with_2_and_the_usage(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    finished = run(*arguments)
+    assert finished.code == 2
+    assert finished.err.startswith('usage: ')
+    assert said in finished.err.splitlines()[-1]
+
+
+def test_without_a_command_the_help_is_shown(run: Run) -> None:
+    finished = run()
+    assert finished.code == 2
+    assert finished.err.startswith('usage: ')
+
+
+# Configuration files
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        pytest.param(
+            '[isolate_aggregates]\nrequest_filters = nope\n',
+            'Request filter nope is not installed; known are ',
+            id='a filter there is not',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\nrequest_filters = compute_status, '
+            'compute_status\n',
+            'Configuration option [isolate_aggregates] request_filters names '
+            'compute_status twice; name each filter once.',
+            id='a filter twice',
+        ),
+        pytest.param(
+            '[scheduler]\nplacement_req_required_member_prefix = trait:\n',
+            'Configuration option [scheduler] '
+            "placement_req_required_member_prefix has the prefix 'trait:', "
+            "which takes in keys such as 'trait' that mean something else to "
+            'Nova; choose a prefix of its own, such as "reservation:".',
+            id='a prefix that Nova uses',
+        ),
+        pytest.param(
+            '[scheduler]\nenable_isolated_aggregate_filtering = perhaps\n',
+            'Configuration option [scheduler] '
+            'enable_isolated_aggregate_filtering can not be used: Unexpected '
+            "boolean value 'perhaps'.",
+            id='neither true nor false',
+        ),
+        pytest.param(
+            '[scheduler]\nmax_placement_results = 0\n',
+            'Configuration option [scheduler] max_placement_results can not '
+            'be used: Should be greater than or equal to 1.',
+            id='too small a number',
+        ),
+        pytest.param(
+            '[isolate_aggregates]\ntimeout = soon\n',
+            'Configuration option [isolate_aggregates] timeout can not be '
+            "used: could not convert string to float: 'soon'.",
+            id='a time-out that is none',
+        ),
+    ],
+)
+@pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param(('query', *ON_EXAMPLE, *SMALL), id='query'),
+        pytest.param(('filter', 'list'), id='filter list'),
+    ],
+)
+def test_a_configuration_that_can_not_work_names_the_option(
+    run: Run,
+    write: Callable[[str, str], str],
+    text: str,
+    said: str,
+    command: tuple[str, ...],
+) -> None:
+    path = write('bad.conf', text)
+    assert sentence(run('--config-file', path, *command)).startswith(said)
+
+
+def test_a_configuration_that_can_not_work_does_not_reach_the_cloud(
+    run: Run, write: Callable[[str, str], str], tmp_path: pathlib.Path
+) -> None:
+    path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
+    finished = run(
+        *('--config-file', path, '--os-auth-type', 'none'),
+        *('snapshot', 'save', str(tmp_path / 'saved.yaml')),
+    )
+    assert 'max_placement_results' in sentence(finished)
+
+
+def test_help_is_to_be_had_whatever_the_configuration(
+    run: Run, write: Callable[[str, str], str]
+) -> None:
+    path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
+    finished = run('--config-file', path, 'query', '--help')
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out.startswith('usage: ')
+
+
+@pytest.mark.parametrize(
+    ('content', 'said'),
+    [
+        pytest.param(
+            None,
+            'The configuration {path} can not be read: Failed to find some '
+            'config files: {path}.',
+            id='no file',
+        ),
+        pytest.param(
+            b'auth_type = password\n',
+            'The configuration {path} can not be read: {path}, line 1: '
+            'Section must be started before assignment.',
+            id='no section',
+        ),
+        pytest.param(
+            f'[isolate_aggregates]\n\npassword {PASSWORD}\n'.encode(),
+            'The configuration {path} can not be read: {path}, line 3: No '
+            "':' or '=' found in assignment.",
+            id='the line with the password, but not the password',
+        ),
+        pytest.param(
+            b'[scheduler]\n\xff\n',
+            "The configuration {path} can not be read: 'utf-8' codec can't "
+            'decode byte 0xff in position 12: invalid start byte.',
+            id='not text',
+        ),
+    ],
+)
+def test_a_configuration_file_that_can_not_be_read_is_named(
+    run: Run, tmp_path: pathlib.Path, content: bytes | None, said: str
+) -> None:
+    path = tmp_path / 'nova.conf'
+    if content is not None:
+        path.write_bytes(content)
+    finished = run('--config-file', str(path), 'query', *ON_EXAMPLE, *SMALL)
+    assert sentence(finished) == said.format(path=path)
+
+
+def test_a_configuration_directory_is_no_file(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    finished = run('--config-file', str(tmp_path), 'filter', 'list')
+    assert sentence(finished) == (
+        f'The configuration {tmp_path} can not be read: Is a directory.'
+    )
+
+
+def test_a_configuration_directory_that_is_not_there_is_named(
+    run: Run,
+) -> None:
+    finished = run('--config-dir', '/nowhere', 'filter', 'list')
+    assert sentence(finished) == (
+        'The configuration /nowhere can not be read: Failed to read config '
+        'file directory: /nowhere.'
+    )
+
+
+# Cloud files
+
+
+@pytest.mark.parametrize(
+    ('settings', 'said'),
+    [
+        pytest.param(
+            'scheduler: {enable_isolated_aggregate_filtering: perhaps}',
+            '$.settings.scheduler.enable_isolated_aggregate_filtering can '
+            "not be 'perhaps': Unexpected boolean value 'perhaps'.",
+            id='neither true nor false',
+        ),
+        pytest.param(
+            'scheduler: {enable_isolated_aggregate_filtering: }',
+            '$.settings.scheduler.enable_isolated_aggregate_filtering can '
+            'not be None: write a text, a number, true, false or a list of '
+            'them.',
+            id='nothing, which is not "false"',
+        ),
+        pytest.param(
+            'scheduler: {max_placement_results: true}',
+            '$.settings.scheduler.max_placement_results can not be True: '
+            "invalid literal for int() with base 10: 'True'.",
+            id='no number',
+        ),
+        pytest.param(
+            'scheduler: {max_placement_results: 0}',
+            '$.settings.scheduler.max_placement_results can not be 0: Should '
+            'be greater than or equal to 1.',
+            id='too small a number',
+        ),
+        pytest.param(
+            'isolate_aggregates: {request_filters: {compute_status: true}}',
+            '$.settings.isolate_aggregates.request_filters can not be '
+            "{'compute_status': True}: write a text, a number, true, false "
+            'or a list of them.',
+            id='a mapping for a list',
+        ),
+        pytest.param(
+            'scheduler: {host_manager: x}',
+            '$.settings.scheduler.host_manager is no setting of a cloud '
+            'file; known are scheduler.enable_isolated_aggregate_filtering, ',
+            id='a setting there is not',
+        ),
+    ],
+)
+def test_settings_of_a_cloud_file_that_can_not_work_name_the_place(
+    run: Run, write_cloud: Write, settings: str, said: str
+) -> None:
+    path = write_cloud(f'settings: {{{settings}}}\n')
+    finished = run('query', '--snapshot', str(path), *SMALL)
+    assert sentence(finished).startswith(f'Cloud file {path}: {said}')
+
+
+def test_numbers_in_a_list_of_settings_are_texts(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud("""
+        settings: {isolate_aggregates: {request_filters: [7]}}
+    """)
+    finished = run('query', '--snapshot', str(path), *SMALL)
+    assert sentence(finished).startswith('Request filter 7 is not installed; ')
+
+
+def test_an_output_file_that_can_not_be_written_is_named(
+    run: Run,
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    glance: FakeGlance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with_credentials(monkeypatch)
+    nova.answer(http)
+    glance.answer(http)
+    http.get(
+        f'{PLACEMENT}/resource_providers', json={'resource_providers': []}
+    )
+    finished = run('snapshot', 'save', '/nowhere/saved.yaml')
+    assert sentence(finished) == (
+        'Cloud file /nowhere/saved.yaml: can not be written: No such file or '
+        'directory.'
+    )
+
+
+# Credentials
+
+
+def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
+    credentials = {
+        'auth_url': AUTH_URL,
+        'username': 'admin',
+        'password': PASSWORD,
+        'project_name': 'admin',
+        'user_domain_id': 'default',
+        'project_domain_id': 'default',
+        **changes,
+    }
+    for name, value in credentials.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)
+
+
+NO_CREDENTIALS = (
+    'There are no credentials for a cloud: give --os-cloud, OS_* variables '
+    'or [isolate_aggregates] auth_type with what it needs, or ask a cloud '
+    'file with --snapshot.'
+)
+
+
+@pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param(('candidates', *SMALL), id='candidates'),
+        pytest.param(('query', *SMALL), id='query'),
+        pytest.param(('snapshot', 'save', 'saved.yaml'), id='snapshot save'),
+    ],
+)
+def test_without_credentials_it_is_said_where_they_may_come_from(
+    run: Run, command: tuple[str, ...]
+) -> None:
+    assert sentence(run(*command)) == NO_CREDENTIALS
+
+
+@pytest.mark.parametrize(
+    ('options', 'said'),
+    [
+        pytest.param(
+            ('--os-cloud', 'mine'),
+            'Cloud mine was not found',
+            id='no such cloud',
+        ),
+        pytest.param(
+            ('--os-auth-type', 'kerberos9'),
+            'An invalid auth-type was specified: kerberos9',
+            id='no such auth type',
+        ),
+        pytest.param(
+            ('--os-auth-type', 'admin_token', '--os-token', 'x'),
+            'Auth plugin requires parameters which were not given: endpoint',
+            id='not all it needs',
+        ),
+    ],
+)
+def test_credentials_that_can_not_work_say_what_to_look_at(
+    run: Run, options: tuple[str, ...], said: str
+) -> None:
+    assert sentence(run(*options, 'query', *SMALL)) == (
+        f'The credentials for the cloud can not be used: {said}; look at the '
+        '--os-* options, the OS_* variables and clouds.yaml.'
+    )
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        pytest.param(
+            'clouds: {mine: [}',
+            'The file {path} can not be read: line 1: expected the node '
+            "content, but found '}}'.",
+            id='no YAML',
+        ),
+        pytest.param(
+            'clouds:\n  mine:\n    auth:\n      password: "pa55word',
+            'The file {path} can not be read: line 4: found unexpected end '
+            'of stream.',
+            id='no end of a password, which is not shown',
+        ),
+        pytest.param(
+            'clouds: [mine]',
+            'The credentials for the cloud can not be used: openstacksdk '
+            "fails over them with AttributeError: 'list' object has no "
+            "attribute 'get'; look at the --os-* options, the OS_* variables "
+            'and clouds.yaml.',
+            id='no clouds',
+        ),
+        pytest.param(
+            'mine',
+            'The credentials for the cloud can not be used: Configuration '
+            'file {path} is empty or not a valid mapping; look at the --os-* '
+            'options, the OS_* variables and clouds.yaml.',
+            id='hardly anything',
+        ),
+        pytest.param(
+            'clouds: {mine: {regions: [north, south]}}',
+            'The credentials for the cloud can not be used: Region east is '
+            'not a valid region name for cloud mine; look at the --os-* '
+            'options, the OS_* variables and clouds.yaml.',
+            id='no such region',
+        ),
+    ],
+)
+def test_a_clouds_yaml_that_can_not_be_used_is_not_just_passed_over(
+    run: Run,
+    write: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    said: str,
+) -> None:
+    path = write('clouds.yaml', text)
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', path)
+    monkeypatch.setenv('OS_CLOUD', 'mine')
+    finished = run('--os-region-name', 'east', 'query', *SMALL)
+    assert sentence(finished) == said.format(path=path)
+
+
+@pytest.mark.parametrize('text', ['clouds: {mine: [}', 'clouds: [mine]'])
+def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
+    run: Run,
+    write: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+) -> None:
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', write('clouds.yaml', text))
+    monkeypatch.setenv('OS_CLOUD', 'mine')
+    finished = run('query', *ON_EXAMPLE, *SMALL)
+    assert (finished.code, finished.err) == (0, '')
+
+
+def test_a_clouds_yaml_that_is_no_yaml_is_named_when_no_cloud_is(
+    run: Run,
+    write: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = write('clouds.yaml', 'clouds: {mine: [}')
+    monkeypatch.setattr(loader, 'CONFIG_FILES', ['/nowhere.yaml', path])
+    finished = run('query', *SMALL)
+    assert sentence(finished).startswith(f'The file {path} can not be read: ')
+
+
+def test_a_wrong_password_is_not_shown(
+    run: Run, keystone: FakeKeystone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_credentials(monkeypatch, password='not-the-pa55word')
+    assert sentence(run('query', *SMALL)) == (
+        'Keystone at http://keystone.test/v3 does not accept the '
+        'credentials: The request you have made requires authentication; '
+        'look at the user, the password, the project and their domains.'
+    )
+
+
+# A live cloud
+
+
+@pytest.fixture
+def live(
+    run: Run,
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    glance: FakeGlance,
+    monkeypatch: pytest.MonkeyPatch,
+) -> FakeNova:
+    """Nova with a flavor and Glance without an image."""
+    with_credentials(monkeypatch)
+    monkeypatch.setattr('keystoneauth1.session.time.sleep', lambda _: None)
+    nova.flavors = [Flavor('m1.small', '1', vcpus=1)]
+    nova.aggregates = [Aggregate('uuid-1', 'gpu', {'trait:X': 'required'})]
+    nova.answer(http)
+    glance.answer(http)
+    return nova
+
+
+REFUSED = requests.ConnectionError('Max retries exceeded, and so on')
+REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(
+            ('--flavor', 'huge'),
+            "There is no flavor with the name or id 'huge' in Nova at "
+            f'{NOVA}.',
+            id='no such flavor',
+        ),
+        pytest.param(
+            (*SMALL, '--image', 'beos'),
+            "There is no image with the name or id 'beos' in Glance at "
+            f'{GLANCE}.',
+            id='no such image',
+        ),
+        pytest.param(
+            (*SMALL, '--host', 'nowhere'),
+            'Request refused: there is no compute host named nowhere.',
+            id='no such host',
+        ),
+    ],
+)
+def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
+    run: Run, live: FakeNova, arguments: tuple[str, ...], said: str
+) -> None:
+    assert sentence(run('query', *arguments)) == said
+
+
+@pytest.mark.parametrize(
+    ('answer', 'said'),
+    [
+        pytest.param(
+            {'exc': REFUSED},
+            'can not be reached: Connection refused; look whether it runs '
+            'and whether this is its address.',
+            id='it is down',
+        ),
+        pytest.param(
+            {'status_code': 503, 'headers': HTML, 'text': '<h1>Busy</h1>'},
+            'answered GET /allocation_candidates?limit=1000&resources=VCPU%3A1'
+            '&root_required=%21COMPUTE_STATUS_DISABLED with 503: it does not '
+            'say why.',
+            id='it is busy for good',
+        ),
+        pytest.param(
+            {
+                'status_code': 406,
+                'json': {'errors': [{'max_version': '1.30'}]},
+            },
+            'offers microversions up to 1.30; asking for traits of the root '
+            'provider needs 1.35 (Train).',
+            id='it is too old',
+        ),
+        pytest.param(
+            {'status_code': 403, 'text': 'You are nobody.'},
+            'denied GET /allocation_candidates?limit=1000&resources=VCPU%3A1'
+            '&root_required=%21COMPUTE_STATUS_DISABLED (403): You are nobody; '
+            'use credentials with the admin or service role.',
+            id='it does not let us',
+        ),
+    ],
+)
+def test_a_placement_that_gives_no_answer_is_one_sentence_and_no_retries(
+    run: Run,
+    live: FakeNova,
+    http: requests_mock.Mocker,
+    write: Callable[[str, str], str],
+    answer: dict[str, Any],
+    said: str,
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', **answer)
+    assert sentence(run('candidates', *SMALL)) == (
+        f'Placement at {PLACEMENT} {said}'
+    )
+
+
+def test_a_source_of_aggregates_there_is_not_is_refused_with_those_there_are(
+    run: Run, live: FakeNova, write: Callable[[str, str], str]
+) -> None:
+    path = write('x.conf', '[isolate_aggregates]\naggregate_source = ldap\n')
+    finished = run('--config-file', path, 'query', *SMALL)
+    assert sentence(finished).startswith(
+        'Configuration option [isolate_aggregates] aggregate_source names '
+        'ldap, which is not installed; known are file, '
+    )
+
+
+def test_interrupting_leaves_no_traceback(
+    run: Run, live: FakeNova, http: requests_mock.Mocker
+) -> None:
+    http.get(f'{NOVA}/os-aggregates', exc=KeyboardInterrupt)
+    finished = run('query', *SMALL)
+    assert finished.code == 130
+    assert (finished.out, finished.err) == ('', '')
+
+
+@pytest.mark.parametrize(
+    ('options', 'shown'),
+    [
+        pytest.param((), False, id='as a rule not'),
+        pytest.param(('--debug',), True, id='to who is looking for a fault'),
+    ],
+)
+def test_warnings_of_libraries_are_not_shown_to_users(
+    run: Run,
+    live: FakeNova,
+    http: requests_mock.Mocker,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    shown: bool,
+) -> None:
+    def answer(_request: object, _context: object) -> object:
+        warnings.warn('something is not as it was', UserWarning, stacklevel=1)
+        return {'aggregates': []}
+
+    monkeypatch.setattr(sys, 'warnoptions', [])
+    http.get(f'{NOVA}/os-aggregates', json=answer)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        finished = run(*options, 'query', *SMALL)
+    assert finished.code == 0
+    messages = [str(warning.message) for warning in caught]
+    assert ('something is not as it was' in messages) == shown
+
+
+def test_debugging_shows_where_it_went_wrong(run: Run, live: FakeNova) -> None:
+    finished = run('--debug', 'query', '--flavor', 'huge')
+    assert finished.code == 1
+    assert 'Traceback (most recent call last)' in finished.err
