@@ -11,12 +11,12 @@ from typing import Protocol
 
 from oslo_config import cfg
 
-from isolate_aggregates import sources
+from isolate_aggregates import exception, sources
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud import load, save
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.glance import GlanceReader
-from isolate_aggregates.cloud.nova import NovaReader
+from isolate_aggregates.cloud.nova import NovaReader, Server
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
@@ -38,6 +38,10 @@ class Cloud(Protocol):
     def provider_names(self) -> Mapping[str, str]:
         """Names of all resource providers, by uuid."""
 
+    @property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers as of one moment."""
+
     def flavor(self, name: str) -> Flavor:
         """Return the flavor of an id or a name."""
 
@@ -46,6 +50,9 @@ class Cloud(Protocol):
 
     def requested_host(self, name: str) -> RequestedHost:
         """Return the host of a name, with its compute nodes."""
+
+    def server(self, server_id: str) -> Server:
+        """Return what an existing server was asked for with."""
 
     def close(self) -> None:
         """Give back whatever answering needed."""
@@ -98,6 +105,15 @@ class LiveCloud:
             for provider in self.placement.resource_providers()
         }
 
+    @functools.cached_property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers, read once."""
+        return Snapshot(
+            origin='live cloud',
+            aggregates=tuple(self.index),
+            providers=save.take_providers(self.nova, self.placement),
+        )
+
     def flavor(self, name: str) -> Flavor:
         """Return a flavor from Nova.
 
@@ -135,6 +151,14 @@ class LiveCloud:
             ]
         return RequestedHost(name, tuple(found))
 
+    def server(self, server_id: str) -> Server:
+        """Return what a server was asked for with.
+
+        :param server_id: Its id.
+        :raises NotFound: if there is none.
+        """
+        return self.nova.server(server_id)
+
     def close(self) -> None:
         """Do nothing; sessions need no closing."""
 
@@ -146,7 +170,7 @@ class SnapshotCloud:
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._exit = contextlib.ExitStack()
         self.index = snapshot.index
         self.flavor = snapshot.flavor
@@ -161,13 +185,21 @@ class SnapshotCloud:
         :raises CloudFileError: if it does not take the snapshot.
         """
         placement = self._exit.enter_context(EmbeddedPlacement())
-        load.into_placement(self._snapshot, placement)
+        load.into_placement(self.snapshot, placement)
         return placement
 
     @property
     def provider_names(self) -> Mapping[str, str]:
         """Names of all resource providers, by uuid."""
-        return {p.uuid: p.name for p in self._snapshot.providers}
+        return {p.uuid: p.name for p in self.snapshot.providers}
+
+    def server(self, server_id: str) -> Server:
+        """Refuse: a snapshot has no servers.
+
+        :param server_id: The id of the server.
+        :raises NotFound: always.
+        """
+        raise exception.NotFound('server', server_id, self.snapshot.origin)
 
     def close(self) -> None:
         """Stop the embedded Placement."""

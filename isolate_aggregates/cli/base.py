@@ -4,19 +4,24 @@
 import argparse
 from collections.abc import Iterator
 import contextlib
+import dataclasses
 from typing import TYPE_CHECKING
 
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.clouds import Cloud, LiveCloud, SnapshotCloud
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request import Flavor, RequestSpec
 
 if TYPE_CHECKING:
     from isolate_aggregates.cli.app import IsolateAggregatesApp
+
+LOG = logging.getLogger(__name__)
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
@@ -31,14 +36,23 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_request_arguments(parser: argparse.ArgumentParser) -> None:
+def add_request_arguments(
+    parser: argparse.ArgumentParser, server: bool = False
+) -> None:
     """Add the arguments that describe a request for a server.
 
     :param parser: The parser of the command.
+    :param server: Whether an existing server may stand for its request.
     """
-    parser.add_argument(
-        '--flavor', required=True, metavar='<flavor>', help='Name or id'
-    )
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
+    if server:
+        what.add_argument(
+            '--server',
+            metavar='<server>',
+            help='Id of a server of the live cloud, whose flavor, image, '
+            'project and hints are used where they are not given',
+        )
     parser.add_argument('--image', metavar='<image>', help='Name or id')
     parser.add_argument(
         '--project', metavar='<project>', help='Id of the project that asks'
@@ -61,6 +75,14 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         action='store_true',
         help='The root disk is a volume, so none is taken from the host',
     )
+    add_snapshot_argument(parser)
+
+
+def add_limit_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--limit`` to the parser of a command that asks Placement.
+
+    :param parser: The parser of the command.
+    """
     parser.add_argument(
         '--limit',
         type=_positive,
@@ -68,7 +90,6 @@ def add_request_arguments(parser: argparse.ArgumentParser) -> None:
         help='Most allocation candidates to ask for; default: [scheduler] '
         'max_placement_results',
     )
-    add_snapshot_argument(parser)
 
 
 def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
@@ -81,13 +102,26 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
     hints: dict[str, tuple[str, ...]] = {}
     for key, value in args.hint:
         hints[key] = (*hints.get(key, ()), value)
-    return RequestSpec(
-        flavor=cloud.flavor(args.flavor),
+    given = RequestSpec(
+        # Replaced below if a server stands for the flavor.
+        flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
         image=cloud.image(args.image) if args.image else None,
         project_id=args.project,
         scheduler_hints=hints,
         requested_host=cloud.requested_host(args.host) if args.host else None,
         boot_from_volume=args.boot_from_volume,
+    )
+    if args.flavor:
+        return given
+    server = cloud.server(args.server)
+    return dataclasses.replace(
+        given,
+        flavor=server.flavor,
+        image=given.image
+        or (cloud.image(server.image_id) if server.image_id else None),
+        project_id=given.project_id or server.project_id,
+        scheduler_hints={**server.scheduler_hints, **hints},
+        boot_from_volume=given.boot_from_volume or not server.image_id,
     )
 
 
@@ -170,3 +204,26 @@ def _positive(text: str) -> int:
 
 
 _positive.__name__ = 'whole number from 1 on'
+
+
+def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
+    """Say so when aggregates are tagged but the option is off.
+
+    :param cloud: The cloud.
+    :param conf: The configuration.
+    """
+    if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
+        return
+    locked = sum(
+        len(group.aggregates)
+        for group in cloud.index.locks(TRAIT_PREFIX, REQUIRED)
+    )
+    if locked:
+        LOG.warning(
+            '%d of the aggregates are tagged %s<NAME>=%s, which has no effect '
+            'because [scheduler] enable_isolated_aggregate_filtering is '
+            'false.',
+            locked,
+            TRAIT_PREFIX,
+            REQUIRED,
+        )

@@ -5,28 +5,15 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command, lister
-from cliff.formatters import json_format, yaml_format
-from oslo_log import log as logging
+from cliff import command
 
 from isolate_aggregates import candidates
-from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import base
-from isolate_aggregates.clouds import Cloud
+from isolate_aggregates.cli import base, report
 from isolate_aggregates.destination import Destination
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.pipeline import Pipeline
 
-LOG = logging.getLogger(__name__)
 
-# The formatters that can write more than a table.
-_DOCUMENT_FORMATTERS: dict[str, Any] = {
-    'json': json_format.JSONFormatter,
-    'yaml': yaml_format.YAMLFormatter,
-}
-
-
-class ListCandidates(lister.Lister):
+class ListCandidates(report.ReportLister):
     """Show the hosts that may be used for a server, and why only those.
 
     As a table: the hosts, the constraints with their reasons, and the query
@@ -34,12 +21,11 @@ class ListCandidates(lister.Lister):
     As csv or value: the hosts alone.
     """
 
-    app: Any
-
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_request_arguments(parser)
+        base.add_limit_argument(parser)
         return parser
 
     def take_action(
@@ -51,7 +37,7 @@ class ListCandidates(lister.Lister):
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
             self._outcome = candidates.find(cloud, pipeline, request, limit)
-            _warn_if_unguarded(cloud, self.app.conf)
+            base.warn_if_unguarded(cloud, self.app.conf)
         rows = [
             (
                 host.name,
@@ -62,24 +48,10 @@ class ListCandidates(lister.Lister):
         ]
         return ('Host', 'Free', 'Candidates'), rows
 
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-    ) -> int:
-        """Write the hosts, with the rest where the format has room for it."""
-        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
-            self._write_document(parsed_args)
-            return 0
-        super().produce_output(parsed_args, column_names, data)
-        if parsed_args.formatter == 'table':
-            self._write_reasons()
-        return 0
-
-    def _write_document(self, parsed_args: argparse.Namespace) -> None:
+    def document(self) -> dict[str, Any]:
+        """Return hosts, constraints and query."""
         outcome = self._outcome
-        document = {
+        return {
             'hosts': [
                 {
                     'name': host.name,
@@ -93,26 +65,21 @@ class ListCandidates(lister.Lister):
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
-        formatter = _DOCUMENT_FORMATTERS[parsed_args.formatter]()
-        formatter.emit_one(
-            tuple(document),
-            tuple(document.values()),
-            self.app.stdout,
-            parsed_args,
-        )
 
-    def _write_reasons(self) -> None:
+    def after(self) -> Iterable[str]:
+        """Yield the number of hosts, the constraints and the query."""
         outcome = self._outcome
-        write = self.app.stdout.write
         found = len(outcome.hosts)
-        write(f'{found} {"host" if found == 1 else "hosts"} may be used.\n\n')
-        write('Constraints:\n')
+        yield f'{found} {"host" if found == 1 else "hosts"} may be used.'
+        yield ''
+        yield 'Constraints:'
         for constraint in _constraints(outcome.destination):
-            write(f'  {constraint["filter"]}: {constraint["reason"]}\n')
+            yield f'  {constraint["filter"]}: {constraint["reason"]}'
         if not outcome.destination.conclusions:
-            write('  none\n')
-        write(f'\nQuery (microversion {outcome.query.microversion}):\n')
-        write(f'  {outcome.query.to_querystring()}\n')
+            yield '  none'
+        yield ''
+        yield f'Query (microversion {outcome.query.microversion}):'
+        yield f'  {outcome.query.to_querystring()}'
 
 
 class ShowQuery(command.Command):
@@ -127,6 +94,7 @@ class ShowQuery(command.Command):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_request_arguments(parser)
+        base.add_limit_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -136,7 +104,7 @@ class ShowQuery(command.Command):
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
             _, query = candidates.build_query(cloud, pipeline, request, limit)
-            _warn_if_unguarded(cloud, self.app.conf)
+            base.warn_if_unguarded(cloud, self.app.conf)
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 
@@ -148,22 +116,3 @@ def _constraints(destination: Destination) -> list[dict[str, str]]:
         }
         for conclusion in destination.conclusions
     ]
-
-
-def _warn_if_unguarded(cloud: Cloud, conf: Any) -> None:
-    """Say so when aggregates are tagged but the option is off."""
-    if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
-        return
-    locked = sum(
-        len(group.aggregates)
-        for group in cloud.index.locks(TRAIT_PREFIX, REQUIRED)
-    )
-    if locked:
-        LOG.warning(
-            '%d of the aggregates are tagged %s<NAME>=%s, which has no effect '
-            'because [scheduler] enable_isolated_aggregate_filtering is '
-            'false.',
-            locked,
-            TRAIT_PREFIX,
-            REQUIRED,
-        )

@@ -6,15 +6,18 @@ and this module know. See the `Compute API reference
 <https://docs.openstack.org/api-ref/compute/>`_.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
 import functools
 from typing import Any
+from urllib import parse
 
+import novaclient
 from novaclient import api_versions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
+from oslo_log import log as logging
 
 from isolate_aggregates import exception, service
 from isolate_aggregates.aggregates import Aggregate
@@ -22,13 +25,18 @@ from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.request import Flavor
 
 # Aggregates tell their uuid since 2.41 (Ocata), compute nodes since 2.53,
-# flavors their extra specs since 2.61. Nothing newer changes what is read.
+# flavors their extra specs since 2.61, servers their scheduler hints since
+# 2.100. Nothing newer, or between, changes what is read.
 _OLDEST = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 _INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
-_NEWEST = api_versions.APIVersion('2.61')
+_SCHEDULER_HINTS = api_versions.APIVersion('2.100')
+# novaclient refuses to ask for more than it knows.
+_NEWEST = min(_SCHEDULER_HINTS, novaclient.API_MAX_VERSION)
 
 _PAGE = 1000
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +51,22 @@ class ComputeNode:
     uuid: str
     name: str
     host: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """What a server was asked for with.
+
+    :param flavor: Its flavor as it was then.
+    :param image_id: Id of its image; None if it boots from a volume.
+    :param project_id: Id of its project.
+    :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    """
+
+    flavor: Flavor
+    image_id: str | None
+    project_id: str
+    scheduler_hints: Mapping[str, tuple[str, ...]]
 
 
 class NovaReader:
@@ -120,6 +144,55 @@ class NovaReader:
         raise exception.NotFound(
             'flavor', name, f'Nova at {self._service.endpoint}'
         )
+
+    def server(self, server_id: str) -> Server:
+        """Return what a server was asked for with.
+
+        Nova tells the scheduler hints from 2.100 (Epoxy) on; an older one is
+        warned of.
+
+        :param server_id: Its id.
+        :raises NotFound: if there is none.
+        :raises ServiceTooOld: if Nova does not tell flavors as they were.
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        nova = self._nova
+        if self._client.api_version < _INLINE_EXTRA_SPECS:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self._service.endpoint,
+                self._client.api_version.get_string(),
+                f'{_INLINE_EXTRA_SPECS.get_string()} (Rocky)',
+                'reading the flavor a server was booted with',
+            )
+        with self._translated(f'server {server_id}'):
+            try:
+                found = nova.servers.get(parse.quote(server_id, safe=''))
+            except nova_exceptions.NotFound:
+                raise exception.NotFound(
+                    'server', server_id, f'Nova at {self._service.endpoint}'
+                ) from None
+            if self._client.api_version < _SCHEDULER_HINTS:
+                LOG.warning(
+                    'Nova before 2.100 does not tell the scheduler hints of '
+                    'server %s; give them with --hint if it had any.',
+                    server_id,
+                )
+            flavor = found.flavor
+            return Server(
+                flavor=Flavor(
+                    name=flavor['original_name'],
+                    vcpus=flavor['vcpus'],
+                    ram=flavor['ram'],
+                    disk=flavor['disk'],
+                    ephemeral=flavor['ephemeral'],
+                    swap=flavor['swap'],
+                    extra_specs=dict(flavor['extra_specs']),
+                ),
+                image_id=found.image['id'] if found.image else None,
+                project_id=found.tenant_id,
+                scheduler_hints=_hints(getattr(found, 'scheduler_hints', {})),
+            )
 
     def compute_nodes(self) -> list[ComputeNode] | None:
         """Return all compute nodes; None if Nova does not tell their uuids.
@@ -217,3 +290,10 @@ def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
             raise ValueError(f'the page after {marker} ends with {marker}')
         # The server may have a smaller page than was asked for.
         marker = page[-1].id
+
+
+def _hints(hints: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+    return {
+        key: (value,) if isinstance(value, str) else tuple(value)
+        for key, value in hints.items()
+    }

@@ -5,10 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from typing import Any, TypeVar
 
+import os_traits
+
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.glance import GlanceReader
-from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
+from isolate_aggregates.cloud.nova import NovaReader
 from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 
@@ -35,23 +37,40 @@ def take(
     :raises IsolateAggregatesError: if anything can not be read; there is no
         such thing as part of a snapshot.
     """
-    nodes = nova.compute_nodes()
-    listed = _parents_first(placement.resource_providers())
-    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-        providers = tuple(
-            pool.map(
-                lambda entry: _provider(entry, _host(entry, nodes), placement),
-                listed,
-            )
-        )
     return Snapshot(
         origin='live cloud',
         aggregates=tuple(aggregates),
-        providers=providers,
+        providers=take_providers(nova, placement),
         flavors=tuple(nova.flavors()),
         images=tuple(glance.images()),
         settings=settings,
     )
+
+
+def take_providers(
+    nova: NovaReader, placement: PlacementClient
+) -> tuple[Provider, ...]:
+    """Return all resource providers of a live cloud, parents first.
+
+    :param nova: Its Nova, which says which of them are compute nodes.
+    :param placement: Its Placement.
+    :raises IsolateAggregatesError: if anything can not be read.
+    """
+    nodes = nova.compute_nodes()
+    hosts = None if nodes is None else {n.uuid: n.host for n in nodes}
+    listed = placement.resource_providers()
+    ordered = _parents_first(listed)
+    if len(ordered) < len(listed):
+        raise exception.ServiceError(
+            'Placement',
+            None,
+            f'lists {len(listed)} resource providers, but parents of only '
+            f'{len(ordered)}; are the credentials those of an administrator?',
+        )
+    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+        return tuple(
+            pool.map(lambda entry: _provider(entry, hosts, placement), ordered)
+        )
 
 
 def _parents_first(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -72,39 +91,24 @@ def _backwards(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: entry['name'], reverse=True)
 
 
-def _host(
-    entry: Mapping[str, Any], nodes: list[ComputeNode] | None
-) -> str | None:
-    """Return the compute service whose node a provider is, if it is one."""
-    if nodes is None:
-        # Such a Nova does not say; then its root providers are its nodes.
-        return None if entry['parent_provider_uuid'] else entry['name']
-    return next((n.host for n in nodes if n.uuid == entry['uuid']), None)
-
-
 def _provider(
-    entry: Mapping[str, Any], host: str | None, placement: PlacementClient
+    entry: Mapping[str, Any],
+    hosts: Mapping[str, str] | None,
+    placement: PlacementClient,
 ) -> Provider:
-    path = f'/resource_providers/{entry["uuid"]}'
-
     def read(what: str, pick: Callable[[Any], _T]) -> _T:
-        document = placement.get(f'{path}/{what}')
-        try:
-            return pick(document[what])
-        except (LookupError, TypeError, AttributeError) as exc:
-            raise exception.ServiceError(
-                'Placement',
-                None,
-                f'answered {path}/{what} with JSON that lacks what it should '
-                f'have: {exc!r}.',
-            ) from exc
+        return placement.read(
+            f'/resource_providers/{entry["uuid"]}/{what}',
+            lambda document: pick(document[what]),
+        )
 
     fields = Inventory.__dataclass_fields__
+    traits: frozenset[str] = read('traits', frozenset)
     return Provider(
         uuid=entry['uuid'],
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
-        host=host,
+        host=_host(entry, traits, hosts),
         inventories=read(
             'inventories',
             lambda found: {
@@ -117,6 +121,22 @@ def _provider(
         usages=read(
             'usages', lambda found: {rc: n for rc, n in found.items() if n}
         ),
-        traits=read('traits', frozenset),
+        traits=traits,
         aggregates=read('aggregates', frozenset),
     )
+
+
+def _host(
+    entry: Mapping[str, Any],
+    traits: frozenset[str],
+    hosts: Mapping[str, str] | None,
+) -> str | None:
+    """Return the compute service whose node a provider is, if it is one."""
+    if hosts is not None:
+        return hosts.get(entry['uuid'])
+    # Such a Nova does not say; then the roots that do not share are nodes.
+    is_node = not (
+        entry['parent_provider_uuid']
+        or os_traits.MISC_SHARES_VIA_AGGREGATE in traits
+    )
+    return entry['name'] if is_node else None

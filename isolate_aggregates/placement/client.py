@@ -6,9 +6,9 @@ older Placement is good enough for whatever it can do. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-from typing import Any
+from typing import Any, TypeVar
 from urllib import parse
 
 from keystoneauth1 import adapter
@@ -22,6 +22,8 @@ from isolate_aggregates.placement.group import ResourceRequest
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
 _OLDEST = mv.NESTED
+
+_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +116,7 @@ class PlacementClient:
         :raises ServiceError: if it gives no usable answer for another reason.
         """
         path = f'/allocation_candidates?{request.to_querystring()}'
-        document = self.get(path, max(_OLDEST, request.needed))
-        return self._service.parsed(path, _candidates, document)
+        return self.read(path, _candidates, max(_OLDEST, request.needed))
 
     def resource_providers(
         self,
@@ -142,8 +143,23 @@ class PlacementClient:
         path = '/resource_providers'
         if params:
             path += f'?{parse.urlencode(params)}'
-        document = self.get(path, _OLDEST)
-        return self._service.parsed(path, _providers, document)
+        return self.read(path, _providers)
+
+    def read(
+        self,
+        path: str,
+        parser: Callable[[Any], _T],
+        feature: mv.Feature = _OLDEST,
+    ) -> _T:
+        """Return what a parser makes of the answer to a GET.
+
+        :param path: Path and query string.
+        :param parser: Takes the JSON object of the answer apart.
+        :param feature: The feature that is needed for it.
+        :raises ServiceTooOld: if Placement does not have the feature.
+        :raises ServiceError: if it gives no usable answer.
+        """
+        return self._service.parsed(path, parser, self.get(path, feature))
 
     def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
         """Return the JSON object that answers a GET.

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``explain``: why a server may go to a host, and why not to another."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates import explain, resources
+from isolate_aggregates.cli import base, report
+from isolate_aggregates.explain.constraints import Constraint
+from isolate_aggregates.pipeline import Pipeline
+
+
+class ExplainRequest(report.ReportLister):
+    """Show for every host why a server may use it, or why not.
+
+    The filters and the rules of Placement are applied to a picture of the
+    cloud, so production is only read. As a table: a summary, then each host
+    with its verdict and reasons. As json or yaml: one document with all of it.
+    As csv or value: the hosts alone.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        base.add_request_arguments(parser, server=True)
+        which = parser.add_mutually_exclusive_group()
+        which.add_argument(
+            '--excluded',
+            action='store_true',
+            help='Show only hosts that may not be used',
+        )
+        which.add_argument(
+            '--candidates',
+            action='store_true',
+            help='Show only hosts that may be used',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Explain every host."""
+        with base.opened(self.app, parsed_args) as cloud:
+            pipeline = Pipeline.from_conf(self.app.conf)
+            request = base.request_from(parsed_args, cloud)
+            self._explanation = explain.explain(
+                cloud.snapshot,
+                resources.resource_request(request),
+                pipeline.evaluate(request, cloud.index),
+            )
+            base.warn_if_unguarded(cloud, self.app.conf)
+        self._shown = [
+            verdict
+            for verdict in self._explanation.verdicts
+            if not (parsed_args.excluded and verdict.is_candidate)
+            and not (parsed_args.candidates and not verdict.is_candidate)
+        ]
+        rows = [
+            (
+                verdict.host,
+                _word(verdict),
+                '\n'.join(reason.text for reason in verdict.reasons),
+            )
+            for verdict in self._shown
+        ]
+        return ('Host', 'Verdict', 'Reasons'), rows
+
+    def document(self) -> dict[str, Any]:
+        """Return summary and hosts."""
+        explanation = self._explanation
+        return {
+            'summary': {
+                'hosts': len(explanation.verdicts),
+                'candidates': self._found,
+                'constraints': [
+                    {
+                        'constraint': count.constraint.label,
+                        'excludes': count.alone,
+                        'only_it_excludes': count.only,
+                    }
+                    for count in explanation.counts
+                ],
+                'drop_any_of': [
+                    [constraint.label for constraint in remedy]
+                    for remedy in explanation.remedies
+                ],
+            },
+            'hosts': [
+                {
+                    'name': verdict.host,
+                    'uuid': verdict.provider,
+                    'verdict': _word(verdict),
+                    'reasons': [reason.text for reason in verdict.reasons],
+                }
+                for verdict in self._shown
+            ],
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield the summary."""
+        explanation = self._explanation
+        hosts = len(explanation.verdicts)
+        yield f'{self._found} of {hosts} hosts may be used.'
+        excluding = [count for count in explanation.counts if count.alone]
+        if excluding:
+            yield ''
+            yield 'Excluded hosts (in brackets: those that nothing else does):'
+            for count in excluding:
+                yield (
+                    f'  {count.alone} ({count.only})  {count.constraint.label}'
+                )
+        if explanation.remedies:
+            yield ''
+            yield from _remedies(explanation.remedies)
+        yield ''
+
+    @property
+    def _found(self) -> int:
+        return sum(v.is_candidate for v in self._explanation.verdicts)
+
+
+def _word(verdict: explain.Verdict) -> str:
+    return 'candidate' if verdict.is_candidate else 'excluded'
+
+
+def _remedies(remedies: Sequence[Sequence[Constraint]]) -> Iterable[str]:
+    if len(remedies[0]) == 1:
+        yield 'Nothing fits. Any one of these, dropped, would help:'
+        for [constraint] in remedies:
+            yield f'  {constraint.label}'
+        return
+    yield 'Nothing fits. To get one host, drop all of:'
+    for number, remedy in enumerate(remedies):
+        if number:
+            yield 'or all of:'
+        for constraint in remedy:
+            yield f'  {constraint.label}'
