@@ -60,12 +60,14 @@ def take_providers(
     hosts = None if nodes is None else {n.uuid: n.host for n in nodes}
     listed = placement.resource_providers()
     ordered = _parents_first(listed)
-    if len(ordered) < len(listed):
+    reached = {entry['uuid'] for entry in ordered}
+    lost = sorted(e['name'] for e in listed if e['uuid'] not in reached)
+    if lost:
         raise exception.ServiceError(
             'Placement',
             None,
-            f'lists {len(listed)} resource providers, but parents of only '
-            f'{len(ordered)}; are the credentials those of an administrator?',
+            'lists resource providers without their parents: '
+            f'{", ".join(lost[:5])}; use credentials with the admin role.',
         )
     with futures.ThreadPoolExecutor(_PARALLEL) as pool:
         return tuple(
