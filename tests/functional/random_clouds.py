@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random small clouds and random questions to ask about them.
+
+Whatever there is to choose comes from a list with the plain things first, so
+that a failing example shrinks to plain things, and is drawn at once.
+"""
+
+import itertools
+
+from hypothesis import strategies as st
+
+from isolate_aggregates.cloud.snapshot import Inventory, Provider
+
+SHARES = 'MISC_SHARES_VIA_AGGREGATE'
+CLASSES = ['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_GOLD']
+TRAITS = ['HW_CPU_X86_AVX2', 'HW_NUMA_ROOT', 'CUSTOM_A', 'CUSTOM_B']
+CUSTOM_CLASSES = [name for name in CLASSES if name.startswith('CUSTOM_')]
+CUSTOM_TRAITS = [name for name in TRAITS if name.startswith('CUSTOM_')]
+SUFFIXES = ['1', '2', '_NET', 'x-Y_9']
+
+
+def uuid(kind, number):
+    return f'{kind:08d}-0000-4000-8000-{number:012d}'
+
+
+AGGREGATES = [uuid(2, number) for number in range(4)]
+NO_AGGREGATE, NO_PROVIDER = uuid(2, 999), uuid(1, 999)
+
+
+def plainly(plain, odd, times=2):
+    """Now and then something odd: of ``times + 1`` times once."""
+    odd = list(odd)
+    return st.sampled_from([plain] * (times * len(odd)) + odd)
+
+
+def some(values, least=0, most=2):
+    """Some of the values, any number of them as often as any other."""
+    return st.one_of(
+        [
+            st.sampled_from(list(itertools.combinations(values, count)))
+            for count in range(least, min(most, len(values)) + 1)
+        ]
+    )
+
+
+def some_or_none(values, times, most=2):
+    """Mostly nothing, now and then some of the values."""
+    found = itertools.chain.from_iterable(
+        itertools.combinations(values, count) for count in range(1, most + 1)
+    )
+    return plainly((), found, times)
+
+
+inventories = plainly(
+    Inventory(16),
+    [
+        Inventory(1),
+        Inventory(2),
+        Inventory(4),
+        Inventory(8, max_unit=1),
+        Inventory(8, max_unit=3),
+        Inventory(8, min_unit=2),
+        Inventory(8, step_size=2),
+        Inventory(8, min_unit=3, step_size=3),
+        Inventory(4, reserved=4),
+        Inventory(4, reserved=2),
+        Inventory(4, allocation_ratio=0.1),
+        Inventory(4, allocation_ratio=0.33),
+        Inventory(3, allocation_ratio=0.7),
+        Inventory(1, reserved=0, allocation_ratio=1.5),
+        Inventory(3, reserved=1, allocation_ratio=1.3),
+        Inventory(1, allocation_ratio=16.0),
+        Inventory(9, 4, 2, 4, 2, 1.5),
+    ],
+)
+usages = plainly(0, [1, 2, 3, 14, 15, 20])
+
+
+@st.composite
+def providers(draw, number, parent, shares):
+    classes = draw(
+        some(['DISK_GB', 'CUSTOM_GOLD'], 1) if shares else some(CLASSES, 0, 4)
+    )
+    return Provider(
+        uuid=uuid(1, number),
+        name=f'provider-{number}',
+        parent=parent,
+        inventories={rc: draw(inventories) for rc in classes},
+        usages={rc: draw(usages) for rc in classes},
+        traits=frozenset([*draw(some(TRAITS, 0, 4)), *[SHARES][:shares]]),
+        aggregates=frozenset(draw(some(AGGREGATES, shares, 3))),
+    )
+
+
+@st.composite
+def clouds(draw):
+    """Up to four trees of up to three levels, some of them sharing."""
+    cloud = []
+    for _ in range(draw(st.sampled_from([1, 2, 3, 4]))):
+        shares = draw(plainly(False, [True], 3))
+        root = draw(providers(len(cloud), None, shares))
+        cloud.append(root)
+        for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+            shares = draw(plainly(False, [True], 15))
+            child = draw(providers(len(cloud), root.uuid, shares))
+            cloud.append(child)
+            for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+                cloud.append(draw(providers(len(cloud), child.uuid, False)))
+    return tuple(cloud)
+
+
+amounts = st.sampled_from([1, 1, 1, 2, 3, 4])
+places = [*AGGREGATES, NO_AGGREGATE]
+
+
+@st.composite
+def groups(draw, suffix, uuids, resourceless=False):
+    """The parameters of one request group."""
+    params = []
+    if not resourceless:
+        classes = draw(some(CLASSES, 1, 1 if suffix else 3))
+        asked = [f'{rc}:{draw(amounts)}' for rc in classes]
+        params.append(('resources', ','.join(asked)))
+    traits = [
+        *draw(some_or_none(TRAITS, 3)),
+        *(f'!{trait}' for trait in draw(some_or_none(TRAITS, 5))),
+    ]
+    if traits:
+        params.append(('required', ','.join(traits)))
+    for choice in draw(st.lists(some_or_none(TRAITS, 9, 3), max_size=2)):
+        if choice:
+            params.append(('required', f'in:{",".join(choice)}'))
+    for choice in draw(st.lists(some_or_none(places, 5, 4), max_size=2)):
+        if choice:
+            params.append(('member_of', f'in:{",".join(choice)}'))
+    if choice := draw(some_or_none(places, 5)):
+        params.append(('member_of', f'!in:{",".join(choice)}'))
+    if uuid := draw(plainly(None, [*uuids, *uuids, NO_PROVIDER], 9)):
+        params.append(('in_tree', uuid))
+    return [(name + suffix, value) for name, value in params]
+
+
+# Each is, or may be, something that Placement refuses.
+ODD = [
+    ('limit', '0'),
+    ('limit', 'many'),
+    ('group_policy', 'any'),
+    ('colour', 'blue'),
+    ('resources', ''),
+    ('resources1', ''),
+    ('resources', 'VCPU'),
+    ('resources', 'VCPU:0'),
+    ('resources', 'VCPU:-1'),
+    ('resources', 'VCPU:one'),
+    ('resources', 'VCPU:1:2'),
+    ('resources', 'VCPU:1,'),
+    ('resources1', 'VCPU: 1 '),
+    ('resources1', 'CUSTOM_NOBODY:1'),
+    ('resources', 'CUSTOM_NOBODY:1'),
+    ('resources_', 'VCPU:1'),
+    ('resources.', 'VCPU:1'),
+    (f'resources{"x" * 64}', 'VCPU:1'),
+    (f'resources{"x" * 65}', 'VCPU:1'),
+    ('required', ''),
+    ('required', '!'),
+    ('required', '!!!CUSTOM_A'),
+    ('required', ' CUSTOM_A , !CUSTOM_B '),
+    ('required', 'CUSTOM_A,,CUSTOM_B'),
+    ('required', 'CUSTOM_NOBODY'),
+    ('required1', '!CUSTOM_NOBODY'),
+    ('required1', 'in:CUSTOM_A,!CUSTOM_B'),
+    ('required1', 'in:'),
+    ('required', 'in:CUSTOM_A,CUSTOM_A'),
+    ('required', 'CUSTOM_A,!CUSTOM_A'),
+    ('required', '!CUSTOM_A,!CUSTOM_B'),
+    ('required', 'in:CUSTOM_A,CUSTOM_B'),
+    ('member_of', ''),
+    ('member_of', 'in:'),
+    ('member_of', '!in:'),
+    ('member_of', 'here'),
+    ('member_of1', f'!{AGGREGATES[0]}'),
+    ('member_of1', AGGREGATES[0]),
+    ('member_of', AGGREGATES[0].replace('-', '')),
+    ('member_of', f'{AGGREGATES[0]},{AGGREGATES[1]}'),
+    ('member_of', f'{AGGREGATES[0]},{AGGREGATES[0]}'),
+    ('member_of', f'!{AGGREGATES[0]},{AGGREGATES[1]}'),
+    ('member_of', f'in:{AGGREGATES[0]},!{AGGREGATES[1]}'),
+    ('in_tree', ''),
+    ('in_tree', 'here'),
+    ('in_tree1', f' {uuid(1, 0)} '),
+    ('root_required', ''),
+    ('root_required', 'in:CUSTOM_A,CUSTOM_B'),
+    ('root_required', 'CUSTOM_A,!CUSTOM_A'),
+    ('root_required', 'CUSTOM_NOBODY'),
+    ('root_required', '!CUSTOM_NOBODY'),
+    ('root_required', '!CUSTOM_B'),
+    ('same_subtree', ''),
+    ('same_subtree', '1,'),
+    ('same_subtree', ',1'),
+    ('same_subtree', '1, 2'),
+    ('same_subtree', 'nobody'),
+]
+
+
+@st.composite
+def candidate_queries(draw, uuids):
+    """The parameters of ``GET /allocation_candidates``, in any order."""
+    suffixes = draw(some(SUFFIXES, 0, 3))
+    params = []
+    if not suffixes or draw(st.booleans()):
+        params += draw(groups('', uuids))
+    resourceless = []
+    for suffix in suffixes:
+        nothing = draw(plainly(False, [True], 4))
+        asked = draw(groups(suffix, uuids, nothing))
+        if nothing and asked:
+            resourceless.append(suffix)
+        params += asked
+    if suffixes and (resourceless or draw(plainly(False, [True]))):
+        subtree = {*resourceless, *draw(some(suffixes, 1, 3))}
+        params.append(('same_subtree', ','.join(sorted(subtree))))
+    if policy := draw(st.sampled_from([*['none', 'isolate'] * 6, None])):
+        params.append(('group_policy', policy))
+    root = [
+        *draw(some_or_none(TRAITS, 9, 1)),
+        *(f'!{trait}' for trait in draw(some_or_none(TRAITS, 9, 1))),
+    ]
+    if root:
+        params.append(('root_required', ','.join(root)))
+    if limit := draw(plainly(None, [1, 2, 3], 5)):
+        params.append(('limit', str(limit)))
+    if odd := draw(plainly(None, ODD, 11)):
+        params.append(odd)
+    return draw(st.permutations(params))
+
+
+@st.composite
+def provider_queries(draw, cloud):
+    """The parameters of ``GET /resource_providers``, in any order."""
+    uuids = [provider.uuid for provider in cloud]
+    names = [provider.name for provider in cloud]
+    params = []
+    if draw(st.sampled_from([True, True, True, False])):
+        params += draw(groups('', uuids, draw(st.booleans())))
+    name = draw(plainly(None, [*names, '', 'nobody'], 5))
+    if name is not None:
+        params.append(('name', name))
+    if uuid := draw(plainly(None, [*uuids, NO_PROVIDER, 'here'], 5)):
+        params.append(('uuid', uuid))
+    if odd := draw(plainly(None, ODD, 11)):
+        params.append(odd)
+    return draw(st.permutations(params))
