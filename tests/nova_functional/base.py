@@ -1,18 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real nova-scheduler with the filters switched on by configuration only."""
 
+from keystoneauth1 import loading
+from nova.api import auth
 import nova.conf
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional import integrated_helpers
+from nova.tests.functional.api import client
+from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import registration
 
 CONF = nova.conf.CONF
 
+# Those of Nova's Glance fixture; neither says anything about traits.
+IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
+OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+
 
 class Plugin:
     """Mixed into a functional test of Nova, switches the filters on.
 
-    ``REQUEST_FILTERS`` and ``OPTIONS`` are the nova.conf of the test.
+    ``REQUEST_FILTERS``, ``SOURCE`` and ``OPTIONS`` (group, option, value) are
+    the nova.conf of the test.
     """
 
     REQUEST_FILTERS = ('isolate_aggregates',)
@@ -47,3 +58,153 @@ class Plugin:
         # do as well.
         if name in self.__dict__:
             super().__delattr__(name)
+
+
+class OverApi:
+    """Mixed in before Plugin, reads the aggregates from Nova's API.
+
+    keystonemiddleware is not there, as in all functional tests of Nova, so
+    what it makes of a token is done here.
+    """
+
+    SOURCE = 'novaclient'
+    TOKEN = 'the-token-of-nova-scheduler'
+
+    def setUp(self):
+        ia_conf.register_opts(CONF)
+        CONF.register_opts(
+            loading.get_auth_plugin_conf_options('admin_token'), ia_conf.GROUP
+        )
+        self.flags(
+            auth_type='admin_token',
+            token=self.TOKEN,
+            endpoint=f'http://{uuidsentinel.osapi_host}:80/v2.1',
+            aggregate_cache_ttl=0,
+            group=ia_conf.GROUP,
+        )
+        super().setUp()
+        self.paths_read = []
+        create_context = auth.NovaKeystoneContext._create_context
+
+        def with_token(env, **kwargs):
+            if env.get('HTTP_X_AUTH_TOKEN') == self.TOKEN:
+                self.paths_read.append(env['PATH_INFO'])
+                env.update(
+                    HTTP_X_AUTH_USER='admin',
+                    HTTP_X_AUTH_PROJECT_ID='service',
+                    HTTP_X_ROLES='admin,member,reader',
+                )
+            return create_context(env, **kwargs)
+
+        self.stub_out(
+            'nova.api.auth.NovaKeystoneContext._create_context', with_token
+        )
+
+    def tearDown(self):
+        assert '/os-aggregates' in self.paths_read
+        super().tearDown()
+
+
+class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
+    """A small cloud in which nothing but the filters decides.
+
+    The scheduler prefers the hosts in the order of ``HOSTS``: while there is
+    room, a server that is not on host1 was kept from it.
+    """
+
+    HOSTS = ('host1', 'host2')
+    compute_driver = 'fake.MediumFakeDriver'
+
+    def setUp(self):
+        self.useFixture(
+            nova_fixtures.HostNameWeigherFixture(
+                {host: -place for place, host in enumerate(self.HOSTS)}
+            )
+        )
+        super().setUp()
+        for host in self.HOSTS:
+            self._start_compute(host)
+
+    def restart_scheduler(self):
+        """Let nova-scheduler start with the configuration of now."""
+        self.scheduler_service.stop()
+        self.scheduler_service = self.start_service('scheduler')
+
+    def aggregate(self, name, hosts=(), metadata=None, zone=None):
+        """Make an aggregate and return its number."""
+        number = self._create_aggregate(name, zone)
+        for host in hosts:
+            self.admin_api.add_host_to_aggregate(number, host)
+        self.tag(number, metadata or {})
+        return number
+
+    def tag(self, number, metadata):
+        """Change metadata of an aggregate; None takes a key away."""
+        if metadata:
+            self.admin_api.post_aggregate_action(
+                number, {'set_metadata': {'metadata': metadata}}
+            )
+
+    def give_trait(self, host, trait):
+        """Put a custom trait on a host, beside those it has."""
+        self._create_trait(trait)
+        provider = self._get_provider_uuid_by_host(host)
+        traits = self._get_provider_traits(provider)
+        self._set_provider_traits(provider, [*traits, trait])
+
+    def flavor(self, extra_specs=None):
+        """Make a small flavor and return its id."""
+        return self._create_flavor(
+            vcpu=1, memory_mb=64, disk=1, ephemeral=0, extra_spec=extra_specs
+        )
+
+    def image(self, properties):
+        """Put an image into Glance and return its id."""
+        image = self.glance.show(None, IMAGE)
+        del image['id']
+        image['properties'].update(properties)
+        return self.glance.create(None, image)['id']
+
+    def user(self, project):
+        """Return an API client of somebody who is no operator."""
+        user = client.TestOpenStackClient(
+            'fake',
+            self.api_fixture.base_url,
+            project_id=project,
+            roles=['reader', 'member'],
+        )
+        user.microversion = 'latest'
+        return user
+
+    def boot(
+        self,
+        flavor,
+        image=IMAGE,
+        hints=None,
+        project=nova_fixtures.PROJECT_ID,
+        status='ACTIVE',
+    ):
+        """Ask for a server as a user would; return it as an operator."""
+        server = self._build_server(
+            image_uuid=image, flavor_id=flavor, networks='none'
+        )
+        made = self.user(project).post_server(
+            {'server': server, 'os:scheduler_hints': hints or {}}
+        )
+        return self._wait_for_state_change(made, status, max_retries=60)
+
+    def host_for(self, flavor, **request):
+        """Boot a server and return the host it is on."""
+        return host_of(self.boot(flavor, **request))
+
+    def refusal_of(self, flavor, **request):
+        """Boot a server that gets no host; return what its user is told."""
+        server = self.boot(flavor, status='ERROR', **request)
+        assert host_of(server) is None
+        user = self.user(server['tenant_id'])
+        return user.get_server(server['id'])['fault']['message']
+
+
+def host_of(server):
+    """Return the host of a server as an operator sees it."""
+    return server['OS-EXT-SRV-ATTR:host']

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's own tests of isolated aggregates, on our filter."""
+"""Nova's own tests of aggregates, with our filters."""
 
-from base import Plugin
+from base import OverApi, Plugin
 from nova.scheduler import request_filter
 from nova.tests.functional import test_aggregates
 
@@ -10,7 +10,7 @@ def _poisoned(*args, **kwargs):
     raise AssertionError("Nova's in-tree isolate_aggregates has run")
 
 
-class IsolateAggregates(Plugin):
+class InTreeMustNotRun(Plugin):
     """The in-tree query must not be made even once."""
 
     def setUp(self):
@@ -27,6 +27,21 @@ class IsolateAggregates(Plugin):
 
 
 class IsolateAggregateFilterTest(
-    IsolateAggregates, test_aggregates.IsolateAggregateFilterTest
+    InTreeMustNotRun, test_aggregates.IsolateAggregateFilterTest
 ):
     """Nova's tests, every one."""
+
+
+class IsolateAggregateFilterOverApiTest(
+    OverApi, InTreeMustNotRun, test_aggregates.IsolateAggregateFilterTest
+):
+    """The same, with the aggregates read from Nova's API."""
+
+
+class TenantAggregateFilterTest(
+    InTreeMustNotRun, test_aggregates.TenantAggregateFilterTest
+):
+    """Nova requires aggregates by project while ours forbid others."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'isolate_tenants')
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tenant can not take: foreign hosts, and hosts behind a trait."""
+
+from base import CloudTest
+
+from isolate_aggregates import conf as ia_conf
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+OWNER, FRIEND, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
+
+
+class TenantsTest(CloudTest):
+    """Aggregates that name their projects."""
+
+    REQUEST_FILTERS = ('isolate_tenants',)
+
+    def test_an_aggregate_takes_servers_of_the_projects_it_names_only(self):
+        number = self.aggregate(
+            'theirs',
+            ['host1'],
+            {'filter_tenant_id': f'x,{OWNER}', 'filter_tenant_id_2': FRIEND},
+        )
+        flavor = self.flavor()
+
+        hosts = {
+            project: self.host_for(flavor, project=project)
+            for project in (OWNER, FRIEND, STRANGER)
+        }
+
+        assert hosts == {OWNER: 'host1', FRIEND: 'host1', STRANGER: 'host2'}
+
+        # Now there is no other host left.
+        self.admin_api.add_host_to_aggregate(number, 'host2')
+
+        message = self.refusal_of(flavor, project=STRANGER)
+        assert message.startswith('No valid host was found')
+
+
+class StolenTraitTest(CloudTest):
+    """A tenant's image that claims the trait of licensed hosts."""
+
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def test_the_trait_of_an_image_opens_nothing_if_only_flavors_count(self):
+        self.give_trait('host1', LICENSED)
+        self.aggregate(
+            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
+        )
+        plain = self.flavor()
+        licensed = self.flavor({f'trait:{LICENSED}': 'required'})
+        stolen = self.image({f'trait:{LICENSED}': 'required'})
+
+        # As in Nova.
+        assert self.host_for(plain) == 'host2'
+        assert self.host_for(plain, image=stolen) == 'host1'
+
+        self.flags(trait_sources=['flavor'], group=ia_conf.GROUP)
+        self.restart_scheduler()
+
+        assert self.host_for(plain) == 'host2'
+        assert self.host_for(licensed) == 'host1'
+        # The trait of the image is still wanted, and only host1 has it.
+        message = self.refusal_of(plain, image=stolen)
+        assert message.startswith('No valid host was found')
