@@ -13,7 +13,6 @@ import functools
 from typing import Any
 from urllib import parse
 
-import novaclient
 from novaclient import api_versions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
@@ -30,9 +29,8 @@ from isolate_aggregates.request import Flavor
 _OLDEST = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 _INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
+_NEWEST = _INLINE_EXTRA_SPECS
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
-# novaclient refuses to ask for more than it knows.
-_NEWEST = min(_SCHEDULER_HINTS, novaclient.API_MAX_VERSION)
 
 _PAGE = 1000
 
@@ -172,12 +170,6 @@ class NovaReader:
                 raise exception.NotFound(
                     'server', server_id, f'Nova at {self._service.endpoint}'
                 ) from None
-            if self._client.api_version < _SCHEDULER_HINTS:
-                LOG.warning(
-                    'Nova before 2.100 does not tell the scheduler hints of '
-                    'server %s; give them with --hint if it had any.',
-                    server_id,
-                )
             flavor = found.flavor
             return Server(
                 flavor=Flavor(
@@ -191,8 +183,25 @@ class NovaReader:
                 ),
                 image_id=found.image['id'] if found.image else None,
                 project_id=found.tenant_id,
-                scheduler_hints=_hints(getattr(found, 'scheduler_hints', {})),
+                scheduler_hints=self._scheduler_hints(server_id),
             )
+
+    def _scheduler_hints(self, server_id: str) -> dict[str, tuple[str, ...]]:
+        if self._offered < _SCHEDULER_HINTS:
+            LOG.warning(
+                'Nova before 2.100 does not tell the scheduler hints of '
+                'server %s; give them with --hint if it had any.',
+                server_id,
+            )
+            return {}
+        # novaclient does not know a microversion that new.
+        path = f'/servers/{parse.quote(server_id, safe="")}'
+        document = self._direct.get(path, _SCHEDULER_HINTS.get_string())
+        hints = document['server'].get('scheduler_hints') or {}
+        return {
+            key: (value,) if isinstance(value, str) else tuple(value)
+            for key, value in hints.items()
+        }
 
     def compute_nodes(self) -> list[ComputeNode] | None:
         """Return all compute nodes; None if Nova does not tell their uuids.
@@ -233,6 +242,7 @@ class NovaReader:
                 f'{_OLDEST.get_string()} (Ocata)',
                 'reading the uuids of aggregates',
             )
+        self._offered = offered
         self._client.api_version = min(offered, _NEWEST)
         return self._client
 
@@ -290,10 +300,3 @@ def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
             raise ValueError(f'the page after {marker} ends with {marker}')
         # The server may have a smaller page than was asked for.
         marker = page[-1].id
-
-
-def _hints(hints: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
-    return {
-        key: (value,) if isinstance(value, str) else tuple(value)
-        for key, value in hints.items()
-    }

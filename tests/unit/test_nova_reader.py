@@ -88,8 +88,8 @@ def test_a_cloud_without_aggregates_has_none(
     [
         pytest.param('2.41', '2.41', id='the oldest that tells uuids'),
         pytest.param('2.60', '2.60', id='what the server knows'),
-        pytest.param('2.100', '2.100', id='what is known here'),
-        pytest.param('2.103', '2.100', id='not more than is known here'),
+        pytest.param('2.61', '2.61', id='what is known here'),
+        pytest.param('2.100', '2.61', id='not more than is known here'),
     ],
 )
 def test_the_newest_microversion_that_both_sides_know_is_spoken(
