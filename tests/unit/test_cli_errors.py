@@ -407,8 +407,8 @@ def test_without_credentials_it_is_said_where_they_may_come_from(
             id='no such auth type',
         ),
         pytest.param(
-            ('--os-auth-type', 'admin_token', '--os-token', 'x'),
-            'Auth plugin requires parameters which were not given: endpoint',
+            ('--os-auth-type', 'v3password'),
+            'Auth plugin requires parameters which were not given: auth_url',
             id='not all it needs',
         ),
     ],
@@ -597,7 +597,7 @@ def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
         ),
     ],
 )
-def test_a_placement_that_gives_no_answer_is_one_sentence_and_no_retries(
+def test_a_placement_that_gives_no_answer_is_one_sentence_for_all_tries(
     run: Run,
     live: FakeNova,
     http: requests_mock.Mocker,
