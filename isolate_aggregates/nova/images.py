@@ -37,7 +37,10 @@ class ImageProperties:
     def get(
         self, context: nova_context.RequestContext, image_id: str
     ) -> Mapping[str, str]:
-        """Return the properties of an image.
+        """Return the properties of an image; none if it is gone.
+
+        Servers outlive their images and still have to be moved. One that is
+        not seen to name a reservation is kept out of all of them.
 
         :param context: The context of the request, whose credentials are
             used: who can not see an image can not use what it says.
@@ -50,6 +53,8 @@ class ImageProperties:
             return properties
         try:
             image = self._api.get(context, image_id)
+        except nova_exception.ImageNotFound:
+            return {}
         except nova_exception.NovaException as exc:
             raise exception.ServiceError(
                 'Glance', None, f'can not be asked for image {image_id}: {exc}'
