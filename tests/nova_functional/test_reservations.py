@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reserved hosts, from the reservation to the server.
+
+The steps are those of the section "Developer impact" of `Support filtering by
+forbidden aggregate membership
+<https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
+"""
+
+from base import CloudTest, host_of
+
+from isolate_aggregates import conf as ia_conf
+
+LEASE = 'reservation:4d17d41a'
+OWNER, GUEST, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
+
+
+class ReservationsTest(CloudTest):
+    """Step 0: the operator sets both prefixes."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    HOSTS = ('host1', 'host2', 'host3')
+    OPTIONS = (
+        (
+            'scheduler',
+            'placement_req_required_member_prefix',
+            ['reservation:'],
+        ),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            ['reservation:'],
+        ),
+        (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
+    )
+
+    def test_reserved_hosts_are_for_flavors_that_name_the_reservation(self):
+        pool = self.aggregate(
+            'freepool', ['host1'], {'reservation:2e1dfa7c': 'true'}
+        )
+        self.aggregate('lease', ['host2'], {LEASE: 'true'})
+        plain = self.flavor()
+
+        # Step 3: though the pool would be preferred.
+        assert self.host_for(self.flavor({LEASE: 'true'})) == 'host2'
+        # Step 4: though both others would be preferred.
+        assert self.host_for(plain) == 'host3'
+        # A reservation that is not there is none, not any host.
+        message = self.refusal_of(self.flavor({'reservation:9': 'true'}))
+        assert message == (
+            'No valid host was found. Scheduling failed: no aggregate has the '
+            'metadata key reservation:9, which the request names'
+        )
+
+        # Nor is the pool a last resort.
+        self.admin_api.add_host_to_aggregate(pool, 'host3')
+
+        message = self.refusal_of(plain)
+        assert message.startswith('No valid host was found')
+        assert self.host_for(self.flavor({LEASE: 'true'})) == 'host2'
+
+    def test_tenants_name_reservations_of_their_own_only(self):
+        self.aggregate(
+            'lease',
+            ['host2'],
+            {LEASE: 'true', 'blazar:owner': OWNER, GUEST: 'blazar:tenant'},
+        )
+        plain = self.flavor()
+        # Nova's scheduler is not told of this property; Glance has it.
+        image = self.image({LEASE: 'true'})
+        refused = (
+            'No valid host was found. Scheduling failed: '
+            f'{LEASE} is named by the image or a hint, but project {STRANGER} '
+            'does not own it'
+        )
+
+        for claim in ({'image': image}, {'hints': {LEASE: 'true'}}):
+            for project in (OWNER, GUEST):
+                host = self.host_for(plain, project=project, **claim)
+                assert host == 'host2', claim
+            message = self.refusal_of(plain, project=STRANGER, **claim)
+            assert message == refused
+
+        # Whoever got the flavor from the operator need not own it.
+        flavor = self.flavor({LEASE: 'true'})
+        assert self.host_for(flavor, project=STRANGER) == 'host2'
+
+    def test_a_server_whose_image_is_gone_can_still_be_moved(self):
+        self.aggregate('lease', ['host1'], {LEASE: 'true'})
+        image = self.image({})
+        server = self.boot(self.flavor(), image=image)
+        assert host_of(server) == 'host2'
+
+        self.glance.delete(None, image)
+        # What was read of the image is remembered for a while.
+        self.restart_scheduler()
+
+        server = self._migrate_server(server, api=self.admin_api)
+        assert host_of(server) == 'host3'
