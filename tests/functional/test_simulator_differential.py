@@ -209,3 +209,97 @@ def test_placement_lists_the_same_providers(both, world):
             provider['uuid'] for provider in theirs['resource_providers']
         }
         assert len(ours) == len(theirs['resource_providers'])
+
+
+HERE = frozenset(random_clouds.AGGREGATES[:1])
+SHARES = frozenset([random_clouds.SHARES])
+
+
+def provider(number, amounts, parent=None, **more):
+    return Provider(
+        uuid=random_clouds.uuid(1, number),
+        name=f'provider-{number}',
+        parent=parent and parent.uuid,
+        inventories={rc: Inventory(n) for rc, n in amounts.items()},
+        **more,
+    )
+
+
+def amounts(candidates):
+    """The amounts of each candidate by the last digits of the provider."""
+    return sorted(
+        sorted(
+            (uuid[-1:], *dict(given).items()) for uuid, given in allocations
+        )
+        for allocations, _ in candidates
+    )
+
+
+def test_placement_adds_up_amounts_of_other_candidates(both):
+    """Two NUMA nodes, one CPU from any and two from one: four ways.
+
+    Unless group_policy is none, Placement keeps the sum of one candidate as
+    the amount that the next one starts from.
+    """
+    host = provider(0, {})
+    nodes = [provider(number, {'VCPU': 4}, host) for number in (1, 2)]
+    both = both([host, *nodes])
+    query = [('resources', 'VCPU:1'), ('resources1', 'VCPU:2')]
+    four = [
+        [('1', ('VCPU', 1)), ('2', ('VCPU', 2))],
+        [('1', ('VCPU', 2)), ('2', ('VCPU', 1))],
+        [('1', ('VCPU', 3))],
+        [('2', ('VCPU', 3))],
+    ]
+    assert amounts(both.ours(query)[0]) == four
+    assert amounts(both.theirs(query)[0]) != four
+    with placement_repairs.repaired():
+        assert amounts(both.theirs(query)[0]) == four
+    query.append(('group_policy', 'none'))
+    assert amounts(both.theirs(query)[0]) == four
+
+
+def test_placement_loses_all_anchors_but_one(both):
+    """Disk from shared storage, and in a second group CPU of a host.
+
+    Storage serves the first group in the same way around each host, and
+    Placement keeps one of these ways: at most one host is offered.
+    """
+    both = both(
+        [
+            provider(0, {'DISK_GB': 9}, aggregates=HERE, traits=SHARES),
+            provider(1, {'VCPU': 1}, aggregates=HERE),
+            provider(2, {'VCPU': 1}, aggregates=HERE),
+        ]
+    )
+    query = [('resources', 'DISK_GB:5'), ('resources1', 'VCPU:1')]
+    two = [
+        [('0', ('DISK_GB', 5)), ('1', ('VCPU', 1))],
+        [('0', ('DISK_GB', 5)), ('2', ('VCPU', 1))],
+    ]
+    assert amounts(both.ours(query)[0]) == two
+    assert len(both.theirs(query)[0]) < 2
+    with placement_repairs.repaired():
+        assert amounts(both.theirs(query)[0]) == two
+
+
+def test_placement_fails_over_storage_below_a_root(both):
+    """Shared storage that is not a root itself makes Placement answer 500.
+
+    Unless its own tree is among the hosts that could be candidates.
+    """
+    rack = provider(0, {})
+    both = both(
+        [
+            rack,
+            provider(1, {'DISK_GB': 9}, rack, aggregates=HERE, traits=SHARES),
+            provider(2, {'VCPU': 1}, aggregates=HERE),
+        ]
+    )
+    query = [('resources', 'DISK_GB:5,VCPU:1')]
+    one = [[('1', ('DISK_GB', 5)), ('2', ('VCPU', 1))]]
+    assert amounts(both.ours(query)[0]) == one
+    with pytest.raises(exception.ServiceError, match='500'):
+        both.theirs(query)
+    with placement_repairs.repaired():
+        assert amounts(both.theirs(query)[0]) == one
