@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``snapshot save``: the picture of a live cloud."""
+"""``snapshot save`` and ``snapshot diff``: pictures of a live cloud."""
 
 import argparse
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from cliff import command
+from cliff import command, lister
+import tqdm
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.snapshot import Provider
 from isolate_aggregates.clouds import LiveCloud
 
 
@@ -38,6 +41,7 @@ class SaveSnapshot(command.Command):
             cloud.glance,
             cloud.placement,
             {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
+            _progress,
         )
         cloud_file.save(snapshot, parsed_args.file)
         self.app.stdout.write(
@@ -46,3 +50,51 @@ class SaveSnapshot(command.Command):
             f'{len(snapshot.flavors)} flavors and '
             f'{len(snapshot.images)} images to {parsed_args.file}.\n'
         )
+
+
+class DiffSnapshots(lister.Lister):
+    """Show what has changed between two cloud files."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument('before', help='The older cloud file')
+        parser.add_argument('after', help='The newer cloud file')
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Compare the files."""
+        before = cloud_file.load(parsed_args.before)
+        after = cloud_file.load(parsed_args.after)
+        rows = [
+            (
+                change.kind,
+                change.name,
+                change.what,
+                _shown(change.before, change.what),
+                _shown(change.after, change.what),
+            )
+            for change in diff.changes(before, after)
+        ]
+        return ('Kind', 'Name', 'What', 'Before', 'After'), rows
+
+
+def _shown(value: Any, what: str) -> str:
+    """Return a value, or only that there is one if it is a whole thing."""
+    if value is None:
+        return ''
+    return str(value) if what else 'present'
+
+
+def _progress(found: Iterator[Provider], total: int) -> Iterable[Provider]:
+    """Show progress to a person; a pipe or a log gets none."""
+    return tqdm.tqdm(
+        found,
+        'Reading resource providers',
+        total,
+        unit='',
+        leave=False,
+        disable=None,
+    )

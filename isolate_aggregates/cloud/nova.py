@@ -93,6 +93,10 @@ class NovaReader:
         self._service = service.Service(
             'Nova', self._client.client, retry_delay
         )
+        self._direct = service.Service(
+            'Nova', connection.adapter('compute'), retry_delay
+        )
+        self._offered = _OLDEST
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates.

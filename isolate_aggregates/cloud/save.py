@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Takes a snapshot of a live cloud."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures
 from typing import Any, TypeVar
 
+import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
@@ -12,7 +13,11 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.glance import GlanceReader
 from isolate_aggregates.cloud.nova import NovaReader
 from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.placement.group import ResourceRequest
 
 # Enough to hide the time on the wire, few enough to be a good guest.
 _PARALLEL = 8
@@ -26,6 +31,9 @@ def take(
     glance: GlanceReader,
     placement: PlacementClient,
     settings: Mapping[tuple[str, str], object],
+    track: Callable[
+        [Iterator[Provider], int], Iterable[Provider]
+    ] = lambda found, _: found,
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
@@ -34,13 +42,14 @@ def take(
     :param glance: Its Glance.
     :param placement: Its Placement.
     :param settings: Its scheduler settings, as far as they are known.
+    :param track: Shows progress, see :func:`take_providers`.
     :raises IsolateAggregatesError: if anything can not be read; there is no
         such thing as part of a snapshot.
     """
     return Snapshot(
         origin='live cloud',
         aggregates=tuple(aggregates),
-        providers=take_providers(nova, placement),
+        providers=take_providers(nova, placement, track),
         flavors=tuple(nova.flavors()),
         images=tuple(glance.images()),
         settings=settings,
@@ -48,16 +57,52 @@ def take(
 
 
 def take_providers(
-    nova: NovaReader, placement: PlacementClient
+    nova: NovaReader,
+    placement: PlacementClient,
+    track: Callable[
+        [Iterator[Provider], int], Iterable[Provider]
+    ] = lambda found, _: found,
 ) -> tuple[Provider, ...]:
     """Return all resource providers of a live cloud, parents first.
 
+    One answer to a question for candidates tells traits and usages of most of
+    them; the rest is asked provider by provider. Those that changed meanwhile
+    are read once more.
+
     :param nova: Its Nova, which says which of them are compute nodes.
     :param placement: Its Placement.
+    :param track: Shows progress: takes what comes one by one, and how many
+        will come, and gives it back.
     :raises IsolateAggregatesError: if anything can not be read.
     """
     nodes = nova.compute_nodes()
     hosts = None if nodes is None else {n.uuid: n.host for n in nodes}
+    listed = _listed(placement)
+    summaries = _summaries(placement)
+    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+        providers = pool.map(
+            lambda entry: _provider(
+                entry, hosts, placement, summaries.get(entry['uuid'])
+            ),
+            listed,
+        )
+        found = {p.uuid: p for p in track(providers, len(listed))}
+        generations = {e['uuid']: e['generation'] for e in listed}
+        again = _listed(placement)
+        changed = [
+            entry
+            for entry in again
+            if entry['generation'] != generations.get(entry['uuid'])
+        ]
+        for provider in pool.map(
+            lambda entry: _provider(entry, hosts, placement), changed
+        ):
+            found[provider.uuid] = provider
+    return tuple(found[entry['uuid']] for entry in again)
+
+
+def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
+    """Return all resource providers as Placement lists them, in order."""
     listed = placement.resource_providers()
     ordered = _parents_first(listed)
     reached = {entry['uuid'] for entry in ordered}
@@ -69,10 +114,14 @@ def take_providers(
             'lists resource providers without their parents: '
             f'{", ".join(lost[:5])}; use credentials with the admin role.',
         )
-    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-        return tuple(
-            pool.map(lambda entry: _provider(entry, hosts, placement), ordered)
-        )
+    return ordered
+
+
+def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
+    """Return what one answer tells of every tree with a CPU to give."""
+    request = ResourceRequest()
+    request.group().resources[orc.VCPU] = 1
+    return placement.allocation_candidates(request).summaries
 
 
 def _parents_first(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,6 +146,7 @@ def _provider(
     entry: Mapping[str, Any],
     hosts: Mapping[str, str] | None,
     placement: PlacementClient,
+    summary: ProviderSummary | None = None,
 ) -> Provider:
     def read(what: str, pick: Callable[[Any], _T]) -> _T:
         return placement.read(
@@ -105,7 +155,12 @@ def _provider(
         )
 
     fields = Inventory.__dataclass_fields__
-    traits: frozenset[str] = read('traits', frozenset)
+    traits: frozenset[str] = (
+        summary.traits if summary else read('traits', frozenset)
+    )
+    usages: Mapping[str, int] = (
+        summary.used if summary else read('usages', dict)
+    )
     return Provider(
         uuid=entry['uuid'],
         name=entry['name'],
@@ -120,9 +175,7 @@ def _provider(
                 for resource_class, amounts in found.items()
             },
         ),
-        usages=read(
-            'usages', lambda found: {rc: n for rc, n in found.items() if n}
-        ),
+        usages={rc: used for rc, used in usages.items() if used},
         traits=traits,
         aggregates=read('aggregates', frozenset),
     )

@@ -62,6 +62,10 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
             ]
         },
     )
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={'allocation_requests': [], 'provider_summaries': {}},
+    )
     for uuid, (_, _, *details) in PROVIDERS.items():
         for what, value in zip(
             ('traits', 'inventories', 'usages', 'aggregates'),
@@ -108,6 +112,59 @@ def test_providers_come_whole_and_parents_first(
             usages={'VCPU': 3},
         ),
     )
+
+
+def test_what_candidates_tell_is_not_asked_again(
+    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+) -> None:
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={
+            'allocation_requests': [],
+            'provider_summaries': {
+                NUMA: {
+                    'root_provider_uuid': NODE,
+                    'parent_provider_uuid': NODE,
+                    'resources': {'VCPU': {'capacity': 56, 'used': 7}},
+                    'traits': ['CUSTOM_NUMA'],
+                },
+            },
+        },
+    )
+    numa = save.take_providers(reader, placement)[-1]
+    assert (numa.usages, numa.traits) == ({'VCPU': 7}, {'CUSTOM_NUMA'})
+    asked = {request.path for request in http.request_history}
+    assert f'/resource_providers/{NUMA}/inventories' in asked
+    assert f'/resource_providers/{NUMA}/usages' not in asked
+    assert f'/resource_providers/{NUMA}/traits' not in asked
+
+
+def test_a_provider_that_changes_meanwhile_is_read_again(
+    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+) -> None:
+    lists = [
+        {
+            'json': {
+                'resource_providers': [
+                    {
+                        'uuid': NODE,
+                        'name': 'node-1',
+                        'generation': generation,
+                        'parent_provider_uuid': None,
+                    }
+                ]
+            }
+        }
+        for generation in (1, 2)
+    ]
+    http.get(f'{PLACEMENT}/resource_providers', lists)
+    traits = http.get(
+        f'{PLACEMENT}/resource_providers/{NODE}/traits',
+        [{'json': {'traits': []}}, {'json': {'traits': ['CUSTOM_NEW']}}],
+    )
+    [node] = save.take_providers(reader, placement)
+    assert node.traits == {'CUSTOM_NEW'}
+    assert traits.call_count == 2
 
 
 def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(

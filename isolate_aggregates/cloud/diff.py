@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has changed between two snapshots."""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+from typing import Any
+
+from isolate_aggregates.cloud import document
+from isolate_aggregates.cloud.snapshot import Snapshot
+
+# Sections of a cloud file, and what a thing in them is called.
+_KINDS = {
+    'aggregates': 'aggregate',
+    'placement_aggregates': 'Placement aggregate',
+    'providers': 'resource provider',
+    'flavors': 'flavor',
+    'images': 'image',
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One difference.
+
+    :param kind: What kind of thing it is about.
+    :param name: The name of the thing.
+    :param what: Which part of it: a path such as ``metadata.trait:X``; empty
+        for the whole thing.
+    :param before: What it was; None if it was not there.
+    :param after: What it is; None if it is not there any more.
+    """
+
+    kind: str
+    name: str
+    what: str
+    before: Any
+    after: Any
+
+
+def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
+    """Yield the differences between two snapshots, by kind and name.
+
+    Things are the same if they have the same uuid or id.
+
+    :param before: The older one.
+    :param after: The newer one.
+    """
+    old, new = (document.from_snapshot(one) for one in (before, after))
+    yield from _parts('setting', 'settings', old['settings'], new['settings'])
+    for section, kind in _KINDS.items():
+        olds, news = (_by_id(one[section]) for one in (old, new))
+        for key in sorted(
+            olds.keys() | news.keys(),
+            key=lambda k: (olds.get(k) or news[k])['name'],
+        ):
+            yield from _change(kind, olds.get(key), news.get(key))
+
+
+def _by_id(things: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found = {}
+    for thing in things:
+        children = thing.pop('children', [])
+        found[str(thing.get('uuid') or thing.get('id'))] = thing
+        found |= _by_id(children)
+    return found
+
+
+def _change(
+    kind: str, old: dict[str, Any] | None, new: dict[str, Any] | None
+) -> Iterator[Change]:
+    if old is None or new is None:
+        some = old or new or {}
+        yield Change(kind, some['name'], '', old, new)
+        return
+    yield from _parts(kind, new['name'], old, new)
+
+
+def _parts(
+    kind: str, name: str, old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[Change]:
+    for path, before, after in _leaves(old, new):
+        yield Change(kind, name, path, before, after)
+
+
+def _leaves(
+    old: Mapping[str, Any], new: Mapping[str, Any], path: str = ''
+) -> Iterator[tuple[str, Any, Any]]:
+    for key in sorted(old.keys() | new.keys()):
+        before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
+        where = f'{path}.{key}' if path else key
+        mappings = [
+            one or {}
+            for one in (before, after)
+            if one is None or isinstance(one, Mapping)
+        ]
+        if len(mappings) == 2:
+            yield from _leaves(mappings[0], mappings[1], where)
+        else:
+            yield where, before, after
