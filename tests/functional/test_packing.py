@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""As many servers fit as real Placement lets in, claim by claim."""
+
+import uuid
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from isolate_aggregates import packing
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.group import ResourceRequest
+
+OWNER = str(uuid.UUID(int=0))
+SHARED = str(uuid.UUID(int=1))
+
+inventories = st.builds(
+    Inventory,
+    total=st.integers(1, 4),
+    reserved=st.integers(0, 1),
+    max_unit=st.integers(1, 4),
+    step_size=st.sampled_from([1, 1, 2]),
+    allocation_ratio=st.sampled_from([1.0, 1.5, 2.0]),
+)
+
+
+def provider(number, name, parent=None, host=None, **fields):
+    return Provider(
+        str(uuid.UUID(int=100 + number)), name, parent, host, **fields
+    )
+
+
+@st.composite
+def clouds(draw):
+    """Hosts with and without NUMA nodes, and perhaps shared storage."""
+    providers = []
+    shared = draw(st.booleans())
+    for number in range(draw(st.integers(1, 3))):
+        nodes = draw(st.integers(0, 2))
+        local = {} if shared else {'DISK_GB': draw(inventories)}
+        own = {'VCPU': draw(inventories)} if not nodes else {}
+        used = {'VCPU': draw(st.integers(0, 2))} if own else {}
+        root = provider(
+            10 * number,
+            f'host-{number}',
+            host=f'host-{number}',
+            inventories={**own, **local},
+            usages={rc: n for rc, n in used.items() if n},
+            aggregates=frozenset({SHARED} if shared else ()),
+        )
+        providers.append(root)
+        providers += [
+            provider(
+                10 * number + node + 1,
+                f'numa-{number}-{node}',
+                root.uuid,
+                inventories={'VCPU': draw(inventories)},
+            )
+            for node in range(nodes)
+        ]
+    if shared:
+        providers.append(
+            provider(
+                90,
+                'storage',
+                inventories={'DISK_GB': draw(inventories)},
+                traits=frozenset({'MISC_SHARES_VIA_AGGREGATE'}),
+                aggregates=frozenset({SHARED}),
+            )
+        )
+    return Snapshot('random', providers=tuple(providers))
+
+
+@st.composite
+def requests(draw):
+    request = ResourceRequest()
+    for resource_class in draw(
+        st.sets(st.sampled_from(['VCPU', 'DISK_GB']), min_size=1)
+    ) | {'VCPU'}:
+        suffix = draw(st.sampled_from(['', '', '_X']))
+        amount = draw(st.integers(1, 2))
+        request.group(suffix).resources[resource_class] = amount
+    return request
+
+
+def claimed(snapshot, request):
+    """Ask real Placement and claim, host by host, until nothing is offered."""
+    hosts = {p.uuid: p.host for p in snapshot.providers if p.host}
+    servers = dict.fromkeys(hosts, 0)
+    with EmbeddedPlacement() as placement:
+        load.into_placement(snapshot, placement)
+        for root in sorted(hosts, key=hosts.get):
+            while (
+                candidates := placement.allocation_candidates(request)
+                .by_root()
+                .get(root)
+            ):
+                placement.send(
+                    'PUT',
+                    f'/allocations/{uuid.uuid4()}',
+                    {
+                        'allocations': {
+                            giver: {'resources': dict(amounts)}
+                            for giver, amounts in candidates[0].items()
+                        },
+                        'project_id': OWNER,
+                        'user_id': OWNER,
+                        'consumer_generation': None,
+                    },
+                )
+                servers[root] += 1
+    return {hosts[root]: count for root, count in servers.items() if count}
+
+
+@settings(max_examples=20, deadline=None)
+@given(clouds(), requests())
+def test_as_many_fit_as_placement_lets_in_claim_by_claim(snapshot, request):
+    found = packing.capacity(snapshot, request)
+    assert {one.host: one.servers for one in found} == claimed(
+        snapshot, request
+    )

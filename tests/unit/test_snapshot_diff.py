@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has changed between two snapshots."""
+
+import dataclasses
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import diff
+from isolate_aggregates.cloud.diff import Change
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.request import Flavor
+
+ROOT = Provider(
+    'uuid-root', 'cn1', host='cn1', inventories={'VCPU': Inventory(8)}
+)
+CHILD = Provider('uuid-child', 'numa', 'uuid-root', usages={'VCPU': 1})
+AGGREGATE = Aggregate(
+    'uuid-win', 'win', {'trait:X': 'required', 'a': 'b'}, frozenset({'cn1'})
+)
+BEFORE = Snapshot(
+    'before',
+    aggregates=(AGGREGATE,),
+    providers=(ROOT, CHILD),
+    flavors=(Flavor('small', '1', vcpus=1),),
+    settings={('scheduler', 'max_placement_results'): 1000},
+)
+
+
+def changed(**fields):
+    after = dataclasses.replace(BEFORE, origin='after', **fields)
+    return list(diff.changes(BEFORE, after))
+
+
+def test_equal_snapshots_have_no_changes():
+    assert changed() == []
+
+
+def test_a_change_names_the_thing_and_the_part_of_it():
+    aggregate = dataclasses.replace(
+        AGGREGATE, metadata={'trait:X': 'forbidden', 'c': 'd'}
+    )
+    assert changed(aggregates=(aggregate,)) == [
+        Change('aggregate', 'win', 'metadata.a', 'b', None),
+        Change('aggregate', 'win', 'metadata.c', None, 'd'),
+        Change(
+            'aggregate', 'win', 'metadata.trait:X', 'required', 'forbidden'
+        ),
+    ]
+
+
+def test_nested_providers_are_compared_one_by_one():
+    used = dataclasses.replace(CHILD, usages={'VCPU': 3})
+    assert changed(providers=(ROOT, used)) == [
+        Change('resource provider', 'numa', 'usages.VCPU', 1, 3)
+    ]
+
+
+def test_a_renamed_thing_is_still_the_same():
+    renamed = dataclasses.replace(AGGREGATE, name='windows')
+    assert changed(aggregates=(renamed,)) == [
+        Change('aggregate', 'windows', 'name', 'win', 'windows')
+    ]
+
+
+def test_things_that_come_and_go_are_changes_as_a_whole():
+    [gone] = changed(flavors=())
+    assert (gone.kind, gone.name, gone.what, gone.after) == (
+        'flavor',
+        'small',
+        '',
+        None,
+    )
+    [come] = changed(flavors=(*BEFORE.flavors, Flavor('big', '2')))
+    assert (come.name, come.before) == ('big', None)
+
+
+def test_settings_count_too():
+    assert changed(settings={('scheduler', 'max_placement_results'): 7}) == [
+        Change(
+            'setting', 'settings', 'scheduler.max_placement_results', 1000, 7
+        )
+    ]
