@@ -103,6 +103,14 @@ class _Reader:
                 entry, f'$.providers[{number}]', None, mirrored
             )
         )
+        if providers:
+            # A misspelt host would leave a real one out of the aggregate.
+            unknown = mirrored.keys() - {p.host for p in providers}
+            self._problems.extend(
+                f'$.aggregates names the host {host!r}, which no provider '
+                'has; with mirror_host_aggregates: false it may'
+                for host in sorted(unknown)
+            )
         self._distinct(
             '$.providers', 'uuid', [(p.name, p.uuid) for p in providers]
         )

@@ -106,9 +106,14 @@ class ReservationPrefix:
             )
         ]
         if foreign:
+            who = (
+                f'project {request.project_id}'
+                if request.project_id
+                else 'a request without a project'
+            )
             return Refuse(
                 f'{", ".join(foreign)} is named by the image or a hint, but '
-                f'project {request.project_id} does not own it'
+                f'{who} does not own it'
             )
         found = {
             aggregate.uuid

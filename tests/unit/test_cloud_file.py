@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cloud files: what is refused, what may be left out, what is written."""
 
+from collections.abc import Callable
 import contextlib
 import dataclasses
 import os
@@ -886,4 +887,18 @@ def test_a_directory_without_permission_is_an_error(tmp_path):
         cloud_file.save(Snapshot('x'), path)
     assert str(caught.value) == (
         f'Cloud file {path}: can not be written: Permission denied.'
+    )
+
+
+def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
+    write_cloud: Callable[[str], pathlib.Path],
+) -> None:
+    path = write_cloud(
+        'aggregates: [{name: win, hosts: [cn-1]}]\nproviders: [{name: cn1}]\n'
+    )
+    with pytest.raises(exception.CloudFileError) as caught:
+        cloud_file.load(path)
+    assert str(caught.value) == (
+        f"Cloud file {path}: $.aggregates names the host 'cn-1', which no "
+        'provider has; with mirror_host_aggregates: false it may.'
     )

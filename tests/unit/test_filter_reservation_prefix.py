@@ -63,13 +63,18 @@ def test_a_tenant_may_name_a_reservation_that_is_his(source, key, aggregate):
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
-@pytest.mark.parametrize('project', ['other', None])
-def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
+@pytest.mark.parametrize(
+    ('project', 'who'),
+    [('other', 'project other'), (None, 'a request without a project')],
+)
+def test_a_reservation_that_a_tenant_does_not_own_is_refused(
+    source, project, who
+):
     request = naming(**{source: ['reservation:2']}, project=project)
     [found] = conclusions(request, RESERVATION, RESERVATION)
     assert found == Refuse(
-        'reservation:2 is named by the image or a hint, but project '
-        f'{project} does not own it'
+        'reservation:2 is named by the image or a hint, but '
+        f'{who} does not own it'
     )
 
 
