@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to a server later does not get it past the isolation."""
+
+from base import IMAGE, OTHER_IMAGE, CloudTest, OverApi, host_of
+from nova.compute import instance_actions
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class LicensedCloudTest(CloudTest):
+    """A cloud whose best host, host1, is for licensed servers only."""
+
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def setUp(self):
+        super().setUp()
+        self.give_trait('host1', LICENSED)
+        self.aggregate(
+            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
+        )
+
+
+class MoveTest(LicensedCloudTest):
+    """Moves; each one leaves the host for the other one that may be used."""
+
+    HOSTS = ('host1', 'host2', 'host3')
+
+    def test_no_move_leads_onto_a_host_that_the_server_has_no_key_for(self):
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host2'
+
+        server = self._migrate_server(server)
+        assert host_of(server) == 'host3'
+        server = self._confirm_resize(server)
+
+        server = self._resize_server(server, self.flavor())
+        assert host_of(server) == 'host2'
+        server = self._confirm_resize(server)
+
+        server = self._live_migrate(server)
+        assert host_of(server) == 'host3'
+
+        server = self._shelve_server(server)
+        assert host_of(server) is None
+        server = self._unshelve_server(server)
+        assert host_of(server) == 'host2'
+
+        self.computes['host2'].stop()
+        service = self.admin_api.get_services('nova-compute', 'host2')[0]
+        self.admin_api.put_service_force_down(service['id'], True)
+        server = self._evacuate_server(server)
+        assert host_of(server) == 'host3'
+
+        # With a key for it, host1 it is.
+        server = self._start_server(server)
+        licensed = self.flavor({f'trait:{LICENSED}': 'required'})
+        server = self._resize_server(server, licensed)
+        assert host_of(server) == 'host1'
+
+    def test_an_operator_who_names_such_a_host_is_refused_as_well(self):
+        server = self.boot(self.flavor())
+
+        self.api.post_server_action(
+            server['id'], {'migrate': {'host': 'host1'}}
+        )
+        self._assert_resize_migrate_action_fail(
+            server, instance_actions.MIGRATE, 'NoValidHost'
+        )
+        self._live_migrate(
+            server, migration_expected_state='error', host='host1'
+        )
+
+        assert host_of(self._show_server(server)) == 'host2'
+
+
+class RebuildTest(LicensedCloudTest):
+    """nova-scheduler asks no request filter when a server is rebuilt."""
+
+    def test_a_licensed_host_is_not_kept_with_an_image_without_licence(self):
+        licensed, newer = (
+            self.image({f'trait:{LICENSED}': 'required'}) for _ in range(2)
+        )
+        server = self.boot(self.flavor(), image=licensed)
+        assert host_of(server) == 'host1'
+
+        self.api.post_server_action(
+            server['id'], {'rebuild': {'imageRef': IMAGE}}
+        )
+        # So says Nova of a rebuild that no host may serve.
+        server = self._wait_for_state_change(server, 'ERROR')
+        assert server['fault']['message'].startswith('No valid host was found')
+        assert server['image']['id'] == licensed
+        assert host_of(server) == 'host1'
+
+        server = self._rebuild_server(server, newer)
+        assert server['image']['id'] == newer
+        assert host_of(server) == 'host1'
+
+        # A host without a lock is kept with any image.
+        server = self.boot(self.flavor())
+        server = self._rebuild_server(server, OTHER_IMAGE)
+        assert server['image']['id'] == OTHER_IMAGE
+        assert host_of(server) == 'host2'
+
+
+class RebuildOverApiTest(OverApi, RebuildTest):
+    """The same, with the aggregates and their hosts read from Nova's API."""
