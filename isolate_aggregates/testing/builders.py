@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the values that filters are tested with.
+
+Ids and uuids are derived from names, as in a cloud file, so they are the same
+in each run. What can not be given here can be changed afterwards with
+:func:`dataclasses.replace`.
+"""
+
+import collections
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import types
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.document import derived_uuid
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.request import (
+    Flavor,
+    Image,
+    RequestedHost,
+    RequestSpec,
+)
+
+# Parents before children.
+Tree = tuple[Provider, ...]
+
+# What a compute node has if a test does not say; enough for a few servers.
+_COMPUTE_NODE: Mapping[str, int] = types.MappingProxyType(
+    {'VCPU': 16, 'MEMORY_MB': 32768, 'DISK_GB': 500}
+)
+
+
+def make_aggregate(
+    name: str,
+    metadata: Mapping[str, str] | None = None,
+    hosts: Iterable[str] = (),
+    *,
+    uuid: str | None = None,
+    id: int | None = None,
+    availability_zone: str | None = None,
+) -> Aggregate:
+    """Return a host aggregate.
+
+    :param name: Its name.
+    :param metadata: Its metadata.
+    :param hosts: Names of the compute services in it.
+    :param uuid: Its uuid; None to derive one from the name.
+    :param id: Nova's number for it.
+    :param availability_zone: Its availability zone.
+    """
+    return Aggregate(
+        uuid=uuid or derived_uuid('aggregate', name),
+        name=name,
+        metadata=dict(metadata or {}),
+        hosts=frozenset(hosts),
+        id=id,
+        availability_zone=availability_zone,
+    )
+
+
+def make_flavor(
+    name: str = 'm1.small',
+    extra_specs: Mapping[str, str] | None = None,
+    *,
+    vcpus: int = 1,
+    ram: int = 2048,
+    disk: int = 20,
+) -> Flavor:
+    """Return a flavor.
+
+    :param name: Its name.
+    :param extra_specs: Its extra specs.
+    :param vcpus: Number of virtual CPUs.
+    :param ram: Memory in MiB.
+    :param disk: Root disk in GiB.
+    """
+    return Flavor(
+        name=name,
+        id=derived_uuid('flavor', name),
+        vcpus=vcpus,
+        ram=ram,
+        disk=disk,
+        extra_specs=dict(extra_specs or {}),
+    )
+
+
+def make_image(
+    name: str = 'cirros',
+    properties: Mapping[str, str] | None = None,
+    *,
+    owner: str | None = None,
+    visibility: str = 'public',
+) -> Image:
+    """Return an image.
+
+    :param name: Its name.
+    :param properties: Its custom properties.
+    :param owner: Id of the project that owns it.
+    :param visibility: Its visibility.
+    """
+    return Image(
+        name=name,
+        id=derived_uuid('image', name),
+        properties=dict(properties or {}),
+        owner=owner,
+        visibility=visibility,
+    )
+
+
+def make_request(
+    flavor: Flavor | None = None,
+    image: Image | None = None,
+    *,
+    project_id: str | None = 'demo',
+    hints: Mapping[str, str | Iterable[str]] | None = None,
+    requested_host: RequestedHost | None = None,
+) -> RequestSpec:
+    """Return a request for one server.
+
+    :param flavor: The flavor; None for that of :func:`make_flavor`.
+    :param image: The image; None for a server without one.
+    :param project_id: The project the server will belong to.
+    :param hints: Scheduler hints: one value, or several.
+    :param requested_host: The host that is asked for, as from
+        :meth:`Snapshot.requested_host()
+        <isolate_aggregates.cloud.snapshot.Snapshot.requested_host>`.
+    """
+    return RequestSpec(
+        flavor=flavor or make_flavor(),
+        image=image,
+        project_id=project_id,
+        scheduler_hints={
+            key: (value,) if isinstance(value, str) else tuple(value)
+            for key, value in (hints or {}).items()
+        },
+        requested_host=requested_host,
+    )
+
+
+def make_provider(
+    name: str,
+    *,
+    inventories: Mapping[str, int | Inventory] | None = None,
+    usages: Mapping[str, int] | None = None,
+    traits: Iterable[str] = (),
+    aggregates: Iterable[Aggregate | str] = (),
+    uuid: str | None = None,
+) -> Provider:
+    """Return a resource provider that is no compute node.
+
+    :param name: Its name.
+    :param inventories: Inventories by resource class; a number is the total.
+    :param usages: Used amounts by resource class.
+    :param traits: Its traits.
+    :param aggregates: The aggregates it is a member of in Placement; those
+        that only Placement knows by their uuids.
+    :param uuid: Its uuid; None to derive one from the name.
+    """
+    return Provider(
+        uuid=uuid or derived_uuid('provider', name),
+        name=name,
+        inventories={
+            resource_class: Inventory(amount)
+            if isinstance(amount, int)
+            else amount
+            for resource_class, amount in (inventories or {}).items()
+        },
+        usages=dict(usages or {}),
+        traits=frozenset(traits),
+        aggregates=frozenset(
+            aggregate if isinstance(aggregate, str) else aggregate.uuid
+            for aggregate in aggregates
+        ),
+    )
+
+
+def make_compute_node(
+    name: str,
+    *,
+    host: str | None = None,
+    inventories: Mapping[str, int | Inventory] = _COMPUTE_NODE,
+    usages: Mapping[str, int] | None = None,
+    traits: Iterable[str] = (),
+    aggregates: Iterable[Aggregate | str] = (),
+    uuid: str | None = None,
+) -> Provider:
+    """Return the root provider of a host.
+
+    :param name: Its name.
+    :param host: Its compute service; None for one with the same name.
+    :param inventories: Inventories by resource class; a number is the total.
+    :param usages: Used amounts by resource class.
+    :param traits: Its traits.
+    :param aggregates: Aggregates it is a member of in Placement, besides the
+        host aggregates of its host: :func:`make_snapshot` adds those.
+    :param uuid: Its uuid; None to derive one from the name.
+    """
+    provider = make_provider(
+        name,
+        inventories=inventories,
+        usages=usages,
+        traits=traits,
+        aggregates=aggregates,
+        uuid=uuid,
+    )
+    return dataclasses.replace(provider, host=host or name)
+
+
+def make_tree(root: Provider, *children: Provider | Tree) -> Tree:
+    """Return a provider tree.
+
+    :param root: Its root.
+    :param children: The providers right below the root, or trees of them.
+    """
+    return (root, *_below(root, children))
+
+
+def make_snapshot(
+    aggregates: Iterable[Aggregate] = (),
+    providers: Iterable[Provider | Tree] = (),
+    *,
+    flavors: Iterable[Flavor] = (),
+    images: Iterable[Image] = (),
+    mirror: bool = True,
+    origin: str = 'test',
+) -> Snapshot:
+    """Return a cloud.
+
+    :param aggregates: The host aggregates.
+    :param providers: The resource providers that are roots, or whole trees.
+    :param flavors: The flavors.
+    :param images: The images.
+    :param mirror: Whether compute nodes are members of the host aggregates of
+        their hosts in Placement, as Nova makes them. Then each host of an
+        aggregate needs a compute node.
+    :param origin: What messages call it.
+    :raises ValueError: if an aggregate has an unknown host, or if two
+        providers, or two aggregates, have the same uuid.
+    """
+    aggregates = tuple(aggregates)
+    flat = _flat(providers)
+    _check_distinct('aggregates', aggregates)
+    _check_distinct('providers', flat)
+    if mirror:
+        _check_hosts(aggregates, flat)
+        flat = tuple(_mirrored(provider, aggregates) for provider in flat)
+    return Snapshot(
+        origin=origin,
+        aggregates=aggregates,
+        providers=flat,
+        flavors=tuple(flavors),
+        images=tuple(images),
+    )
+
+
+def _flat(providers: Iterable[Provider | Tree]) -> Tree:
+    return tuple(
+        provider
+        for item in providers
+        for provider in ((item,) if isinstance(item, Provider) else item)
+    )
+
+
+def _below(
+    parent: Provider, children: Iterable[Provider | Tree]
+) -> Iterator[Provider]:
+    for child in children:
+        root, *rest = _flat([child])
+        yield dataclasses.replace(root, parent=parent.uuid)
+        yield from rest
+
+
+def _mirrored(provider: Provider, aggregates: Iterable[Aggregate]) -> Provider:
+    own = {a.uuid for a in aggregates if provider.host in a.hosts}
+    return dataclasses.replace(provider, aggregates=provider.aggregates | own)
+
+
+def _check_distinct(
+    kind: str, things: Iterable[Aggregate] | Iterable[Provider]
+) -> None:
+    names = collections.defaultdict(list)
+    for thing in things:
+        names[thing.uuid].append(thing.name)
+    for uuid, same in names.items():
+        if len(same) > 1:
+            raise ValueError(
+                f'the {kind} {" and ".join(same)} have the same uuid {uuid}'
+            )
+
+
+def _check_hosts(aggregates: Iterable[Aggregate], providers: Tree) -> None:
+    """Refuse a misspelt host: with it a test would prove nothing."""
+    known = {provider.host for provider in providers}
+    for aggregate in aggregates:
+        unknown = sorted(aggregate.hosts - known)
+        if unknown:
+            raise ValueError(
+                f'aggregate {aggregate.name} has {", ".join(unknown)}, but '
+                'no compute node is of such a host'
+            )

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs request filters over a request, and says what comes of it."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from isolate_aggregates import candidates
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.clouds import SnapshotCloud
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.simulator import Simulator
+
+Filters = Mapping[str, Any] | Pipeline
+
+
+def hosts_for(
+    request: RequestSpec,
+    snapshot: Snapshot,
+    filters: Filters,
+    placement: PlacementClient | None = None,
+) -> list[str]:
+    """Return the names of the hosts that would be offered, in order.
+
+    :param request: The request.
+    :param snapshot: The cloud.
+    :param filters: Filters by name, in the order in which they run, or a
+        pipeline. They need not be installed.
+    :param placement: A Placement to ask over HTTP, such as the client of a
+        :class:`~isolate_aggregates.testing.placement.PlacementFixture`; None
+        to work the answer out in memory.
+    :raises RequestRefused: if a filter refuses the request.
+    :raises FilterError: if a filter fails or breaks its contract.
+    :raises BadQuery: if Placement would call the query invalid, as it does
+        if a trait is asked for that nobody has made.
+    """
+    cloud = _SimulatedCloud(snapshot, placement)
+    outcome = candidates.find(cloud, _pipeline(filters), request, limit=None)
+    return [host.name for host in outcome.hosts]
+
+
+def reasons_for(
+    request: RequestSpec, snapshot: Snapshot, filters: Filters
+) -> list[str]:
+    """Return the reason of each constraint, in the order of the filters.
+
+    :param request: The request. It may be one that is refused.
+    :param snapshot: The cloud.
+    :param filters: Filters by name, in the order in which they run, or a
+        pipeline. They need not be installed.
+    :raises FilterError: if a filter fails or breaks its contract.
+    """
+    destination = _pipeline(filters).evaluate(request, snapshot.index)
+    return [found.constraint.reason for found in destination.conclusions]
+
+
+class _SimulatedCloud(SnapshotCloud):
+    """A snapshot whose Placement is not a real one."""
+
+    def __init__(
+        self, snapshot: Snapshot, placement: PlacementClient | None
+    ) -> None:
+        super().__init__(snapshot)
+        # Of the client only allocation_candidates() is used here, and that
+        # of the simulator answers in the same way.
+        self.placement = placement or cast(
+            PlacementClient, Simulator(snapshot)
+        )
+
+
+def _pipeline(filters: Filters) -> Pipeline:
+    return filters if isinstance(filters, Pipeline) else Pipeline(filters)

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mocked Placement as a pytest fixture.
+
+Name it in the topmost ``conftest.py``, or in a test module::
+
+    pytest_plugins = ['isolate_aggregates.testing.plugin']
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+from typing import Any
+
+import pytest
+
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.testing import placement, service
+
+
+@pytest.fixture
+def mocked_placement(
+    requests_mock: Any,
+) -> Iterator[Callable[..., placement.PlacementFixture]]:
+    """Have Placement answer for a snapshot: ``mocked_placement(snapshot)``.
+
+    Other services can be mocked beside it with the fixture ``requests_mock``,
+    that of requests-mock.
+    """
+    with contextlib.ExitStack() as stack:
+
+        def start(
+            snapshot: Snapshot,
+            *,
+            max_microversion: str = service.NEWEST,
+            url: str = placement.URL,
+        ) -> placement.PlacementFixture:
+            return stack.enter_context(
+                placement.PlacementFixture(
+                    snapshot,
+                    max_microversion=max_microversion,
+                    url=url,
+                    http=requests_mock,
+                )
+            )
+
+        yield start
