@@ -36,7 +36,7 @@ def answer(
                 for combination in combinations
                 for serving, pick in zip(servings, combination, strict=True)
                 for number in pick
-                if serving.classes
+                if serving.amounts
             ),
         ),
     )
@@ -50,7 +50,7 @@ def _alone(
     resources = serving.group.resources
     return AllocationCandidates(
         tuple([{uuids[number]: resources.copy()} for [number] in picks]),
-        tuple([{suffix: (uuids[number],)} for [number] in picks]),
+        tuple([{suffix: index.mapping[number]} for [number] in picks]),
         _summaries(index, itertools.chain.from_iterable(picks)),
     )
 
@@ -81,7 +81,7 @@ def _allocations(
     """
     allocations: dict[str, dict[str, int]] = {}
     for serving, pick in zip(servings, combination, strict=True):
-        for number, rc, amount in serving.amounts(pick):
+        for number, (rc, amount) in serving.shares(pick):
             amounts = allocations.setdefault(index.uuids[number], {})
             amounts[rc] = amounts.get(rc, 0) + amount
     return allocations

@@ -6,8 +6,7 @@ resources come from that tree and from providers that share with it, and the
 groups of one request have to be served around one anchor.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import itertools
 
@@ -15,8 +14,8 @@ from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.simulator import conditions
 from isolate_aggregates.simulator.index import ProviderIndex, ProviderSet
 
-# Who serves a group: one provider that does so alone, or the providers of each
-# of its resource classes, in their order.
+# Who serves a group: one provider alone, or one for each of its resource
+# classes in their order.
 Pick = tuple[int, ...]
 
 
@@ -25,22 +24,24 @@ class Serving:
     """All the ways to serve one request group.
 
     :param group: The group.
-    :param classes: Its resource classes.
-    :param picks: By anchor the picks of providers.
+    :param amounts: Its resource classes with their amounts, in their order.
+    :param anchors: Where it may be served; elsewhere it can not.
+    :param around: Gives the picks for an anchor, perhaps none.
     """
 
     group: RequestGroup
-    classes: tuple[str, ...]
-    picks: Mapping[int, Sequence[Pick]]
+    amounts: tuple[tuple[str, int], ...]
+    anchors: ProviderSet
+    around: Callable[[int], Sequence[Pick]]
 
-    def amounts(self, pick: Pick) -> Iterator[tuple[int, str, int]]:
-        """Yield who gives how much of which resource class.
+    def shares(self, pick: Pick) -> Iterator[tuple[int, tuple[str, int]]]:
+        """Return which provider of a pick gives what.
 
         :param pick: One of the picks.
         """
-        givers = pick * len(self.classes) if len(pick) == 1 else pick
-        for number, resource_class in zip(givers, self.classes, strict=True):
-            yield number, resource_class, self.group.resources[resource_class]
+        givers: Iterable[int]
+        givers = itertools.repeat(pick[0]) if len(pick) == 1 else pick
+        return zip(givers, self.amounts, strict=False)
 
 
 def serve(
@@ -52,12 +53,50 @@ def serve(
     :param group: The group.
     :param anchors: The roots that may be anchors.
     """
-    classes = tuple(sorted(group.resources))
     if group.suffix:
-        picks = _by_one(index, group, anchors)
-    else:
-        picks = _by_tree(index, group, classes, anchors)
-    return Serving(group, classes, picks)
+        return _by_one(index, group, anchors)
+    return _by_tree(index, group, anchors)
+
+
+class Givers:
+    """The providers that have something to give, around each anchor.
+
+    :param index: The providers.
+    :param local: Those that give in their own tree.
+    :param lending: The sharing ones that give in the trees they share with.
+    """
+
+    def __init__(
+        self, index: ProviderIndex, local: ProviderSet, lending: ProviderSet
+    ) -> None:
+        self.anchors = _reached(index, local, lending)
+        self._trees = index.trees
+        self._local = index.flags(local)
+        self._lending = [
+            (number, index.flags(index.borrowers[number]))
+            for number in index.members(lending)
+        ]
+
+    def around(self, root: int) -> list[int]:
+        """Return those that give around an anchor.
+
+        :param root: The anchor.
+        """
+        local, lending = self._local, self._lending
+        found = [number for number in self._trees[root] if local[number]]
+        if lending:
+            found += [number for number, roots in lending if roots[root]]
+        return found
+
+
+def _reached(
+    index: ProviderIndex, local: ProviderSet, lending: ProviderSet
+) -> ProviderSet:
+    """Return the roots that some providers can give something to."""
+    roots = index.roots_of(local)
+    for number in index.members(lending):
+        roots |= index.borrowers[number]
+    return roots
 
 
 def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
@@ -82,25 +121,21 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def _by_one(
-    index: ProviderIndex,
-    group: RequestGroup,
-    anchors: ProviderSet,
-) -> dict[int, list[Pick]]:
-    """Return the ways of a group with a suffix.
+    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
+) -> Serving:
+    """Return the ways to serve a group with a suffix.
 
     A provider serves its own tree and, if it shares, every tree it shares
     with. That ``in_tree`` names its tree keeps it from neither.
     """
-    picks: dict[int, list[Pick]] = defaultdict(list)
-    may_be_anchor = index.flags(anchors)
-    for number in index.members(single_providers(index, group)):
-        pick = (number,)
-        if may_be_anchor[index.root_of[number]]:
-            picks[index.root_of[number]].append(pick)
-        if number in index.borrowers:
-            for root in index.members(index.borrowers[number] & anchors):
-                picks[root].append(pick)
-    return picks
+    found = single_providers(index, group)
+    givers = Givers(index, found, found & index.sharing)
+    return Serving(
+        group,
+        _amounts(group),
+        givers.anchors & anchors,
+        lambda root: [(number,) for number in givers.around(root)],
+    )
 
 
 def local_providers(
@@ -140,76 +175,48 @@ def lenders(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def _by_tree(
-    index: ProviderIndex,
-    group: RequestGroup,
-    classes: tuple[str, ...],
-    anchors: ProviderSet,
-) -> dict[int, list[Pick]]:
-    """Return the ways of the group without a suffix.
+    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
+) -> Serving:
+    """Return the ways to serve the group without a suffix.
 
     Each resource class may come from another provider of the tree, or from
     one that shares with it. Of those that give something, none has a forbidden
     trait, and together they have the required ones (specification *Nested
-    Resource Providers - Allocation Candidates*). A root without such helpers
-    gives all or nothing.
+    Resource Providers - Allocation Candidates*).
     """
     local = local_providers(index, group, anchors)
-    sharing = lenders(index, group)
-    fitting = [
-        conditions.fitting(
-            index, resource_class, group.resources[resource_class]
-        )
-        for resource_class in classes
-    ]
+    lending = lenders(index, group)
     outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
-    served, helped = anchors & ~outside, 0
-    for fit in fitting:
-        served &= _served(index, fit & local, fit & sharing)
-        helped |= _served(index, fit & local & ~index.roots, fit & sharing)
-    able = conditions.with_traits(index, group)
-    picks: dict[int, list[Pick]] = {
-        root: [(root,)] for root in index.members(served & ~helped & able)
-    }
-    served &= helped
-    options = [
-        _options(index, fit & local, fit & sharing, served) for fit in fitting
-    ]
+    anchors &= ~outside
+    amounts = _amounts(group)
+    helpers, sources = 0, []
+    for resource_class, amount in amounts:
+        fit = conditions.fitting(index, resource_class, amount)
+        sources.append(Givers(index, fit & local, fit & lending))
+        anchors &= sources[-1].anchors
+        helpers |= _reached(index, fit & local & ~index.roots, fit & lending)
+    # A root that nobody helps gives all or nothing.
+    by_itself = conditions.with_traits(index, group) & ~helpers
+    anchors &= by_itself | helpers
+    helped = index.flags(helpers)
     wanted = [
         index.flags(conditions.with_any_trait(index, choice))
         for choice in conditions.required(group)
     ]
-    for root in index.members(served):
-        found = [
+
+    def around(root: int) -> Sequence[Pick]:
+        if not helped[root]:
+            return index.alone[root]
+        return [
             givers if len(set(givers)) > 1 else givers[:1]
-            for givers in itertools.product(*(by[root] for by in options))
+            for givers in itertools.product(
+                *(source.around(root) for source in sources)
+            )
             if all(any(has[number] for number in givers) for has in wanted)
         ]
-        if found:
-            picks[root] = found
-    return picks
+
+    return Serving(group, amounts, anchors, around)
 
 
-def _served(
-    index: ProviderIndex, local: ProviderSet, sharing: ProviderSet
-) -> ProviderSet:
-    """Return the roots that a resource class can be served around."""
-    roots = index.roots_of(local)
-    for number in index.members(sharing):
-        roots |= index.borrowers[number]
-    return roots
-
-
-def _options(
-    index: ProviderIndex,
-    local: ProviderSet,
-    sharing: ProviderSet,
-    roots: ProviderSet,
-) -> dict[int, list[int]]:
-    """Return by root the providers that can give a resource class to it."""
-    givers: dict[int, list[int]] = defaultdict(list)
-    for number in index.members(local & index.trees_of(roots)):
-        givers[index.root_of[number]].append(number)
-    for number in index.members(sharing):
-        for root in index.members(index.borrowers[number] & roots):
-            givers[root].append(number)
-    return givers
+def _amounts(group: RequestGroup) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(group.resources.items()))

@@ -57,6 +57,9 @@ class ProviderIndex:
         self.providers = tuple(providers)
         self.size = len(self.providers)
         self.uuids = [provider.uuid for provider in self.providers]
+        # What an answer has of most providers, made once: fewer objects.
+        self.alone = [((number,),) for number in range(self.size)]
+        self.mapping = [(uuid,) for uuid in self.uuids]
         self.numbers = {uuid: number for number, uuid in enumerate(self.uuids)}
         self.parent_of: list[int | None] = [
             None if provider.parent is None else self.numbers[provider.parent]

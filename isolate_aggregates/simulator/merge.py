@@ -6,8 +6,10 @@ are looked at here: they are about several groups at once.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import functools
 import itertools
+import operator
 
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.simulator.groups import Pick, Serving
@@ -35,17 +37,26 @@ def combinations(
     :param request: The request.
     :param servings: The ways to serve each of its groups.
     """
-    anchors = set(servings[0].picks)
-    for serving in servings[1:]:
-        anchors &= serving.picks.keys()
-    found: Iterator[Combination]
+    anchors = index.members(_common(servings))
+    around: Callable[[int], Iterable[Combination]]
     if len(servings) == 1:
-        picks = map(servings[0].picks.__getitem__, sorted(anchors))
-        found = zip(itertools.chain.from_iterable(picks), strict=True)
+        around = _alone(servings[0])
     else:
         around = _Merger(index, request, servings).around
-        found = itertools.chain.from_iterable(map(around, sorted(anchors)))
+    found = itertools.chain.from_iterable(map(around, anchors))
     return _once(found) if index.sharing else found
+
+
+def _common(servings: Sequence[Serving]) -> ProviderSet:
+    """Return the anchors around which all groups may be served."""
+    return functools.reduce(
+        operator.and_, (serving.anchors for serving in servings)
+    )
+
+
+def _alone(serving: Serving) -> Callable[[int], Iterable[Combination]]:
+    """Return the combinations of the only group: its picks."""
+    return lambda anchor: zip(serving.around(anchor), strict=True)
 
 
 def local_anchors(
@@ -59,13 +70,10 @@ def local_anchors(
     :param request: The request.
     :param servings: The ways to serve each of its groups.
     """
-    anchors = set(servings[0].picks)
-    for serving in servings[1:]:
-        anchors &= serving.picks.keys()
     around = _Merger(index, request, servings).around
     return index.set_of(
         anchor
-        for anchor in anchors
+        for anchor in index.members(_common(servings))
         if any(
             index.root_of[number] == anchor
             for combination in around(anchor)
@@ -100,7 +108,9 @@ class _Merger:
             [suffixes.index(suffix) for suffix in sorted(same_subtree)]
             for same_subtree in request.same_subtree
         ]
-        wanted = Counter(rc for serving in servings for rc in serving.classes)
+        wanted = Counter(
+            rc for serving in servings for rc, _ in serving.amounts
+        )
         self._contested = {rc for rc, groups in wanted.items() if groups > 1}
 
     def around(self, anchor: int) -> Iterator[Combination]:
@@ -108,24 +118,23 @@ class _Merger:
 
         :param anchor: The anchor.
         """
+        picks = [serving.around(anchor) for serving in self._servings]
         if self._isolate or self._contested or self._subtrees:
-            return self._extended(anchor, ())
-        return itertools.product(
-            *(serving.picks[anchor] for serving in self._servings)
-        )
+            return self._extended(picks, ())
+        return itertools.product(*picks)
 
     def _extended(
-        self, anchor: int, chosen: Combination
+        self, picks: Sequence[Sequence[Pick]], chosen: Combination
     ) -> Iterator[Combination]:
         """Yield the combinations that begin with the picks of some groups."""
-        if len(chosen) == len(self._servings):
+        if len(chosen) == len(picks):
             if self._in_subtrees(chosen):
                 yield chosen
             return
-        for pick in self._servings[len(chosen)].picks[anchor]:
+        for pick in picks[len(chosen)]:
             combination = (*chosen, pick)
             if self._keeps_apart(combination) and self._fits(combination):
-                yield from self._extended(anchor, combination)
+                yield from self._extended(picks, combination)
 
     def _keeps_apart(self, chosen: Combination) -> bool:
         """Say whether the last group has a provider of its own.
@@ -156,7 +165,7 @@ class _Merger:
             return True
         taken: dict[tuple[int, str], int] = defaultdict(int)
         for serving, pick in zip(self._servings, chosen, strict=False):
-            for number, rc, amount in serving.amounts(pick):
+            for number, (rc, amount) in serving.shares(pick):
                 if rc in self._contested:
                     taken[number, rc] += amount
         for (number, rc), amount in taken.items():

@@ -124,7 +124,8 @@ class Simulator:
             if not self._is_known(group):
                 return []
             serving = groups.serve(self.index, group, anchors)
-            if not serving.picks:
+            anchors_left = self.index.members(serving.anchors)
+            if not any(map(serving.around, anchors_left)):
                 return []
             servings.append(serving)
         return servings
