@@ -23,7 +23,7 @@ def uuid(kind, number):
     return f'{kind:08d}-0000-4000-8000-{number:012d}'
 
 
-AGGREGATES = [uuid(2, number) for number in range(4)]
+AGGREGATES = [uuid(2, number) for number in range(3)]
 NO_AGGREGATE, NO_PROVIDER = uuid(2, 999), uuid(1, 999)
 
 
@@ -41,14 +41,6 @@ def some(values, least=0, most=2):
             for count in range(least, min(most, len(values)) + 1)
         ]
     )
-
-
-def some_or_none(values, times, most=2):
-    """Mostly nothing, now and then some of the values."""
-    found = itertools.chain.from_iterable(
-        itertools.combinations(values, count) for count in range(1, most + 1)
-    )
-    return plainly((), found, times)
 
 
 inventories = plainly(
@@ -71,15 +63,19 @@ inventories = plainly(
         Inventory(3, reserved=1, allocation_ratio=1.3),
         Inventory(1, allocation_ratio=16.0),
         Inventory(9, 4, 2, 4, 2, 1.5),
+        Inventory(16, max_unit=1),
+        Inventory(16, max_unit=2),
+        Inventory(16, max_unit=3),
     ],
+    1,
 )
-usages = plainly(0, [1, 2, 3, 14, 15, 20])
+usages = plainly(0, [1, 2, 3, 14, 15, 20], 3)
 
 
 @st.composite
 def providers(draw, number, parent, shares):
     classes = draw(
-        some(['DISK_GB', 'CUSTOM_GOLD'], 1) if shares else some(CLASSES, 0, 4)
+        some(CLASSES[2:], 1) if shares else some(CLASSES, bool(parent), 4)
     )
     return Provider(
         uuid=uuid(1, number),
@@ -88,7 +84,7 @@ def providers(draw, number, parent, shares):
         inventories={rc: draw(inventories) for rc in classes},
         usages={rc: draw(usages) for rc in classes},
         traits=frozenset([*draw(some(TRAITS, 0, 4)), *[SHARES][:shares]]),
-        aggregates=frozenset(draw(some(AGGREGATES, shares, 3))),
+        aggregates=frozenset(draw(some(AGGREGATES, shares))),
     )
 
 
@@ -97,7 +93,7 @@ def clouds(draw):
     """Up to four trees of up to three levels, some of them sharing."""
     cloud = []
     for _ in range(draw(st.sampled_from([1, 2, 3, 4]))):
-        shares = draw(plainly(False, [True], 3))
+        shares = draw(plainly(False, [True]))
         root = draw(providers(len(cloud), None, shares))
         cloud.append(root)
         for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
@@ -110,33 +106,54 @@ def clouds(draw):
 
 
 amounts = st.sampled_from([1, 1, 1, 2, 3, 4])
-places = [*AGGREGATES, NO_AGGREGATE]
+places = [*AGGREGATES, *AGGREGATES, NO_AGGREGATE]
+# What a query may ask for besides resources. Each one asks for few of these,
+# often: all at once leave no candidates to compare.
+WISHES = [
+    'required',
+    'one of several',
+    'forbidden',
+    'member_of',
+    'not member_of',
+    'in_tree',
+    'root_required',
+    'same_subtree',
+    'no resources',
+    'limit',
+    'odd',
+]
 
 
 @st.composite
-def groups(draw, suffix, uuids, resourceless=False):
+def groups(draw, suffix, uuids, wishes, resourceless=False):
     """The parameters of one request group."""
+    wishes = [wish for wish in wishes if draw(st.sampled_from([1, 1, 0]))]
     params = []
     if not resourceless:
-        classes = draw(some(CLASSES, 1, 1 if suffix else 3))
+        classes = draw(some(CLASSES, 1, 2 if suffix else 3))
         asked = [f'{rc}:{draw(amounts)}' for rc in classes]
         params.append(('resources', ','.join(asked)))
-    traits = [
-        *draw(some_or_none(TRAITS, 3)),
-        *(f'!{trait}' for trait in draw(some_or_none(TRAITS, 5))),
-    ]
-    if traits:
+    if resourceless and not {'required', 'member_of'} & {*wishes}:
+        wishes.append(draw(st.sampled_from(['required', 'member_of', 'any'])))
+    if 'required' in wishes:
+        params.append(('required', ','.join(draw(some(TRAITS, 1)))))
+    if 'forbidden' in wishes:
+        traits = [f'!{trait}' for trait in draw(some(TRAITS, 1))]
         params.append(('required', ','.join(traits)))
-    for choice in draw(st.lists(some_or_none(TRAITS, 9, 3), max_size=2)):
-        if choice:
+    if 'one of several' in wishes:
+        for choice in draw(
+            st.lists(some(TRAITS, 1, 3), min_size=1, max_size=2)
+        ):
             params.append(('required', f'in:{",".join(choice)}'))
-    for choice in draw(st.lists(some_or_none(places, 5, 4), max_size=2)):
-        if choice:
+    if 'member_of' in wishes:
+        for choice in draw(st.lists(some(places, 1), min_size=1, max_size=2)):
             params.append(('member_of', f'in:{",".join(choice)}'))
-    if choice := draw(some_or_none(places, 5)):
+    if 'not member_of' in wishes:
+        choice = draw(some(places, 1))
         params.append(('member_of', f'!in:{",".join(choice)}'))
-    if uuid := draw(plainly(None, [*uuids, *uuids, NO_PROVIDER], 9)):
-        params.append(('in_tree', uuid))
+    if 'in_tree' in wishes:
+        choice = draw(st.sampled_from([*uuids, *uuids, NO_PROVIDER]))
+        params.append(('in_tree', choice))
     return [(name + suffix, value) for name, value in params]
 
 
@@ -205,32 +222,30 @@ ODD = [
 @st.composite
 def candidate_queries(draw, uuids):
     """The parameters of ``GET /allocation_candidates``, in any order."""
+    wishes = draw(some(WISHES, 0, 3))
     suffixes = draw(some(SUFFIXES, 0, 3))
     params = []
     if not suffixes or draw(st.booleans()):
-        params += draw(groups('', uuids))
+        params += draw(groups('', uuids, wishes))
     resourceless = []
     for suffix in suffixes:
-        nothing = draw(plainly(False, [True], 4))
-        asked = draw(groups(suffix, uuids, nothing))
+        nothing = 'no resources' in wishes and draw(st.booleans())
+        asked = draw(groups(suffix, uuids, wishes, nothing))
         if nothing and asked:
             resourceless.append(suffix)
         params += asked
-    if suffixes and (resourceless or draw(plainly(False, [True]))):
+    if suffixes and (resourceless or 'same_subtree' in wishes):
         subtree = {*resourceless, *draw(some(suffixes, 1, 3))}
         params.append(('same_subtree', ','.join(sorted(subtree))))
     if policy := draw(st.sampled_from([*['none', 'isolate'] * 6, None])):
         params.append(('group_policy', policy))
-    root = [
-        *draw(some_or_none(TRAITS, 9, 1)),
-        *(f'!{trait}' for trait in draw(some_or_none(TRAITS, 9, 1))),
-    ]
-    if root:
-        params.append(('root_required', ','.join(root)))
-    if limit := draw(plainly(None, [1, 2, 3], 5)):
-        params.append(('limit', str(limit)))
-    if odd := draw(plainly(None, ODD, 11)):
-        params.append(odd)
+    if 'root_required' in wishes:
+        traits = draw(some([*TRAITS, *(f'!{t}' for t in TRAITS)], 1))
+        params.append(('root_required', ','.join(traits)))
+    if 'limit' in wishes:
+        params.append(('limit', str(draw(st.sampled_from([1, 2, 3])))))
+    if 'odd' in wishes:
+        params.append(draw(st.sampled_from(ODD)))
     return draw(st.permutations(params))
 
 
@@ -239,14 +254,13 @@ def provider_queries(draw, cloud):
     """The parameters of ``GET /resource_providers``, in any order."""
     uuids = [provider.uuid for provider in cloud]
     names = [provider.name for provider in cloud]
-    params = []
-    if draw(st.sampled_from([True, True, True, False])):
-        params += draw(groups('', uuids, draw(st.booleans())))
-    name = draw(plainly(None, [*names, '', 'nobody'], 5))
-    if name is not None:
-        params.append(('name', name))
-    if uuid := draw(plainly(None, [*uuids, NO_PROVIDER, 'here'], 5)):
-        params.append(('uuid', uuid))
-    if odd := draw(plainly(None, ODD, 11)):
-        params.append(odd)
+    wishes = draw(some([*WISHES, 'name', 'uuid'], 0, 3))
+    params = draw(groups('', uuids, wishes, draw(st.booleans())))
+    if 'name' in wishes:
+        params.append(('name', draw(st.sampled_from([*names, '', 'nobody']))))
+    if 'uuid' in wishes:
+        choice = draw(st.sampled_from([*uuids, NO_PROVIDER, 'here']))
+        params.append(('uuid', choice))
+    if 'odd' in wishes:
+        params.append(draw(st.sampled_from(ODD)))
     return draw(st.permutations(params))

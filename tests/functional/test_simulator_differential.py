@@ -162,7 +162,7 @@ def worlds(draw):
     cloud = draw(random_clouds.clouds())
     uuids = [provider.uuid for provider in cloud]
     queries = random_clouds.candidate_queries(uuids)
-    return cloud, draw(st.lists(queries, min_size=1, max_size=2))
+    return cloud, draw(st.lists(queries, min_size=2, max_size=3))
 
 
 @examples(100)
