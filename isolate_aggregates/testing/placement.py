@@ -39,8 +39,8 @@ class PlacementFixture:
     :param max_microversion: The newest microversion it speaks, to 1.39.
     :param url: Its endpoint.
     :param http: Where else HTTP is mocked, so that other services can answer
-        beside it. None to mock HTTP here; whatever is not for Placement is
-        then a connection error.
+        beside it. None to mock HTTP here; whatever is not for Placement then
+        raises ``requests_mock.NoMockAddress``.
     :raises ValueError: if the microversion is none, or newer than 1.39.
     """
 

@@ -31,7 +31,7 @@ _OLDEST = mv.NESTED.minor
 _ERROR_CODES = 23
 _MAPPINGS = 34
 
-_VERSION = re.compile(r'1\.(0|[1-9][0-9]*)')
+_VERSION = re.compile(r'([1-9][0-9]*)\.(0|[1-9][0-9]*)')
 _PROVIDER = re.compile(
     r'/resource_providers/([^/]+)(?:/(inventories|usages|aggregates|traits))?'
 )
@@ -83,11 +83,12 @@ class MockedService:
         self, snapshot: Snapshot, max_microversion: str, prefix: str
     ) -> None:
         version = _VERSION.fullmatch(max_microversion)
-        if not version or int(version[1]) > mv.ANY_TRAITS.minor:
+        known = range(mv.ANY_TRAITS.minor + 1)
+        if not version or version[1] != '1' or int(version[2]) not in known:
             raise ValueError(
                 f'{max_microversion!r} is no microversion from 1.0 to {NEWEST}'
             )
-        self._newest = int(version[1])
+        self._newest = int(version[2])
         self._prefix = prefix
         self._simulator = Simulator(snapshot)
 
@@ -114,18 +115,17 @@ class MockedService:
 
     def _minor(self, header: str | None) -> int:
         """Return what comes after the point in the microversion asked for."""
-        for part in (header or '').split(','):
-            service, _, version = part.strip().partition(' ')
-            if service == 'placement':
-                break
-        else:
-            return 0
+        services = dict(
+            part.strip().partition(' ')[::2]
+            for part in (header or '').split(',')
+        )
+        version = services.get('placement') or '1.0'
         if version == 'latest':
             return self._newest
         match = _VERSION.fullmatch(version)
         if not match:
             raise _Failure(400, f'Invalid microversion: {version}')
-        if int(match[1]) > self._newest:
+        if match[1] != '1' or int(match[2]) > self._newest:
             raise _Failure(
                 406,
                 'Invalid microversion: Unacceptable version header: '
@@ -133,7 +133,7 @@ class MockedService:
                 min_version='1.0',
                 max_version=f'1.{self._newest}',
             )
-        return int(match[1])
+        return int(match[2])
 
     def _document(
         self, method: str, path: str, query_string: str, minor: int

@@ -282,7 +282,7 @@ def test_a_refusal_is_raised_but_its_reason_can_be_had():
 
 
 def test_a_broken_filter_is_named():
-    with pytest.raises(exception.FilterError, match='^Request filter mine '):
+    with pytest.raises(exception.FilterError, match=r'^Request filter mine '):
         testing.hosts_for(
             testing.make_request(), TWO, {'mine': lambda r, a: [1]}
         )
@@ -413,7 +413,7 @@ NUMA0 = '/resource_providers/{numa0}'
         '/allocation_candidates?resources1=VCPU:1&resources2=CUSTOM_VF:1'
         '&group_policy=isolate',
         '/allocation_candidates?resources1=VCPU:1&resources2=CUSTOM_VF:1',
-        '/allocation_candidates?resources=DISK_GB:1&resources_A=VCPU:1',
+        '/allocation_candidates?resources=VCPU:1&resources_A=CUSTOM_VF:1',
         '/allocation_candidates?resources=VCPU:1'
         '&root_required=!COMPUTE_STATUS_DISABLED',
         '/allocation_candidates?resources_A=VCPU:1&resources_B=CUSTOM_VF:1'
@@ -453,7 +453,6 @@ def test_the_questions_that_are_compared_are_telling(mocked):
         pytest.param('placement 1.40', 406, id='too new'),
         pytest.param('placement 2.0', 406, id='another major version'),
         pytest.param('placement nonesuch', 400, id='no version'),
-        pytest.param('placement', 400, id='nothing after the service'),
         pytest.param('placement latest', 200, id='the newest there is'),
         pytest.param('compute 9.9,placement 1.39', 200, id='two services'),
     ],
@@ -486,10 +485,12 @@ def test_nothing_can_be_changed(mocked):
 
 def test_without_a_microversion_only_the_root_is_answered(mocked):
     assert ask(mocked.adapter, '/', None).microversion == 'placement 1.0'
-    answer = ask(mocked.adapter, '/resource_providers', None)
-    assert answer.status == 501
-    [error] = answer.document['errors']
-    assert sorted(error) == ['detail', 'request_id', 'status', 'title']
+    for version in (None, 'placement', 'compute 2.1'):
+        answer = ask(mocked.adapter, '/resource_providers', version)
+        assert answer.status == 501
+        assert answer.microversion == 'placement 1.0'
+        [error] = answer.document['errors']
+        assert sorted(error) == ['detail', 'request_id', 'status', 'title']
 
 
 def test_keystoneauth_finds_out_which_microversions_there_are():
@@ -512,7 +513,7 @@ def test_an_older_placement_is_too_old_for_what_it_does_not_know():
     assert caught.value.needed == '1.32 (Train)'
 
 
-@pytest.mark.parametrize('version', ['1.40', '1', '2.0', 'latest', '1.05'])
+@pytest.mark.parametrize('version', ['1.40', '1', '2.0', 'latest', '1.-1'])
 def test_a_microversion_whose_rules_are_not_known_is_refused(version):
     with pytest.raises(ValueError, match=r'is no microversion from 1\.0 to 1'):
         testing.PlacementFixture(TWO, max_microversion=version)
@@ -556,8 +557,8 @@ def test_it_answers_while_the_context_is_open():
     with placement as entered:
         assert entered is placement
         assert len(placement.client.resource_providers()) == 2
-    with requests_mock.Mocker(), pytest.raises(exception.ServiceUnreachable):
-        PlacementClient(placement.adapter, 0.001).resource_providers()
+    with requests_mock.Mocker(), pytest.raises(requests_mock.NoMockAddress):
+        placement.client.resource_providers()
 
 
 def test_it_can_be_started_again_but_not_twice():
@@ -594,7 +595,7 @@ def test_it_answers_for_its_url_alone():
             'http://placement.test/placement2/resource_providers',
             'http://nova.test/',
         ):
-            with pytest.raises(requests.ConnectionError):
+            with pytest.raises(requests_mock.NoMockAddress):
                 requests.get(url, timeout=1)
 
 
@@ -610,18 +611,18 @@ def test_it_shares_a_mocker(case_sensitive):
                 testing.make_request(flavor), TWO, {}, placement.client
             ) == ['cn1', 'cn2']
         assert requests.get('http://nova.test/', timeout=1).text == 'Nova'
-        with pytest.raises(requests.ConnectionError):
+        with pytest.raises(requests_mock.NoMockAddress):
             requests.get(placement.url, timeout=1)
 
 
 class _TestCase(testtools.TestCase):
-    def runTest(self):
+    def runTest(self):  # noqa: N802
         self.placement = self.useFixture(testing.PlacementFixture(TWO))
         assert len(self.placement.client.resource_providers()) == 2
 
 
 class _Nesting(fixtures.Fixture):
-    def _setUp(self):
+    def _setUp(self):  # noqa: N802
         self.placement = self.useFixture(testing.PlacementFixture(TWO))
 
 
