@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How old the aggregates may be that a server is scheduled by."""
+
+from concurrent import futures
+import contextlib
+import itertools
+import re
+import sqlite3
+import sys
+import threading
+import time
+
+from base import CloudTest
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models
+from nova.scheduler import request_filter
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.nova import registration, source
+
+LICENSED = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
+UNLICENSED = dict.fromkeys(LICENSED)
+HOUR = 3600
+
+
+@contextlib.contextmanager
+def broken_database():
+    """Let the query of the aggregates fail in the database driver."""
+    engine = api_db.context_manager.reader.get_engine()
+    query = str(source._ALL.compile(engine))
+
+    def fail(cursor, statement, parameters, context):
+        if statement == query:
+            raise sqlite3.OperationalError('disk I/O error')
+
+    sa.event.listen(engine, 'do_execute', fail)
+    try:
+        yield
+    finally:
+        sa.event.remove(engine, 'do_execute', fail)
+
+
+class FreshnessTest(CloudTest):
+    """The aggregates as Nova's database has them."""
+
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def test_a_tag_counts_from_the_next_server_on(self):
+        number = self.aggregate('licensed', ['host1'])
+        plain = self.flavor()
+        assert self.host_for(plain) == 'host1'
+
+        self.tag(number, LICENSED)
+        assert self.host_for(plain) == 'host2'
+        self.tag(number, UNLICENSED)
+        assert self.host_for(plain) == 'host1'
+
+        # Unless the operator has asked for less.
+        self.flags(aggregate_cache_ttl=HOUR, group=ia_conf.GROUP)
+        self.restart_scheduler()
+        assert self.host_for(plain) == 'host1'
+        self.tag(number, LICENSED)
+        assert self.host_for(plain) == 'host1'
+
+    def test_aggregates_that_can_not_be_read_are_not_taken_for_none(self):
+        self.aggregate('licensed', ['host1'], LICENSED)
+        plain = self.flavor()
+        unreadable = (
+            'No valid host was found. Scheduling failed: The host aggregates '
+            "can not be read (Nova's API database can not be read: "
+            'OperationalError); they were '
+        )
+
+        # Not even for the first server.
+        with broken_database():
+            message = self.refusal_of(plain)
+            assert message == f'{unreadable}never read.'
+        assert self.host_for(plain) == 'host2'
+        with broken_database():
+            message = self.refusal_of(plain)
+            assert re.fullmatch(
+                rf'{re.escape(unreadable)}last read \d+ s ago\.', message
+            )
+
+        # The operator may prefer old ones, for a while.
+        self.flags(
+            on_source_failure='stale',
+            aggregate_max_stale=HOUR,
+            group=ia_conf.GROUP,
+        )
+        self.restart_scheduler()
+        assert self.host_for(plain) == 'host2'
+        with broken_database():
+            assert self.host_for(plain) == 'host2'
+            assert 'using those read' in self.stdlog.logger.output
+            cache = registration.installed()._cache
+            cache._clock = lambda: time.monotonic() + HOUR
+            message = self.refusal_of(plain)
+            assert re.search(r' were last read 36\d\d s ago\.$', message)
+
+
+class ManyThreadsTest(CloudTest):
+    """The request filters, called as the threads of nova-scheduler do."""
+
+    HOSTS = ()
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            ['reservation:'],
+        ),
+    )
+
+    THREADS = 32
+    REQUESTS = 12  # of each thread
+    AGGREGATES = 64
+
+    def test_each_request_is_judged_by_the_aggregates_of_one_moment(self):
+        """One aggregate at a time has the tags, and the next one gets them.
+
+        Each of the two filters forbids the aggregate with its tag. So there is
+        one forbidden aggregate, not two and not none, and it is one that had
+        the tags while the request was being judged.
+        """
+        self._make_aggregates()
+        # Let threads get in each other's way much more often than they do.
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(1e-6)
+        self.moves_begun = self.moves_done = 0
+        stop = threading.Event()
+        with futures.ThreadPoolExecutor(self.THREADS + 1) as pool:
+            mover = pool.submit(self._move_tags, stop)
+            try:
+                threads = [
+                    pool.submit(self._judge_requests)
+                    for _ in range(self.THREADS)
+                ]
+                judged = [one for t in threads for one in t.result()]
+            finally:
+                stop.set()
+            mover.result()
+
+        for before, forbidden, after in judged:
+            moves = range(before, after + 1)
+            held = {self.uuids[move % self.AGGREGATES] for move in moves}
+            assert len(forbidden) == 1
+            assert forbidden <= held
+        assert len(set().union(*(f for _, f, _ in judged))) > 3
+
+    def _make_aggregates(self):
+        numbers = [self.aggregate(f'a{n}') for n in range(self.AGGREGATES)]
+        self.tag(numbers[0], {**LICENSED, 'reservation:1': 'true'})
+        uuids = {
+            found['id']: found['uuid']
+            for found in self.admin_api.api_get('/os-aggregates').body[
+                'aggregates'
+            ]
+        }
+        self.numbers = numbers
+        self.uuids = [uuids[number] for number in numbers]
+
+    def _move_tags(self, stop):
+        """Hand all tags on in one transaction after the other."""
+        for number in itertools.cycle([*self.numbers[1:], self.numbers[0]]):
+            if stop.wait(0.005):
+                return
+            self.moves_begun += 1
+            with api_db.context_manager.writer.using(
+                nova_context.get_admin_context()
+            ) as session:
+                session.execute(
+                    sa.update(models.AggregateMetadata).values(
+                        aggregate_id=number
+                    )
+                )
+            self.moves_done += 1
+
+    def _judge_requests(self):
+        context = nova_context.get_admin_context()
+        found = []
+        for _ in range(self.REQUESTS):
+            spec = self._spec(context)
+            before = self.moves_done
+            request_filter.process_reqspec(context, spec)
+            after = self.moves_begun
+            forbidden = spec.requested_destination.forbidden_aggregates
+            found.append((before, set(forbidden), after))
+        return found
+
+    @staticmethod
+    def _spec(context):
+        return objects.RequestSpec.from_components(
+            context,
+            uuidutils.generate_uuid(),
+            image={'properties': {}},
+            flavor=objects.Flavor(
+                name='f',
+                flavorid='f',
+                vcpus=1,
+                memory_mb=64,
+                root_gb=1,
+                ephemeral_gb=0,
+                swap=0,
+                extra_specs={},
+            ),
+            numa_topology=None,
+            pci_requests=None,
+            filter_properties={},
+            instance_group=None,
+            availability_zone=None,
+        )
