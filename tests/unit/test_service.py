@@ -173,6 +173,11 @@ def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
     )
 
 
+def test_a_service_that_is_down_is_not_put_down_to_a_long_query() -> None:
+    error = failing(service(client('http://127.0.0.1:1')), LONG)
+    assert isinstance(error, exception.ServiceUnreachable)
+
+
 def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
     with listening(hang_up) as (address, _):
         error = failing(service(client(f'http://{address}')))
@@ -473,6 +478,19 @@ def test_a_token_that_can_not_be_renewed_is_keystones_refusal(
     assert error.service == 'Keystone'
 
 
+def test_a_new_token_that_keystone_does_not_give_is_keystones_fault(
+    http: requests_mock.Mocker, keystone: FakeKeystone
+) -> None:
+    asked = connection()
+    later = service(asked.adapter('placement'))
+    assert later.endpoint == PLACEMENT
+    asked.session.invalidate()
+    http.post(f'{AUTH_URL}/auth/tokens', exc=requests.ConnectTimeout)
+    error = failing(later)
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert error.service == 'Keystone'
+
+
 def test_an_endpoint_of_another_region_is_not_taken(
     keystone: FakeKeystone,
 ) -> None:
@@ -510,7 +528,19 @@ def test_a_catalog_of_nonsense_is_keystones_fault(
     )
 
 
-def test_a_password_in_an_address_is_not_shown() -> None:
+def test_a_password_in_the_address_of_a_service_is_not_shown(
+    http: requests_mock.Mocker,
+) -> None:
+    http.get(requests_mock.ANY, exc=requests.ConnectionError('No route'))
+    error = failing(service(client('http://admin:secret@placement.test')))
+    assert str(error) == (
+        'Placement at http://placement.test can not be reached: Unable to '
+        'establish connection to http://placement.test/traits: No route; '
+        'look whether it runs and whether this is its address.'
+    )
+
+
+def test_a_password_in_the_auth_url_is_not_shown() -> None:
     auth_url = 'http://admin:secret@127.0.0.1:1/v3'
     auth = generic_password.Password(
         auth_url, 'admin', password='x', user_domain_id='default'
