@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator, Mapping
 import dataclasses
-from importlib import metadata
 import json
 import pathlib
 import re
@@ -29,7 +28,7 @@ from isolate_aggregates.cloud import load
 from isolate_aggregates.cloud.snapshot import Inventory, Provider
 from isolate_aggregates.destination import Forbid, Refuse, Require
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.pipeline import NAMESPACE, Pipeline
+from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import RequestSpec
@@ -38,6 +37,9 @@ pytest_plugins = ['isolate_aggregates.testing.plugin']
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / 'examples' / 'filter-package'
+PROGRAM = (
+    'import sys; from isolate_aggregates.cli import app; sys.exit(app.main())'
+)
 PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'testing-filters.rst'
 
 LOCKED = testing.make_aggregate(
@@ -696,7 +698,11 @@ def blocks(language: str) -> dict[str, str]:
 
 
 def shows(shown: str, real: str) -> bool:
-    """Tell whether shown lines are real ones; dots stand for others."""
+    """Tell whether shown lines are real ones; dots stand for others.
+
+    How wide things are depends on the terminal.
+    """
+    shown, real = (re.sub(' +', ' ', text) for text in (shown, real))
     parts = [re.escape(part) for part in re.split(r'\.\.\.\n', shown)]
     return bool(re.search('(.*\n)*'.join(parts), real))
 
@@ -726,10 +732,13 @@ def test_the_test_of_the_example_is_about_ten_lines():
     assert len(body.splitlines()) <= 16
 
 
-def test_installed_the_filter_of_the_example_is_found(
-    example, run, monkeypatch, tmp_path
-):
-    """What pip makes of the packaging is made by hand here."""
+@pytest.fixture
+def installed(example, tmp_path):
+    """Run the program where the example is installed.
+
+    What pip makes of the packaging is made by hand here, and the program has
+    a process of its own because stevedore remembers what is installed.
+    """
     project = tomllib.loads((example / 'pyproject.toml').read_text('utf-8'))
     project = project['project']
     info = example / 'example_tier_filter-1.0.dist-info'
@@ -739,24 +748,37 @@ def test_installed_the_filter_of_the_example_is_found(
         f'Version: {project["version"]}\n'
     )
     [(group, points)] = project['entry-points'].items()
-    assert group == NAMESPACE
     lines = [f'{name} = {value}' for name, value in points.items()]
     (info / 'entry_points.txt').write_text('\n'.join([f'[{group}]', *lines]))
-    # stevedore remembers what is installed.
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path))
-    monkeypatch.syspath_prepend(example)
-    monkeypatch.delitem(sys.modules, 'tier_filter', raising=False)
-    [point] = metadata.entry_points(group=NAMESPACE, name='tiers')
-    assert point.load().__module__ == 'tier_filter'
+
+    def run_program(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, '-c', PROGRAM, *arguments],
+            env={'HOME': str(tmp_path), 'PYTHONPATH': str(example)},
+            capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+
+    return run_program
+
+
+def test_installed_the_filter_of_the_example_is_found_as_shown(installed):
     command, _, shown = blocks('text')['1'].partition('\n')
-    finished = run(*command.split()[2:])
-    assert shows(shown, finished.out), finished
-    (tmp_path / 'some.conf').write_text(
-        '[isolate_aggregates]\nrequest_filters = tiers\n'
+    program = '$ isolate-aggregates '
+    assert command.startswith(program)
+    real = installed(*command.removeprefix(program).split())
+    assert shows(shown, real), real
+
+
+def test_named_the_filter_of_the_example_runs(installed, tmp_path):
+    conf = tmp_path / 'some.conf'
+    conf.write_text('[isolate_aggregates]\nrequest_filters = tiers\n')
+    found = installed(
+        '--config-file', str(conf), 'filter', 'list', '-f', 'csv'
     )
-    arguments = ('--config-file', str(tmp_path / 'some.conf'), 'filter')
-    finished = run(*arguments, 'list', '-f', 'value', '-c', 'Note')
-    assert finished.out.splitlines()[0] == 'number 1 of 1', finished
+    assert found.splitlines()[1] == (
+        '"tiers",True,"number 1 of 1",'
+        '"example-tier-filter 1.0, tier_filter:Tiers"'
+    )
 
 
 def test_the_tests_on_the_page_pass(tmp_path):
