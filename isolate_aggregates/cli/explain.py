@@ -2,6 +2,7 @@
 """``explain``: why a server may go to a host, and why not to another."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -56,9 +57,13 @@ class ExplainRequest(report.ReportLister):
             if not (parsed_args.excluded and verdict.is_candidate)
             and not (parsed_args.candidates and not verdict.is_candidate)
         ]
+        hosts = Counter(v.host for v in self._explanation.verdicts)
         rows = [
             (
-                verdict.host,
+                # A service for bare metal has many nodes.
+                verdict.host
+                if hosts[verdict.host] == 1
+                else f'{verdict.host} ({verdict.node})',
                 _word(verdict),
                 '\n'.join(reason.text for reason in verdict.reasons),
             )
@@ -75,11 +80,21 @@ class ExplainRequest(report.ReportLister):
                 'candidates': self._found,
                 'constraints': [
                     {
-                        'constraint': count.constraint.label,
-                        'excludes': count.alone,
-                        'only_it_excludes': count.only,
+                        'constraint': count.cause[0].label,
+                        'excludes': len(count.excludes),
+                        'only_it_excludes': len(count.only),
                     }
                     for count in explanation.counts
+                    if len(count.cause) == 1
+                ],
+                'together': [
+                    {
+                        'constraints': [c.label for c in count.cause],
+                        'excludes': len(count.excludes),
+                        'only_they_exclude': len(count.only),
+                    }
+                    for count in explanation.counts
+                    if len(count.cause) > 1
                 ],
                 'drop_any_of': [
                     [constraint.label for constraint in remedy]
@@ -89,6 +104,7 @@ class ExplainRequest(report.ReportLister):
             'hosts': [
                 {
                     'name': verdict.host,
+                    'node': verdict.node,
                     'uuid': verdict.provider,
                     'verdict': _word(verdict),
                     'reasons': [reason.text for reason in verdict.reasons],
@@ -102,13 +118,16 @@ class ExplainRequest(report.ReportLister):
         explanation = self._explanation
         hosts = len(explanation.verdicts)
         yield f'{self._found} of {hosts} hosts may be used.'
-        excluding = [count for count in explanation.counts if count.alone]
+        excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''
             yield 'Excluded hosts (in brackets: those that nothing else does):'
             for count in excluding:
+                labels = '; '.join(c.label for c in count.cause)
+                together = 'together: ' if len(count.cause) > 1 else ''
                 yield (
-                    f'  {count.alone} ({count.only})  {count.constraint.label}'
+                    f'  {len(count.excludes)} ({len(count.only)})  '
+                    f'{together}{labels}'
                 )
         if explanation.remedies:
             yield ''

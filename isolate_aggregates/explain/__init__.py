@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why a host may be used for a request, and why not.
 
-1. :mod:`~isolate_aggregates.explain.question` takes a request apart into its
+1. :mod:`~isolate_aggregates.explain.constraints` has one class for each kind
+   of constraint, and what there is to say if a host does not meet it.
+2. :mod:`~isolate_aggregates.explain.question` takes a request apart into its
    constraints, and puts it together again without some of them.
-2. :mod:`~isolate_aggregates.explain.constraints` has one class for each kind
-   of constraint: which hosts meet it by itself, and what to say of the others.
-3. :mod:`~isolate_aggregates.explain.verdicts` finds for each host all that
-   has to be dropped before it would be offered, and sums up over all hosts.
+3. :mod:`~isolate_aggregates.explain.offers` tells which hosts Placement would
+   offer then.
+4. :mod:`~isolate_aggregates.explain.verdicts` finds out that way what
+   excludes each host, and sums up over all hosts.
+5. :mod:`~isolate_aggregates.explain.together` finds the words where it is not
+   one constraint but several that do not go together.
 """
 
 from isolate_aggregates.explain.verdicts import (
+    Count,
     Explanation,
+    Reason,
     Verdict,
     explain,
 )
 
-__all__ = ['Explanation', 'Verdict', 'explain']
+__all__ = ['Count', 'Explanation', 'Reason', 'Verdict', 'explain']

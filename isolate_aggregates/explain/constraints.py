@@ -1,306 +1,181 @@
 # SPDX-License-Identifier: Apache-2.0
 """The constraints a request consists of, one class for each kind.
 
-A constraint can tell which hosts meet it *by itself*, as if it were the only
-one, and say in words why a host does not. A host that does not meet one by
-itself can not be offered while that one stands.
+A constraint puts itself onto a request, and says in words what there is
+against a provider or a host. Whether a host is excluded is not decided here:
+that is left to the rules of Placement.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 import dataclasses
 import functools
-from typing import Protocol
 
 import os_traits
 
 from isolate_aggregates.cloud.snapshot import Inventory, Provider
 from isolate_aggregates.destination import Conclusion, Destination
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.simulator import conditions
-from isolate_aggregates.simulator.index import (
-    ProviderIndex,
-    ProviderSet,
-    capacity,
-    free,
-)
+from isolate_aggregates.explain.site import Site, named
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.simulator.index import capacity, free
 
 _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
 @dataclasses.dataclass(frozen=True)
-class Cloud:
-    """What a constraint looks at to tell and to say something.
+class Constraint:
+    """One part of a request that can be dropped by itself.
 
-    :param index: The resource providers.
-    :param names: Names of aggregates by uuid.
+    :param suffix: The suffix of the request group it belongs to; None if it
+        is about the request as a whole.
     """
 
-    index: ProviderIndex
-    names: Mapping[str, str]
-
-    def aggregates(self, uuids: frozenset[str]) -> str:
-        """Name some aggregates in a sentence.
-
-        :param uuids: Their uuids.
-        """
-        names = sorted(self.names.get(uuid, uuid) for uuid in uuids)
-        noun = 'aggregate' if len(names) == 1 else 'aggregates'
-        return f'{noun} {", ".join(names)}'
-
-    def tree(self, root: int) -> list[Provider]:
-        """Return the providers of a tree, the root first.
-
-        :param root: The number of the root.
-        """
-        return [self.index.providers[n] for n in self.index.trees[root]]
-
-    def givers(self, root: int, resource_class: str) -> list[Provider]:
-        """Return who could give a host something of a resource class.
-
-        :param root: The number of the host's root provider.
-        :param resource_class: The resource class.
-        """
-        lenders = [
-            self.index.providers[number]
-            for number, borrowers in self.index.borrowers.items()
-            if borrowers >> root & 1
-        ]
-        return [
-            provider
-            for provider in [*self.tree(root), *lenders]
-            if resource_class in provider.inventories
-        ]
-
-
-class Constraint(Protocol):
-    """One part of a request that can be dropped by itself."""
+    suffix: str | None
 
     @property
     def label(self) -> str:
         """What it asks for, the same for every host."""
-
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the root providers that meet it by itself."""
-
-    def reason(self, cloud: Cloud, root: int) -> str:
-        """Say why the tree of a root provider does not meet it."""
-
-    def drop(self, request: ResourceRequest) -> None:
-        """Take it off a request."""
-
-
-def met_around(
-    cloud: Cloud,
-    group: RequestGroup,
-    allows: Callable[[ProviderSet], ProviderSet],
-    lends: Callable[[ProviderSet], ProviderSet] | None = None,
-) -> ProviderSet:
-    """Return the roots around which a condition leaves somebody to give.
-
-    For each resource class of a group there has to be somebody who has any of
-    it and meets the condition. Where nobody has any, the condition is not to
-    blame.
-
-    :param cloud: The cloud.
-    :param group: The request group.
-    :param allows: Narrows a set of providers to those the condition allows.
-    :param lends: The same for providers that share; ``allows`` if None.
-    """
-    index = cloud.index
-    met = index.roots
-    for resource_class in group.resources:
-        stock = index.stocks.get(resource_class)
-        if stock is None:
-            continue
-        sharing = stock.providers & index.sharing
-        around = _around(
-            index,
-            allows(stock.providers),
-            (lends or allows)(sharing),
-        )
-        met &= around | ~_around(index, stock.providers, sharing)
-    return met
-
-
-def _around(
-    index: ProviderIndex, local: ProviderSet, sharing: ProviderSet
-) -> ProviderSet:
-    roots = index.roots_of(local)
-    for number in index.members(sharing):
-        roots |= index.borrowers[number]
-    return roots
-
-
-@dataclasses.dataclass(frozen=True)
-class Concluded:
-    """What a request filter concluded.
-
-    :param conclusion: The constraint and its filter.
-    """
-
-    conclusion: Conclusion
+        raise NotImplementedError
 
     @property
-    def label(self) -> str:
-        """The filter and its reason."""
-        constraint = self.conclusion.constraint
-        return f'{self.conclusion.filter_name}: {constraint.reason}'
-
-    @functools.cached_property
-    def alone(self) -> Destination:
-        """The destination if there were no other conclusion."""
-        destination = Destination()
-        self.conclusion.constraint.narrow(destination)
-        return destination
-
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the roots where aggregates, tree and root trait are right."""
-        index, alone = cloud.index, self.alone
-        if alone.refusals:
-            return 0
-        met = conditions.roots_with(index, (), alone.root_forbidden)
-        if alone.in_tree:
-            met &= index.tree_with(alone.in_tree)
-        group = request.groups.get('')
-        if group is None:
-            return met
-        forbidden = conditions.in_any_aggregate(
-            index, alone.forbidden_aggregates
-        )
-        met &= ~forbidden
-        spanned = conditions.spanning(index, forbidden)
-        met &= met_around(
-            cloud, group, lambda p: p & ~spanned, lambda p: p & ~forbidden
-        )
-        for choice in alone.required_aggregates:
-            inside = conditions.in_any_aggregate(index, choice)
-            spanning = conditions.spanning(index, inside)
-            met &= met_around(
-                cloud,
-                group,
-                lambda p, spanning=spanning: p & spanning,  # type: ignore[misc]
-                lambda p, inside=inside: p & inside,  # type: ignore[misc]
-            )
-        return met
-
-    def reason(self, cloud: Cloud, root: int) -> str:
-        """Say which aggregate, tree or trait it is."""
-        alone = self.alone
-        constraint = self.conclusion.constraint
-        cause = getattr(constraint, 'cause', constraint.reason)
-        held = frozenset().union(*(p.aggregates for p in cloud.tree(root)))
-        wrong = held & alone.forbidden_aggregates
-        if alone.refusals:
-            return '; '.join(alone.refusals)
-        if wrong:
-            return f'in {cloud.aggregates(wrong)}, {cause}'
-        for choice in alone.required_aggregates:
-            if not held & choice:
-                return f'not in {cloud.aggregates(choice)}: {cause}'
-        traits = alone.root_forbidden & cloud.index.providers[root].traits
-        if _DISABLED in traits:
-            return 'compute service disabled'
-        if traits:
-            return f'has trait {", ".join(sorted(traits))}: {cause}'
-        if alone.in_tree:
-            return f"not in the requested host's tree: {cause}"
-        return str(constraint.reason)
-
-    def drop(self, request: ResourceRequest) -> None:
-        """Do nothing: the question leaves the conclusion out."""
-
-
-@dataclasses.dataclass(frozen=True)
-class _OfGroup:
-    """Part of one request group.
-
-    :param suffix: The suffix of the group.
-    """
-
-    suffix: str
-
-    @property
-    def _where(self) -> str:
+    def where(self) -> str:
+        """The request group, for the start of a sentence."""
         return f'group {self.suffix}: ' if self.suffix else ''
 
+    def ask(self, request: ResourceRequest) -> None:
+        """Put it onto a request.
+
+        :param request: The request.
+        """
+        raise NotImplementedError
+
+    def waive(self, request: ResourceRequest) -> None:
+        """Leave something in its place on a request that does without it.
+
+        :param request: The request.
+        """
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say what keeps a provider from meeting it; nothing if it does.
+
+        :param provider: A provider around the host.
+        :param site: The host.
+        """
+        return ''
+
+    def reason(self, site: Site) -> str:
+        """Say why a host is excluded by this constraint alone.
+
+        :param site: The host.
+        """
+        givers = site.givers(self.suffix or '')
+        objections = [
+            (provider, text)
+            for provider in givers
+            if (text := self.objection(provider, site))
+        ]
+        own = {text for provider, text in objections if site.owns(provider)}
+        if len(own) == 1 and all(
+            self.objection(provider, site)
+            for provider in givers
+            if site.owns(provider)
+        ):
+            # It is true of the host as a whole.
+            return f'{self.where}{own.pop()}'
+        return f'{self.where}{site.told(objections) or self.label}'
+
 
 @dataclasses.dataclass(frozen=True)
-class RequiredTrait(_OfGroup):
-    """A trait that is required, or one of several.
+class InAggregates(Constraint):
+    """Membership of one of some aggregates.
 
-    :param choice: The traits; one is enough.
-    :param is_choice: Whether it was asked for as a choice.
+    :param aggregates: Their uuids.
     """
 
-    choice: frozenset[str]
-    is_choice: bool = False
+    aggregates: frozenset[str]
 
     @property
     def label(self) -> str:
-        """The trait."""
-        return f'{self._where}requires {self._named}'
+        """The aggregates."""
+        return f'{self.where}in one of {", ".join(sorted(self.aggregates))}'
 
-    @property
-    def _named(self) -> str:
-        traits = sorted(self.choice)
-        one_of = 'one of traits' if self.is_choice else 'trait'
-        return f'{one_of} {", ".join(traits)}'
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        request.group(self.suffix or '').aggregates.append(self.aggregates)
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the roots with a provider that has the trait."""
-        holders = conditions.with_any_trait(cloud.index, self.choice)
-        sharing = holders & cloud.index.sharing
-        return _around(cloud.index, holders, sharing)
-
-    def reason(self, cloud: Cloud, root: int) -> str:
-        """Say that the trait is missing."""
-        return f'{self._where}has no {self._named.removeprefix("one of ")}'
-
-    def drop(self, request: ResourceRequest) -> None:
-        """Require it no longer."""
-        group = request.groups.get(self.suffix)
-        if group is None:
-            return
-        if self.is_choice:
-            group.any_traits.remove(self.choice)
-        else:
-            group.required_traits -= self.choice
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider is in none of them."""
+        if self.aggregates & _held(provider, self.suffix, site):
+            return ''
+        return f'not in {site.cloud.aggregates(self.aggregates)}'
 
 
 @dataclasses.dataclass(frozen=True)
-class ForbiddenTrait(_OfGroup):
-    """A trait that is forbidden.
+class OutsideAggregates(Constraint):
+    """Membership of none of some aggregates.
 
-    :param trait: The trait.
+    :param aggregates: Their uuids.
     """
 
-    trait: str
+    aggregates: frozenset[str]
 
     @property
     def label(self) -> str:
-        """The trait."""
-        return f'{self._where}forbids trait {self.trait}'
+        """The aggregates."""
+        return f'{self.where}not in {", ".join(sorted(self.aggregates))}'
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the roots around which somebody without it can give."""
-        group = request.groups.get(self.suffix)
-        if group is None:
-            return cloud.index.roots
-        holders = cloud.index.with_trait(self.trait)
-        return met_around(cloud, group, lambda p: p & ~holders)
+    def ask(self, request: ResourceRequest) -> None:
+        """Forbid membership."""
+        group = request.group(self.suffix or '')
+        group.forbidden_aggregates |= self.aggregates
 
-    def reason(self, cloud: Cloud, root: int) -> str:
-        """Say that it is there."""
-        return f'{self._where}has forbidden trait {self.trait}'
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say which of them the provider is in."""
+        wrong = self.aggregates & _held(provider, self.suffix, site)
+        return f'in {site.cloud.aggregates(wrong)}' if wrong else ''
 
-    def drop(self, request: ResourceRequest) -> None:
-        """Forbid it no longer."""
-        if self.suffix in request.groups:
-            request.groups[self.suffix].forbidden_traits.discard(self.trait)
+
+def _held(
+    provider: Provider, suffix: str | None, site: Site
+) -> frozenset[str]:
+    """Return the aggregates that count as a provider's own.
+
+    In the group without a suffix those of the root count for its tree.
+    """
+    if not suffix and site.owns(provider):
+        return provider.aggregates | site.root.aggregates
+    return provider.aggregates
 
 
 @dataclasses.dataclass(frozen=True)
-class RootTrait:
+class InTree(Constraint):
+    """The tree of one provider.
+
+    :param provider: Its uuid.
+    """
+
+    provider: str
+
+    @property
+    def label(self) -> str:
+        """The provider."""
+        return f'{self.where}in the tree of provider {self.provider}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        request.group(self.suffix or '').in_tree = self.provider
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider is not in that tree."""
+        index = site.cloud.index
+        wanted = index.numbers.get(self.provider)
+        found = index.root_of[index.numbers[provider.uuid]]
+        if wanted is not None and index.root_of[wanted] == found:
+            return ''
+        return "not in the requested host's tree"
+
+
+@dataclasses.dataclass(frozen=True)
+class RootTrait(Constraint):
     """A trait that the root provider must have, or must not.
 
     :param trait: The trait.
@@ -316,27 +191,165 @@ class RootTrait:
         verb = 'requires' if self.required else 'forbids'
         return f'root provider: {verb} trait {self.trait}'
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the roots that are right."""
-        if self.required:
-            return conditions.roots_with(cloud.index, [self.trait], ())
-        return conditions.roots_with(cloud.index, (), [self.trait])
+    def ask(self, request: ResourceRequest) -> None:
+        """Require or forbid it."""
+        traits = (
+            request.root_required if self.required else request.root_forbidden
+        )
+        traits.add(self.trait)
 
-    def reason(self, cloud: Cloud, root: int) -> str:
+    def reason(self, site: Site) -> str:
         """Say what the root has or lacks."""
         has = 'has no' if self.required else 'has forbidden'
         return f'root provider {has} trait {self.trait}'
 
-    def drop(self, request: ResourceRequest) -> None:
-        """Ask for it no longer."""
-        traits = (
-            request.root_required if self.required else request.root_forbidden
-        )
-        traits.discard(self.trait)
+
+@dataclasses.dataclass(frozen=True)
+class Concluded(Constraint):
+    """What a request filter concluded.
+
+    :param conclusion: The constraint and its filter.
+    """
+
+    conclusion: Conclusion
+
+    @property
+    def label(self) -> str:
+        """The filter and its reason."""
+        constraint = self.conclusion.constraint
+        return f'{self.conclusion.filter_name}: {constraint.reason}'
+
+    @functools.cached_property
+    def _alone(self) -> Destination:
+        """The destination if there were no other conclusion."""
+        destination = Destination()
+        self.conclusion.constraint.narrow(destination)
+        return destination
+
+    @functools.cached_property
+    def _parts(self) -> list[tuple[Constraint, str]]:
+        """What it comes to, and how the cause is joined to a text on it."""
+        alone = self._alone
+        parts: list[tuple[Constraint, str]] = []
+        if alone.forbidden_aggregates:
+            forbidden = frozenset(alone.forbidden_aggregates)
+            parts.append((OutsideAggregates('', forbidden), ', '))
+        for choice in alone.required_aggregates:
+            parts.append((InAggregates('', choice), ': '))
+        if alone.in_tree:
+            parts.append((InTree('', alone.in_tree), ': '))
+        return parts
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Do nothing: conclusions are folded into one destination."""
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say in which aggregate or tree the provider is, or is not."""
+        constraint = self.conclusion.constraint
+        cause = getattr(constraint, 'cause', constraint.reason)
+        for part, comma in self._parts:
+            text = part.objection(provider, site)
+            if text:
+                return f'{text}{comma}{cause}'
+        return ''
+
+    def reason(self, site: Site) -> str:
+        """Say what is refused, or which aggregate, tree or trait it is."""
+        alone = self._alone
+        constraint = self.conclusion.constraint
+        if alone.refusals:
+            return '; '.join(alone.refusals)
+        traits = alone.root_forbidden & site.root.traits
+        if _DISABLED in traits:
+            return 'compute service disabled'
+        if traits:
+            return (
+                f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
+            )
+        if site.root.aggregates & alone.forbidden_aggregates:
+            # Then nothing of the tree may be used.
+            return self.objection(site.root, site)
+        return super().reason(site)
 
 
 @dataclasses.dataclass(frozen=True)
-class Amount(_OfGroup):
+class RequiredTrait(Constraint):
+    """A trait that is required, or one of several.
+
+    :param choice: The traits; one is enough.
+    :param is_choice: Whether it was asked for as a choice.
+    """
+
+    choice: frozenset[str]
+    is_choice: bool = False
+
+    @property
+    def label(self) -> str:
+        """The trait."""
+        one_of = 'one of ' if self.is_choice else ''
+        return f'{self.where}requires {one_of}{self._named}'
+
+    @property
+    def _named(self) -> str:
+        noun = 'trait' if len(self.choice) == 1 else 'traits'
+        return f'{noun} {", ".join(sorted(self.choice))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        group = request.group(self.suffix or '')
+        if self.is_choice:
+            group.any_traits.append(self.choice)
+        else:
+            group.required_traits |= self.choice
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider does not have it."""
+        if self.choice & provider.traits:
+            return ''
+        none_of = 'has none of' if len(self.choice) > 1 else 'has no'
+        return f'{none_of} {self._named}'
+
+    def reason(self, site: Site) -> str:
+        """Say that nobody has it, or only somebody of no use."""
+        holders = [p for p in site.around if self.choice & p.traits]
+        if not holders:
+            return f'{self.where}{self.objection(site.root, site)}'
+        if all(site.owns(holder) for holder in holders):
+            useless = 'which has nothing of what is asked'
+        else:
+            useless = 'and nothing would come from the host itself'
+        return (
+            f'{self.where}only {named(holders)} has {self._named}, {useless}'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbiddenTrait(Constraint):
+    """A trait that is forbidden.
+
+    :param trait: The trait.
+    """
+
+    trait: str
+
+    @property
+    def label(self) -> str:
+        """The trait."""
+        return f'{self.where}forbids trait {self.trait}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Forbid it."""
+        request.group(self.suffix or '').forbidden_traits.add(self.trait)
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that it is there."""
+        if self.trait not in provider.traits:
+            return ''
+        return f'has forbidden trait {self.trait}'
+
+
+@dataclasses.dataclass(frozen=True)
+class Amount(Constraint):
     """An amount of a resource class.
 
     :param resource_class: The resource class.
@@ -349,53 +362,59 @@ class Amount(_OfGroup):
     @property
     def label(self) -> str:
         """The amount."""
-        return f'{self._where}asks {self.resource_class} {self.amount}'
+        return f'{self.where}asks {self.resource_class} {self.amount}'
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return the roots around which somebody can give the amount."""
-        fit = conditions.fitting(cloud.index, self.resource_class, self.amount)
-        return _around(cloud.index, fit, fit & cloud.index.sharing)
+    @property
+    def waived(self) -> str:
+        """The resource class that stands for no amount worth mentioning."""
+        group = (self.suffix or '').encode().hex().upper()
+        return f'CUSTOM_WAIVED_{self.resource_class}_{group}'
 
-    def reason(self, cloud: Cloud, root: int) -> str:
+    def ask(self, request: ResourceRequest) -> None:
+        """Ask for it."""
+        group = request.group(self.suffix or '')
+        group.resources[self.resource_class] = self.amount
+
+    def waive(self, request: ResourceRequest) -> None:
+        """Ask for so little that it does not count."""
+        request.group(self.suffix or '').resources[self.waived] = 1
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say how little the provider has left."""
+        shortage = self._shortage(provider)
+        if not shortage or self.resource_class not in provider.inventories:
+            return shortage
+        return f'{self.resource_class}: {shortage}'
+
+    def reason(self, site: Site) -> str:
         """Say who has how little left, or gives out other amounts."""
-        givers = cloud.givers(root, self.resource_class)
-        name = f'{self._where}{self.resource_class}'
+        name = f'{self.where}{self.resource_class}'
+        givers = [
+            p for p in site.around if self.resource_class in p.inventories
+        ]
         if not givers:
             return f'{name}: has none'
-        if [provider.parent for provider in givers] == [None]:
-            return f'{name}: {self.shortage(givers[0])}'
-        each = '; '.join(f'{p.name}: {self.shortage(p)}' for p in givers)
-        return f'{name}: {each}'
-
-    def shortage(self, provider: Provider) -> str:
-        """Say why a provider does not give the amount.
-
-        :param provider: A provider that has an inventory of the class.
-        """
-        inventory = provider.inventories[self.resource_class]
-        left = free(provider, self.resource_class)
-        used = provider.usages.get(self.resource_class, 0)
-        problems = list(_unit_problems(inventory, self.amount))
-        if left < self.amount:
-            problems.append(
-                f'asks {self.amount}, free {max(left, 0)} '
-                f'({_formula(inventory)} - {used} used)'
+        shortages = [(p, self._shortage(p)) for p in givers]
+        if givers == [site.root]:
+            return f'{name}: {shortages[0][1]}'
+        enough = [p for p, shortage in shortages if not shortage]
+        if enough:
+            return (
+                f'{name}: only {named(enough)} has enough, and nothing would '
+                'come from the host itself'
             )
-        return ', '.join(problems) or f'asks {self.amount}, free {left}'
+        return f'{name}: {site.told(shortages)}'
 
-    def drop(self, request: ResourceRequest) -> None:
-        """Ask for nothing of the class; a group for nothing is no group."""
-        group = request.groups.get(self.suffix)
-        if group is None:
-            return
-        group.resources.pop(self.resource_class, None)
-        if not group.resources:
-            del request.groups[self.suffix]
-            request.same_subtree = [
-                suffixes
-                for suffixes in request.same_subtree
-                if self.suffix not in suffixes
-            ]
+    def _shortage(self, provider: Provider) -> str:
+        """Say why a provider does not give the amount, if it does not."""
+        inventory = provider.inventories.get(self.resource_class)
+        if inventory is None:
+            return f'has no {self.resource_class}'
+        problems = list(_unit_problems(inventory, self.amount))
+        if free(provider, self.resource_class) < self.amount:
+            left = in_words(provider, self.resource_class)
+            problems.append(f'asks {self.amount}, {left}')
+        return ', '.join(problems)
 
 
 def _unit_problems(inventory: Inventory, amount: int) -> Iterator[str]:
@@ -407,38 +426,57 @@ def _unit_problems(inventory: Inventory, amount: int) -> Iterator[str]:
         yield f'asks {amount}, step_size {inventory.step_size}'
 
 
-def _formula(inventory: Inventory) -> str:
+def in_words(provider: Provider, resource_class: str) -> str:
+    """Say how much a provider has left, and how that comes about.
+
+    :param provider: A provider that has an inventory of the class.
+    :param resource_class: The resource class.
+    """
+    inventory = provider.inventories[resource_class]
     total = f'{inventory.total} total'
     if inventory.reserved:
         total = f'({total} - {inventory.reserved} reserved)'
-    formula = f'{total} x {inventory.allocation_ratio}'
-    exact = (inventory.total - inventory.reserved) * inventory.allocation_ratio
+    # As it is written: 1.0, 1.5, 16.0.
+    ratio = round(float(inventory.allocation_ratio), 6)
+    formula = f'{total} x {ratio}'
+    exact = round((inventory.total - inventory.reserved) * ratio, 6)
     if exact != capacity(inventory):
         formula += ' rounded down'
-    return formula
+    left = max(free(provider, resource_class), 0)
+    used = provider.usages.get(resource_class, 0)
+    return f'free {left} ({formula} - {used} used)'
 
 
 @dataclasses.dataclass(frozen=True)
-class Isolate:
-    """``group_policy=isolate``."""
+class Isolate(Constraint):
+    """``group_policy=isolate``.
 
-    label = 'group_policy isolate'
+    :param suffixes: The suffixes of the groups it keeps apart.
+    """
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return all roots: it takes groups to break the policy."""
-        return cloud.index.roots
+    suffixes: frozenset[str]
 
-    def reason(self, cloud: Cloud, root: int) -> str:
-        """Say what the policy wants."""
-        return 'group_policy isolate: the groups find no provider each'
+    @property
+    def label(self) -> str:
+        """The policy."""
+        return 'group_policy isolate'
 
-    def drop(self, request: ResourceRequest) -> None:
+    def ask(self, request: ResourceRequest) -> None:
+        """Keep groups apart."""
+        request.group_policy = 'isolate'
+
+    def waive(self, request: ResourceRequest) -> None:
         """Let groups share a provider."""
         request.group_policy = 'none'
 
+    def reason(self, site: Site) -> str:
+        """Say which groups it is about."""
+        groups = ', '.join(sorted(self.suffixes))
+        return f'{self.label}: groups {groups} find no provider each'
+
 
 @dataclasses.dataclass(frozen=True)
-class SameSubtree:
+class SameSubtree(Constraint):
     """``same_subtree`` of some groups.
 
     :param suffixes: Their suffixes.
@@ -451,18 +489,11 @@ class SameSubtree:
         """The groups."""
         return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
 
-    def met_by(self, cloud: Cloud, request: ResourceRequest) -> ProviderSet:
-        """Return all roots: it takes the groups to be apart."""
-        return cloud.index.roots
+    def ask(self, request: ResourceRequest) -> None:
+        """Keep the groups together."""
+        request.same_subtree.append(self.suffixes)
 
-    def reason(self, cloud: Cloud, root: int) -> str:
+    def reason(self, site: Site) -> str:
         """Say which groups it is about."""
-        return (
-            f'groups {", ".join(sorted(self.suffixes))} find no providers in '
-            'one subtree'
-        )
-
-    def drop(self, request: ResourceRequest) -> None:
-        """Let the groups be apart."""
-        if self.suffixes in request.same_subtree:
-            request.same_subtree.remove(self.suffixes)
+        groups = ', '.join(sorted(self.suffixes))
+        return f'groups {groups} find no providers in one subtree'

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A verdict with its reasons for every host, and what they come to.
 
-A reason is a constraint that has to be dropped before the host would be
-offered. Those that a host does not meet by themselves all are; where the rest
-still leaves no way, as in trees where one provider has the room and another
-the trait, further ones are added until there is a way.
+A *cause* is a smallest set of constraints that keeps a host from being
+offered: while all of them stand it is not, whatever else is dropped. Nearly
+always it is a single constraint. In trees of providers it may be several that
+the host meets one by one, but not together.
+
+To drop one constraint never makes a host worse off, so causes can be found by
+asking again and again which hosts would be offered without some constraints.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
 import functools
 import itertools
@@ -15,13 +18,17 @@ import itertools
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.destination import Destination
-from isolate_aggregates.explain.constraints import Cloud, Constraint
+from isolate_aggregates.explain import together
+from isolate_aggregates.explain.constraints import Constraint
+from isolate_aggregates.explain.offers import Offers
 from isolate_aggregates.explain.question import Question
+from isolate_aggregates.explain.site import Cloud, Site
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.simulator import Simulator
-from isolate_aggregates.simulator.index import ProviderSet
+from isolate_aggregates.simulator.index import ProviderIndex, ProviderSet
 
-# Constraints of a host, by their places in the question.
+Cause = tuple[Constraint, ...]
+
+# Constraints by their places in the question.
 _Places = frozenset[int]
 
 
@@ -29,11 +36,11 @@ _Places = frozenset[int]
 class Reason:
     """Why a host is not offered.
 
-    :param constraint: The constraint that has to be dropped.
+    :param cause: The constraints that stand against it together; mostly one.
     :param text: What to say of this host.
     """
 
-    constraint: Constraint
+    cause: Cause
     text: str
 
 
@@ -42,33 +49,44 @@ class Verdict:
     """What there is to say of one host.
 
     :param host: The name of its compute service.
+    :param node: The name of its root provider.
     :param provider: The uuid of its root provider.
-    :param reasons: All that keeps it from being offered; none if it is.
+    :param causes: All that keeps it from being offered; none if it is.
+    :param tell: Says why a cause stands against this host.
     """
 
     host: str
+    node: str
     provider: str
-    reasons: tuple[Reason, ...]
+    causes: tuple[Cause, ...]
+    tell: Callable[[Cause], str] = dataclasses.field(repr=False, compare=False)
 
     @property
     def is_candidate(self) -> bool:
         """Whether Placement offers the host."""
-        return not self.reasons
+        return not self.causes
+
+    @functools.cached_property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The causes with what to say of this host, made when asked for."""
+        return tuple(Reason(cause, self.tell(cause)) for cause in self.causes)
 
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """How many hosts a constraint excludes.
+    """Which hosts a cause excludes.
 
-    :param constraint: The constraint.
-    :param alone: How many hosts do not meet it by itself.
-    :param only: How many hosts only it excludes: without it they would be
-        offered.
+    :param cause: The constraints; mostly one.
+    :param excludes: The root providers of the hosts that have it among their
+        causes.
+    :param only: Those of the hosts that would be offered if it were dropped.
+        For one constraint also hosts of which it excludes only together with
+        others.
     """
 
-    constraint: Constraint
-    alone: int
-    only: int
+    cause: Cause
+    excludes: frozenset[str]
+    only: frozenset[str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +94,8 @@ class Explanation:
     """What there is to say of a request.
 
     :param verdicts: A verdict for every compute host, by name.
-    :param counts: How many hosts each constraint excludes.
+    :param counts: Which hosts each constraint excludes, and after them those
+        that only exclude hosts together.
     :param remedies: The smallest changes that would give a candidate, if
         there is none: the constraints to drop, for each way to do so.
     """
@@ -91,167 +110,203 @@ def explain(
 ) -> Explanation:
     """Explain every host of a snapshot.
 
+    A trait or a resource class that is asked for is taken to exist, even if
+    no provider has it.
+
     :param snapshot: The cloud.
     :param request: What is asked for, before any filter has spoken.
     :param destination: What the request filters concluded, even a refusal.
     :raises BadQuery: if Placement would call the query invalid.
+    :raises InvalidRequest: if it can not be explained.
     """
     question = Question(request, destination.conclusions)
     return _Explainer(snapshot, question).explain()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Alike:
+    """Hosts with the same causes.
+
+    :param hosts: Their root providers.
+    :param causes: The causes.
+    """
+
+    hosts: ProviderSet
+    causes: tuple[_Places, ...]
 
 
 class _Explainer:
     def __init__(self, snapshot: Snapshot, question: Question) -> None:
         self._question = question
         self._constraints = question.constraints
-        asked = _asked(question)
-        # What is asked for exists, even if no provider has it.
-        self._simulator = Simulator(snapshot, *asked)
-        self._index = self._simulator.index
-        self._cloud = Cloud(
-            self._index,
-            {
-                **snapshot.placement_aggregates,
-                **{a.uuid: a.name for a in snapshot.aggregates},
-            },
-        )
-        self._hosts = {
-            number: provider.host
+        self._everything = frozenset(range(len(self._constraints)))
+        self._index = ProviderIndex(snapshot.providers)
+        self._offers = Offers(self._index, question)
+        self._names = {
+            **snapshot.placement_aggregates,
+            **{a.uuid: a.name for a in snapshot.aggregates},
+        }
+        self._hosts = self._index.set_of(
+            number
             for number, provider in enumerate(snapshot.providers)
             if provider.host
-        }
-        self._host_set = self._index.set_of(self._hosts)
+        )
 
     def explain(self) -> Explanation:
-        places = range(len(self._constraints))
-        offered = self._offered(frozenset())
-        bare = self._bare
-        unmet = [
-            self._host_set & ~constraint.met_by(self._cloud, bare)
-            for constraint in self._constraints
-        ]
-        excluded = self._host_set & ~offered
-        reasons = self._reasons(excluded, unmet)
-        only = [
-            self._offered(frozenset({place})) & excluded for place in places
-        ]
+        alike = list(self._all_alike())
+        no_candidates = all(some.causes for some in alike)
         return Explanation(
-            verdicts=self._verdicts(reasons),
-            counts=tuple(
-                Count(
-                    self._constraints[place],
-                    unmet[place].bit_count(),
-                    only[place].bit_count(),
-                )
-                for place in places
-            ),
-            remedies=() if offered else self._remedies(only, reasons),
+            verdicts=self._verdicts(alike),
+            counts=tuple(self._counts(alike)),
+            remedies=self._remedies(alike) if no_candidates else (),
         )
 
-    @functools.cached_property
-    def _bare(self) -> ResourceRequest:
-        """The request without what the filters concluded."""
-        concluded = [c for c in self._constraints if hasattr(c, 'conclusion')]
-        return self._question.without(concluded)
-
-    def _reasons(
-        self, excluded: ProviderSet, unmet: Sequence[ProviderSet]
-    ) -> dict[int, _Places]:
-        """Return for each excluded host what has to be dropped."""
-        flags = [self._index.flags(hosts & excluded) for hosts in unmet]
-        alike: dict[_Places, list[int]] = {}
-        for number in self._index.members(excluded):
-            alone = frozenset(
-                place for place, flag in enumerate(flags) if flag[number]
-            )
-            alike.setdefault(alone, []).append(number)
-        reasons: dict[int, _Places] = {}
-        for alone, numbers in alike.items():
-            self._complete(alone, self._index.set_of(numbers), reasons)
-        return reasons
-
-    def _complete(
-        self,
-        dropped: _Places,
-        hosts: ProviderSet,
-        reasons: dict[int, _Places],
-    ) -> None:
-        """Add what else has to be dropped until the hosts are offered.
-
-        Fewest first, and an amount only when nothing else helps: each size of
-        an addition is tried before the next, then everything goes.
-        """
-        rest = [p for p in range(len(self._constraints)) if p not in dropped]
-        additions = itertools.chain(
-            [()],
-            itertools.combinations(rest, 1),
-            itertools.combinations(rest, 2),
-            (tuple(rest[:size]) for size in range(3, len(rest) + 1)),
-        )
-        for addition in additions:
-            if not hosts:
-                return
-            together = dropped | set(addition)
-            freed = self._offered(frozenset(together)) & hosts
-            for number in self._index.members(freed):
-                reasons[number] = frozenset(together)
-            hosts &= ~freed
-
-    @functools.cache  # noqa: B019 - lives as long as one explanation
-    def _offered(self, dropped: _Places) -> ProviderSet:
+    def _offered(
+        self, dropped: Collection[int], hosts: ProviderSet
+    ) -> ProviderSet:
         """Return the hosts that are offered without some constraints."""
-        left_out = [self._constraints[place] for place in sorted(dropped)]
         try:
-            request = self._question.without(left_out)
+            request = self._question.without(self._cause(dropped))
         except exception.RequestRefused:
             return 0
-        if not any(group.resources for group in request.groups.values()):
-            return self._host_set
-        return self._simulator.hosts(request) & self._host_set
+        return self._offers.among(hosts, request)
 
-    def _verdicts(self, reasons: Mapping[int, _Places]) -> tuple[Verdict, ...]:
-        verdicts = [
-            Verdict(
-                host,
-                self._index.uuids[number],
-                tuple(
-                    Reason(
-                        self._constraints[place],
-                        self._constraints[place].reason(self._cloud, number),
+    def _cause(self, places: Collection[int]) -> Cause:
+        return tuple(self._constraints[place] for place in sorted(places))
+
+    def _all_alike(self) -> Iterator[_Alike]:
+        """Yield all hosts by what excludes them.
+
+        First come the constraints that exclude a host even if all others are
+        dropped, then what is still in the way without those.
+        """
+        parts = [_Alike(self._hosts, ())]
+        for place in sorted(self._everything):
+            met = self._offered(self._everything - {place}, self._hosts)
+            parts = [
+                part
+                for old in parts
+                for part in (
+                    _Alike(old.hosts & met, old.causes),
+                    _Alike(
+                        old.hosts & ~met, (*old.causes, frozenset({place}))
+                    ),
+                )
+                if part.hosts
+            ]
+        for part in parts:
+            yield from self._completed(part)
+
+    def _completed(self, alike: _Alike) -> Iterator[_Alike]:
+        """Add causes of several constraints until the hosts are offered."""
+        dropped = frozenset().union(*alike.causes)
+        offered = self._offered(dropped, alike.hosts)
+        if offered:
+            yield _Alike(offered, alike.causes)
+        rest = alike.hosts & ~offered
+        if rest:
+            for hosts, cause in self._conflicts(rest, dropped):
+                more = _Alike(hosts, (*alike.causes, cause))
+                yield from self._completed(more)
+
+    def _conflicts(
+        self, hosts: ProviderSet, dropped: _Places
+    ) -> Iterator[tuple[ProviderSet, _Places]]:
+        """Yield one further cause for each host.
+
+        Constraint after constraint is dropped for good, unless that would let
+        the host in: then it is a part of the cause.
+        """
+        parts = [(hosts, dropped)]
+        for place in sorted(self._everything - dropped):
+            tried = []
+            for some, without in parts:
+                less = without | {place}
+                offered = self._offered(less, some)
+                tried += [(some & ~offered, less), (offered, without)]
+            parts = [part for part in tried if part[0]]
+        for some, without in parts:
+            yield some, self._everything - without
+
+    def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
+        cloud = Cloud(self._index, self._names, self._question.classes)
+        verdicts = []
+        for some in alike:
+            causes = tuple(map(self._cause, some.causes))
+            for number in self._index.members(some.hosts):
+                root = self._index.providers[number]
+                verdicts.append(
+                    Verdict(
+                        root.host or '',
+                        root.name,
+                        root.uuid,
+                        causes,
+                        functools.partial(_tell, cloud, number),
                     )
-                    for place in sorted(reasons.get(number, ()))
-                ),
+                )
+        return tuple(sorted(verdicts, key=lambda v: (v.host, v.node)))
+
+    def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
+        """Yield a count for each constraint, then for each larger cause."""
+        single = [frozenset({place}) for place in sorted(self._everything)]
+        causes = dict.fromkeys(single)
+        causes.update(dict.fromkeys(c for some in alike for c in some.causes))
+        excludes, only = dict.fromkeys(causes, 0), dict.fromkeys(causes, 0)
+        for some in alike:
+            for cause in some.causes:
+                excludes[cause] |= some.hosts
+            if len(some.causes) == 1:
+                [cause] = some.causes
+                only[cause] |= some.hosts
+                for place in cause if len(cause) > 1 else ():
+                    offered = self._offered({place}, some.hosts)
+                    only[frozenset({place})] |= offered
+        for cause in causes:
+            yield Count(
+                self._cause(cause),
+                self._uuids(excludes[cause]),
+                self._uuids(only[cause]),
             )
-            for number, host in self._hosts.items()
-        ]
-        return tuple(sorted(verdicts, key=lambda verdict: verdict.host))
+
+    def _uuids(self, hosts: ProviderSet) -> frozenset[str]:
+        members = self._index.members(hosts)
+        return frozenset(map(self._index.uuids.__getitem__, members))
 
     def _remedies(
-        self, only: Sequence[ProviderSet], reasons: Mapping[int, _Places]
+        self, alike: Sequence[_Alike]
     ) -> tuple[tuple[Constraint, ...], ...]:
-        """Return the smallest sets of constraints to drop."""
-        single: Iterable[_Places] = [
-            frozenset({place}) for place, hosts in enumerate(only) if hosts
-        ]
-        if not single and reasons:
-            fewest = min(map(len, reasons.values()))
-            single = dict.fromkeys(
-                places for places in reasons.values() if len(places) == fewest
-            )
-        return tuple(
-            tuple(self._constraints[place] for place in sorted(places))
-            for places in sorted(single, key=sorted)
-        )
+        """Return the smallest sets of constraints to drop.
+
+        Of each cause of a host one constraint at least has to go.
+        """
+        for size in range(1, len(self._everything) + 1):
+            found = {
+                dropped
+                for some in alike
+                for dropped in self._breaking(some.causes, size)
+                if self._offered(dropped, some.hosts)
+            }
+            if found:
+                return tuple(map(self._cause, sorted(found, key=sorted)))
+        return ()
+
+    def _breaking(
+        self, causes: Sequence[_Places], size: int
+    ) -> Iterator[_Places]:
+        """Yield the sets of a size that have a part of each cause."""
+        if len(causes) > size:
+            return
+        needed = frozenset().union(*(c for c in causes if len(c) == 1))
+        rest = sorted(self._everything - needed)
+        for more in itertools.combinations(rest, size - len(needed)):
+            dropped = needed | set(more)
+            if all(dropped & cause for cause in causes):
+                yield dropped
 
 
-def _asked(question: Question) -> tuple[set[str], set[str]]:
-    """Return the traits and resource classes that a question names."""
-    concluded = [c for c in question.constraints if hasattr(c, 'conclusion')]
-    request = question.without(concluded)
-    traits = request.root_required | request.root_forbidden
-    classes: set[str] = set()
-    for group in request.groups.values():
-        traits |= group.required_traits | group.forbidden_traits
-        traits |= frozenset().union(*group.any_traits)
-        classes |= group.resources.keys()
-    return traits, classes
+def _tell(cloud: Cloud, number: int, cause: Cause) -> str:
+    """Say why a cause stands against a host."""
+    site = Site(cloud, number)
+    if len(cause) == 1:
+        return cause[0].reason(site)
+    return together.reason(cause, site)
