@@ -22,10 +22,11 @@ OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
 class Plugin:
     """Mixed into a functional test of Nova, switches the filters on.
 
-    ``REQUEST_FILTERS``, ``SOURCE`` and ``OPTIONS`` (group, option, value) are
-    the nova.conf of the test.
+    The constants are the nova.conf of the test; ``OPTIONS`` are groups,
+    options and values.
     """
 
+    AVAILABLE = 'isolate_aggregates.nova.all_filters'
     REQUEST_FILTERS = ('isolate_aggregates',)
     SOURCE = 'nova'
     OPTIONS = ()
@@ -35,7 +36,7 @@ class Plugin:
         self.flags(
             available_filters=[
                 'nova.scheduler.filters.all_filters',
-                'isolate_aggregates.nova.all_filters',
+                self.AVAILABLE,
             ],
             enabled_filters=[
                 *CONF.filter_scheduler.enabled_filters,
