@@ -348,6 +348,10 @@ def test_an_output_file_that_can_not_be_written_is_named(
     http.get(
         f'{PLACEMENT}/resource_providers', json={'resource_providers': []}
     )
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={'allocation_requests': [], 'provider_summaries': {}},
+    )
     finished = run('snapshot', 'save', '/nowhere/saved.yaml')
     assert sentence(finished) == (
         'Cloud file /nowhere/saved.yaml: can not be written: No such file or '
