@@ -11,6 +11,7 @@ from typing import Protocol
 
 from oslo_config import cfg
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, sources
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.cloud import load, save
@@ -21,6 +22,9 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import Flavor, Image, RequestedHost
+
+# The source that only works inside nova-scheduler.
+_IN_SCHEDULER = 'nova'
 
 
 class Cloud(Protocol):
@@ -94,7 +98,11 @@ class LiveCloud:
     @functools.cached_property
     def index(self) -> AggregateIndex:
         """All host aggregates, read once."""
-        source = sources.load(self._conf, lambda: self.connection)
+        name = self._conf[ia_conf.GROUP].aggregate_source
+        if name == _IN_SCHEDULER:
+            # The nova.conf of a scheduler; its database is not ours to read.
+            name = 'novaclient'
+        source = sources.load(self._conf, lambda: self.connection, name)
         return AggregateIndex(source.aggregates())
 
     @functools.cached_property

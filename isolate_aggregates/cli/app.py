@@ -82,8 +82,8 @@ class IsolateAggregatesApp(app.App):
             '--config-dir',
             action='append',
             metavar='<path>',
-            help='Directory of *.conf files, read after --config-file; may '
-            'be repeated',
+            help='Directory of configuration files, read after '
+            '--config-file; may be repeated',
         )
         return parser
 

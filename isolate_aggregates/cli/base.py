@@ -197,13 +197,11 @@ def _hint(text: str) -> tuple[str, str]:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError(text)
-    return number
-
-
-_positive.__name__ = 'whole number from 1 on'
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no whole number from 1 on'
+        )
+    return int(text)
 
 
 def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
@@ -220,10 +218,10 @@ def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
     )
     if locked:
         LOG.warning(
-            '%d of the aggregates are tagged %s<NAME>=%s, which has no effect '
+            'Aggregates tagged %s<NAME>=%s: %d; the tag has no effect '
             'because [scheduler] enable_isolated_aggregate_filtering is '
             'false.',
-            locked,
             TRAIT_PREFIX,
             REQUIRED,
+            locked,
         )

@@ -49,7 +49,7 @@ class ReservationPrefix:
 
     required_prefixes: tuple[str, ...] = ()
     forbidden_prefixes: tuple[str, ...] = ()
-    key_sources: tuple[str, ...] = ('flavor', 'image')
+    key_sources: tuple[str, ...] = ('image',)
     owner_key: str = 'blazar:owner'
 
     def __call__(

@@ -32,12 +32,15 @@ class AggregateSource(Protocol):
 
 
 def load(
-    conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    conf: cfg.ConfigOpts,
+    connect: Callable[[], Connection],
+    name: str | None = None,
 ) -> AggregateSource:
     """Return the source that the configuration names.
 
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
+    :param name: The name of another source to return instead.
     :raises ConfigError: if there is no such source, or it can not be loaded.
     """
 
@@ -47,6 +50,6 @@ def load(
             f'names {name}, which {problem}',
         )
 
-    name = conf[ia_conf.GROUP].aggregate_source
+    name = name or conf[ia_conf.GROUP].aggregate_source
     [make] = plugins.load(NAMESPACE, [name], error).values()
     return cast('AggregateSource', make(conf, connect))

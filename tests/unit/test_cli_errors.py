@@ -97,7 +97,7 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
         pytest.param(('query',), '--flavor', id='no flavor'),
         pytest.param(
             ('query', *SMALL, '--limit', '0'),
-            "argument --limit: invalid whole number from 1 on value: '0'",
+            "argument --limit: '0' is no whole number from 1 on",
             id='a limit of nothing',
         ),
         pytest.param(

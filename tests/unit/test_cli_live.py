@@ -331,7 +331,7 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
     finished = run('query', *LINUX)
     assert finished.code == 0
     assert finished.err == textwrap.dedent("""\
-        1 of the aggregates are tagged trait:<NAME>=required, which has no \
-        effect because [scheduler] enable_isolated_aggregate_filtering is \
+        Aggregates tagged trait:<NAME>=required: 1; the tag has no effect \
+        because [scheduler] enable_isolated_aggregate_filtering is \
         false.
     """).replace('        ', '')

@@ -14,6 +14,7 @@ from stevedore import named
 from isolate_aggregates import exception, sources
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.sources.file import FileSource
 from isolate_aggregates.sources.novaclient import NovaclientSource
 
@@ -37,6 +38,16 @@ def test_nova_is_asked_unless_something_else_is_named(
     source = sources.load(conf, connection)
     assert isinstance(source, NovaclientSource)
     assert source.aggregates() == nova.aggregates
+
+
+def test_outside_the_scheduler_its_source_stands_for_the_api(
+    conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
+) -> None:
+    """A command may be given the nova.conf of nova-scheduler."""
+    nova.aggregates = [Aggregate('uuid-1', 'a', {}, id=1)]
+    nova.answer(http)
+    use(conf, aggregate_source='nova')
+    assert list(LiveCloud(conf, connection).index) == nova.aggregates
 
 
 def test_a_cloud_file_is_read_without_connecting_to_anything(
