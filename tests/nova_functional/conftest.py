@@ -5,12 +5,17 @@ They read the wheel's ``etc/nova/api-paste.ini``, which pip puts into the
 virtual environment, beside the package nova.
 """
 
+from importlib import metadata
 import os
 import pathlib
 import sys
 
-# Native threads, as nova-scheduler has them by default since 33.
-os.environ.setdefault('OS_NOVA_DISABLE_EVENTLET_PATCHING', 'true')
+# Native threads, as nova-scheduler has them by default since 33. The fixtures
+# of older releases hang with them.
+_NOVA = int(metadata.version('nova').partition('.')[0])
+os.environ.setdefault(
+    'OS_NOVA_DISABLE_EVENTLET_PATCHING', str(_NOVA >= 33).lower()
+)
 
 import nova
 
