@@ -2,11 +2,14 @@
 """The upgrade check, each check by itself and the program as a whole."""
 
 from importlib import metadata
+import pathlib
 import subprocess
 import sys
 
 from keystoneauth1 import adapter, session, token_endpoint
 import nova.conf
+import nova.conf.scheduler
+from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_upgradecheck.upgradecheck import Code
 import pytest
@@ -193,3 +196,22 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(tmp_path):
     assert done.returncode == 2
     assert 'Check: Registration' in done.stdout
     assert 'Traceback' not in done.stdout + done.stderr
+
+
+def test_the_sample_for_nova_scheduler_is_what_the_checks_want():
+    root = pathlib.Path(__file__).parents[2]
+    sample = root / 'etc/isolate-aggregates/nova-scheduler.conf.sample'
+    conf = cfg.ConfigOpts()
+    nova.conf.scheduler.register_opts(conf)
+    ia_conf.register_opts(conf)
+    conf(
+        [f'--config-file={sample}'],
+        default_config_files=[],
+        default_config_dirs=[],
+    )
+    checks = status.Checks(conf)
+    assert checks._check_registration().code == Code.SUCCESS
+    assert checks._check_filters().details == (
+        'Request filters: isolate_aggregates.'
+    )
+    assert conf.isolate_aggregates.aggregate_source == 'nova'

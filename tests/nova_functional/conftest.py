@@ -17,10 +17,10 @@ os.environ.setdefault(
     'OS_NOVA_DISABLE_EVENTLET_PATCHING', str(_NOVA >= 33).lower()
 )
 
-import nova
+import nova  # noqa: E402
 
 # Before anything else imports eventlet, which it then forbids.
-import nova.tests.functional
+import nova.tests.functional  # noqa: E402
 
 
 def _provide_paste_configuration():
