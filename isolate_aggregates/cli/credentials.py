@@ -103,7 +103,7 @@ class Credentials:
         interface = region.get_interface('compute') or 'public'
         return Connection(
             session=session,
-            region_name=region.get_region_name() or None,
+            region_name=region.get_region_name(),
             interface=(
                 (interface,) if isinstance(interface, str) else (*interface,)
             ),

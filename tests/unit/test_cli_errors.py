@@ -615,6 +615,18 @@ def test_a_placement_that_gives_no_answer_is_one_sentence_for_all_tries(
     )
 
 
+def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
+    run: Run, live: FakeNova, http: requests_mock.Mocker
+) -> None:
+    http.get(f'{NOVA}/flavors/detail', exc=REFUSED)
+    assert sentence(run('query', *SMALL)) == (
+        f'Nova at {NOVA} can not be reached: Connection refused; look whether '
+        'it runs and whether this is its address.'
+    )
+    tries = [r for r in http.request_history if r.path.endswith('/detail')]
+    assert len(tries) == 4
+
+
 def test_a_source_of_aggregates_there_is_not_is_refused_with_those_there_are(
     run: Run, live: FakeNova, write: Callable[[str, str], str]
 ) -> None:

@@ -206,6 +206,21 @@ def test_the_environment_goes_before_the_configuration_file(
     assert (finished.code, finished.out) == (0, LINUX_QUERY)
 
 
+def test_even_no_authentication_goes_before_the_configuration_file(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv('OS_AUTH_TYPE', 'none')
+    monkeypatch.setenv('OS_COMPUTE_ENDPOINT_OVERRIDE', NOVA)
+    monkeypatch.setenv('OS_IMAGE_ENDPOINT_OVERRIDE', GLANCE)
+    elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
+    path = config(in_configuration(elsewhere))
+    finished = run('--config-file', path, 'query', *LINUX)
+    assert (finished.code, finished.out) == (0, LINUX_QUERY)
+
+
 def test_the_configuration_file_goes_before_a_cloud_nobody_named(
     run: Run,
     live: Live,
@@ -253,6 +268,30 @@ def test_without_authentication_only_endpoints_are_needed(
     )
     assert (finished.code, finished.err) == (0, '')
     assert finished.out == LINUX_QUERY
+
+
+@pytest.mark.usefixtures('in_environment')
+@pytest.mark.parametrize(
+    ('options', 'seconds'),
+    [
+        pytest.param((), 60, id='if nothing else is said'),
+        pytest.param(('--timeout', '5'), 5, id='as long as is said'),
+    ],
+)
+def test_no_service_is_waited_for_without_end(
+    run: Run,
+    live: Live,
+    config: Callable[[str], str],
+    http: requests_mock.Mocker,
+    options: tuple[str, ...],
+    seconds: int,
+) -> None:
+    http.reset_mock()
+    run(*options, '--config-file', config(ISOLATE), 'candidates', *LINUX)
+    sent = http.request_history
+    hosts = {request.hostname for request in sent}
+    assert hosts >= {'keystone.test', 'nova.test', 'glance.test'}
+    assert {request.timeout for request in sent} == {seconds}
 
 
 @pytest.mark.usefixtures('in_environment')

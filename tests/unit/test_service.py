@@ -173,6 +173,19 @@ def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
     )
 
 
+def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
+    None
+):
+    with listening(lambda accepted: accepted.recv(9999)) as (address, _):
+        error = failing(service(client(f'http://{address}')))
+    assert isinstance(error, exception.ServiceUnreachable)
+    assert str(error) == (
+        f'Placement at http://{address} can not be reached: Remote end closed '
+        'connection without response; look whether it runs and whether this '
+        'is its address.'
+    )
+
+
 def test_a_service_that_is_down_is_not_put_down_to_a_long_query() -> None:
     error = failing(service(client('http://127.0.0.1:1')), LONG)
     assert isinstance(error, exception.ServiceUnreachable)
