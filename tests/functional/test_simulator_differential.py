@@ -130,17 +130,26 @@ class Both:
                 self.theirs(params)
             return None
         event('some candidates' if ours[0] else 'no candidates')
-        everything = self.ours([p for p in params if p[0] != 'limit'])
+        everything = self.ours(unlimited(params))
+        limits = [int(n) for name, n in params if name == 'limit']
+        most = min([*limits, len(everything[0])])
+        assert len(ours[0]) == len(set(ours[0])) == most
+        assert set(ours[0]) <= set(everything[0])
         try:
             theirs = self.theirs(params)
         except exception.ServiceError as exc:
             return exc
         same = len(theirs[0]) == len(set(theirs[0])) == len(ours[0])
-        same = same and set(theirs[0]) | set(ours[0]) <= set(everything[0])
-        if len(ours[0]) == len(everything[0]):
-            same = same and theirs[1].keys() == ours[1].keys()
+        same = same and set(theirs[0]) <= set(everything[0])
         same = same and theirs[1].items() <= everything[1].items()
+        if len(ours[0]) == len(everything[0]):
+            same = same and theirs[1] == ours[1]
         return None if same else (ours, theirs)
+
+
+def unlimited(params):
+    """The same query without its limit."""
+    return [(name, value) for name, value in params if name != 'limit']
 
 
 def candidate(allocations, mappings):
@@ -174,10 +183,9 @@ def test_placement_offers_the_same_candidates(both, world):
         found = both.disagreement(params)
         if found:
             event('a known mistake of Placement')
-            no_limit = [param for param in params if param[0] != 'limit']
-            ours, summaries = both.ours(no_limit)
+            ours, summaries = both.ours(unlimited(params))
             with placement_repairs.repaired():
-                theirs = both.theirs(no_limit)
+                theirs = both.theirs(unlimited(params))
             assert (set(theirs[0]), theirs[1]) == (set(ours), summaries), found
 
 
