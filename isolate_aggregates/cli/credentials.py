@@ -118,13 +118,13 @@ class Credentials:
         """Look for a clouds.yaml that openstacksdk has silently left out."""
         first = os.environ.get('OS_CLIENT_CONFIG_FILE')
         for path in ([first] if first else []) + os_loader.CONFIG_FILES:
-            if path == self._config.config_filename:
-                return
             if not os.path.exists(path):
                 continue
             try:
                 with open(path, encoding='utf-8') as stream:
                     yaml.safe_load(stream)
+                # Those after it do not count.
+                return
             except (OSError, ValueError, yaml.YAMLError) as exc:
                 mark = getattr(exc, 'problem_mark', None)
                 line = f'line {mark.line + 1}: ' if mark else ''

@@ -503,6 +503,18 @@ def test_a_clouds_yaml_that_is_no_yaml_is_named_when_no_cloud_is(
     assert sentence(finished).startswith(f'The file {path} can not be read: ')
 
 
+def test_a_clouds_yaml_after_the_first_good_one_does_not_count(
+    run: Run,
+    write: Callable[[str, str], str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    good = write('good.yaml', 'clouds: {other: {}}')
+    bad = write('bad.yaml', 'clouds: {mine: [}')
+    monkeypatch.setattr(loader, 'CONFIG_FILES', [good, bad])
+    finished = run('--os-cloud', 'mine', 'query', *SMALL)
+    assert 'Cloud mine was not found' in sentence(finished)
+
+
 def test_a_wrong_password_is_not_shown(
     run: Run, keystone: FakeKeystone, monkeypatch: pytest.MonkeyPatch
 ) -> None:
