@@ -25,7 +25,7 @@ from isolate_aggregates.request import (
 Tree = tuple[Provider, ...]
 
 # What a compute node has if a test does not say; enough for a few servers.
-_COMPUTE_NODE: Mapping[str, int] = types.MappingProxyType(
+_COMPUTE_NODE = types.MappingProxyType(
     {'VCPU': 16, 'MEMORY_MB': 32768, 'DISK_GB': 500}
 )
 
@@ -178,7 +178,7 @@ def make_compute_node(
     name: str,
     *,
     host: str | None = None,
-    inventories: Mapping[str, int | Inventory] = _COMPUTE_NODE,
+    inventories: Mapping[str, int | Inventory] | None = None,
     usages: Mapping[str, int] | None = None,
     traits: Iterable[str] = (),
     aggregates: Iterable[Aggregate | str] = (),
@@ -189,6 +189,7 @@ def make_compute_node(
     :param name: Its name.
     :param host: Its compute service; None for one with the same name.
     :param inventories: Inventories by resource class; a number is the total.
+        None for 16 VCPU, 32768 MEMORY_MB and 500 DISK_GB.
     :param usages: Used amounts by resource class.
     :param traits: Its traits.
     :param aggregates: Aggregates it is a member of in Placement, besides the
@@ -197,7 +198,7 @@ def make_compute_node(
     """
     provider = make_provider(
         name,
-        inventories=inventories,
+        inventories=_COMPUTE_NODE if inventories is None else inventories,
         usages=usages,
         traits=traits,
         aggregates=aggregates,

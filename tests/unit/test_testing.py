@@ -617,27 +617,26 @@ def test_it_shares_a_mocker(case_sensitive):
             requests.get(placement.url, timeout=1)
 
 
-class _TestCase(testtools.TestCase):
-    def runTest(self):  # noqa: N802
-        self.placement = self.useFixture(testing.PlacementFixture(TWO))
-        assert len(self.placement.client.resource_providers()) == 2
-
-
-class _Nesting(fixtures.Fixture):
-    def _setUp(self):  # noqa: N802
-        self.placement = self.useFixture(testing.PlacementFixture(TWO))
-
-
 def test_testtools_can_use_it():
-    case, result = _TestCase(), unittest.TestResult()
+    class Case(testtools.TestCase):
+        def runTest(self):  # noqa: N802
+            self.placement = self.useFixture(testing.PlacementFixture(TWO))
+            assert len(self.placement.client.resource_providers()) == 2
+
+    case, result = Case(), unittest.TestResult()
     case.run(result)
     assert result.testsRun == 1
     assert result.wasSuccessful(), result.errors
+    # It can be started only if it was stopped.
     case.placement.start().stop()
 
 
 def test_fixtures_can_use_it():
-    with _Nesting() as nesting:
+    class Nesting(fixtures.Fixture):
+        def _setUp(self):  # noqa: N802
+            self.placement = self.useFixture(testing.PlacementFixture(TWO))
+
+    with Nesting() as nesting:
         placement = nesting.placement
         assert len(placement.client.resource_providers()) == 2
         assert nesting.getDetails() == {}
