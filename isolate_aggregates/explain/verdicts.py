@@ -93,6 +93,7 @@ class Count:
 class Explanation:
     """What there is to say of a request.
 
+    :param question: The request as the sum of its constraints.
     :param verdicts: A verdict for every compute host, by name.
     :param counts: Which hosts each constraint excludes, and after them those
         that only exclude hosts together.
@@ -100,6 +101,7 @@ class Explanation:
         there is none: the constraints to drop, for each way to do so.
     """
 
+    question: Question
     verdicts: tuple[Verdict, ...]
     counts: tuple[Count, ...]
     remedies: tuple[tuple[Constraint, ...], ...]
@@ -156,6 +158,7 @@ class _Explainer:
         alike = list(self._all_alike())
         no_candidates = all(some.causes for some in alike)
         return Explanation(
+            question=self._question,
             verdicts=self._verdicts(alike),
             counts=tuple(self._counts(alike)),
             remedies=self._remedies(alike) if no_candidates else (),

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a host is what Placement does.
+
+Each example is a random cloud, put into a real Placement in this process, and
+a random request with conclusions of filters. Every claim of the explanation is
+tried out by asking Placement for the request without some constraints.
+
+Where an amount is dropped, a resource class stands for it that a dropped
+amount could come from in any case; the cloud in Placement has these classes
+too. Placement has its known mistakes repaired, as in
+``test_simulator_differential``.
+
+An ordinary run has 150 clouds; a long one as many as the environment says::
+
+    EXPLAIN_EXAMPLES=5000 pytest tests/functional -k explain_soundness
+"""
+
+import dataclasses
+import itertools
+import os
+
+from hypothesis import HealthCheck, event, given, reject, settings
+from hypothesis import strategies as st
+import placement_repairs
+import placement_rows
+import pytest
+import random_clouds
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.snapshot import Inventory, Snapshot
+from isolate_aggregates.destination import (
+    Destination,
+    Forbid,
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.explain import explain
+from isolate_aggregates.explain.question import Question
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+
+EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '150'))
+
+# Sets of constraints that are tried out one by one to find smaller remedies.
+MOST_SETS = 30
+
+AGGREGATES = {
+    uuid: Aggregate(uuid, f'aggregate-{number}')
+    for number, uuid in enumerate(random_clouds.AGGREGATES)
+}
+
+
+@st.composite
+def clouds(draw):
+    """A cloud whose trees are compute nodes, unless they share.
+
+    A candidate does not tell which host it is for. Where only whole trees
+    share, it can only be for the one it takes from.
+    """
+    return tuple(
+        dataclasses.replace(
+            provider,
+            traits=provider.traits - {random_clouds.SHARES},
+        )
+        if provider.parent
+        else dataclasses.replace(
+            provider, host=None if provider.is_sharing else provider.name
+        )
+        for provider in draw(random_clouds.clouds())
+    )
+
+
+traits = random_clouds.TRAITS
+aggregates = random_clouds.some(random_clouds.AGGREGATES, 1)
+
+
+@st.composite
+def groups(draw, suffix, uuids):
+    """A request group with a few conditions."""
+    wishes = draw(
+        random_clouds.some(
+            ['required', 'any', 'forbidden', 'in', 'outside', 'tree'], 0, 1
+        )
+    )
+    classes = draw(random_clouds.some(random_clouds.CLASSES, 1, 2))
+    group = RequestGroup(
+        suffix,
+        {rc: draw(st.sampled_from([1, 1, 1, 2, 3, 15])) for rc in classes},
+    )
+    required = draw(random_clouds.some(traits, 1))
+    if 'required' in wishes:
+        group.required_traits.update(required)
+    if 'forbidden' in wishes:
+        group.forbidden_traits.add(draw(st.sampled_from(traits)))
+    if 'any' in wishes:
+        group.any_traits.append(frozenset(draw(random_clouds.some(traits, 2))))
+    if 'in' in wishes:
+        group.aggregates.append(frozenset(draw(aggregates)))
+    if 'outside' in wishes:
+        group.forbidden_aggregates.update(draw(aggregates))
+    # Only a filter says so of the group without a suffix.
+    if suffix and 'tree' in wishes:
+        group.in_tree = draw(st.sampled_from(uuids))
+    return group
+
+
+@st.composite
+def requests(draw, uuids):
+    """A request as the sum of up to three groups."""
+    suffixes = draw(
+        st.sampled_from(
+            [[''], [''], [''], ['', '1'], ['1', '2'], ['', '1', '2']]
+        )
+    )
+    request = ResourceRequest(
+        {suffix: draw(groups(suffix, uuids)) for suffix in suffixes},
+        group_policy=draw(st.sampled_from(['none', 'isolate'])),
+    )
+    if '2' in suffixes and draw(st.booleans()):
+        request.same_subtree.append(frozenset({'1', '2'}))
+    request.root_required.update(
+        draw(random_clouds.plainly((), [(trait,) for trait in traits], 9))
+    )
+    return request
+
+
+def members(uuids):
+    return tuple(AGGREGATES[uuid] for uuid in uuids)
+
+
+@st.composite
+def destinations(draw, uuids, request):
+    """What filters may have concluded."""
+    of_requests = st.one_of(
+        st.builds(ForbidRootTrait, st.sampled_from(traits), st.just('no')),
+        random_clouds.plainly(None, [Refuse('refused')], 9),
+    )
+    of_groups = st.one_of(
+        st.builds(Forbid, aggregates.map(members), st.just('locked')),
+        st.builds(Forbid, aggregates.map(members), st.just('locked too')),
+        st.builds(Require, aggregates.map(members), st.just('reserved')),
+        st.builds(InTree, st.sampled_from(uuids), st.just('wanted')),
+    )
+    kinds = [of_requests, of_groups] if '' in request.groups else [of_requests]
+    destination = Destination()
+    for constraint in draw(st.lists(st.one_of(kinds), max_size=2)):
+        if constraint:
+            destination.add(constraint, 'a_filter')
+    return destination
+
+
+@st.composite
+def worlds(draw):
+    """A cloud and a request that makes sense."""
+    cloud = draw(clouds())
+    uuids = [provider.uuid for provider in cloud]
+    request = draw(requests(uuids))
+    destination = draw(destinations(uuids, request))
+    try:
+        Question(request, destination.conclusions)
+    except exception.BadQuery:
+        reject()
+    return cloud, request, destination
+
+
+def with_waived(cloud, question):
+    """Give providers what stands for the amounts that are dropped."""
+    roots = {}
+    for provider in cloud:
+        roots[provider.uuid] = roots.get(provider.parent, provider.uuid)
+    inventories = {p.uuid: dict(p.inventories) for p in cloud}
+    for amount in question.amounts:
+        classes = {amount.resource_class}
+        if amount.suffix:
+            classes |= question.classes[amount.suffix]
+        givers = {p.uuid for p in cloud if classes & p.inventories.keys()}
+        trees = {roots[uuid] for uuid in givers}
+        givers |= set(roots.values()) - trees
+        for uuid in givers:
+            inventories[uuid][amount.waived] = Inventory(1_000_000)
+    return [
+        dataclasses.replace(p, inventories=inventories[p.uuid]) for p in cloud
+    ]
+
+
+class Judge:
+    """A real Placement that is asked which hosts it offers.
+
+    :param placement: The Placement, with the cloud in it.
+    :param cloud: The cloud.
+    :param question: The request as the sum of its constraints.
+    """
+
+    def __init__(self, placement, cloud, question):
+        self._placement = placement
+        self._question = question
+        self._known = {}
+        self.hosts = frozenset(p.uuid for p in cloud if p.host)
+
+    def offered(self, dropped=()):
+        """Return the hosts that are offered without some constraints."""
+        try:
+            request = self._question.without(dropped)
+        except exception.RequestRefused:
+            return frozenset()
+        query = request.to_querystring()
+        if query not in self._known:
+            answer = self._placement.allocation_candidates(request)
+            self._known[query] = self.hosts & answer.by_root().keys()
+        return self._known[query]
+
+    def offered_with(self, kept):
+        """Return the hosts that are offered with some constraints alone."""
+        kept = set(map(id, kept))
+        return self.offered(
+            [c for c in self._question.constraints if id(c) not in kept]
+        )
+
+
+@pytest.fixture(scope='module')
+def placement():
+    with EmbeddedPlacement() as client, placement_repairs.repaired():
+        for trait in random_clouds.CUSTOM_TRAITS:
+            client.send('PUT', f'/traits/{trait}')
+        for resource_class in random_clouds.CUSTOM_CLASSES:
+            client.send('PUT', f'/resource_classes/{resource_class}')
+        yield client
+
+
+@pytest.fixture
+def explained(placement):
+    """Explain a request and return that with the judge of it."""
+
+    def explain_and_load(cloud, request, destination):
+        snapshot = Snapshot(
+            'test', aggregates=tuple(AGGREGATES.values()), providers=cloud
+        )
+        explanation = explain(snapshot, request, destination)
+        question = explanation.question
+        placement_rows.load(with_waived(cloud, question))
+        return explanation, Judge(placement, cloud, question)
+
+    return explain_and_load
+
+
+def examples(share):
+    """So many of the examples of a run, however long they take."""
+    return settings(
+        max_examples=max(EXAMPLES * share // 100, 1),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@examples(100)
+@given(world=worlds())
+def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
+    explained, world
+):
+    explanation, judge = explained(*world)
+    candidates = judge.offered()
+    event('candidates' if candidates else 'no candidates')
+    assert {v.provider for v in explanation.verdicts} == judge.hosts
+    for verdict in explanation.verdicts:
+        assert bool(verdict.reasons) == (verdict.provider not in candidates)
+        assert verdict.is_candidate == (verdict.provider in candidates)
+        check_reasons(verdict, judge)
+    for count in explanation.counts:
+        freed = judge.offered(count.cause) - candidates
+        if len(count.cause) == 1:
+            assert count.only == freed
+        else:
+            event('several constraints exclude a host only together')
+            assert count.only <= freed
+
+
+def check_reasons(verdict, judge):
+    """Each is one, nothing in it is needless, and no other is missing."""
+    named = [c for reason in verdict.reasons for c in reason.cause]
+    assert verdict.provider in judge.offered(named)
+    for reason in verdict.reasons:
+        assert reason.text
+        assert verdict.provider not in judge.offered_with(reason.cause)
+        for needless in reason.cause:
+            rest = [c for c in reason.cause if c is not needless]
+            assert verdict.provider in judge.offered_with(rest)
+
+
+@examples(30)
+@given(world=worlds())
+def test_the_counts_and_remedies_are_right_and_complete(explained, world):
+    explanation, judge = explained(*world)
+    constraints = explanation.question.constraints
+    for constraint, count in zip(
+        constraints, explanation.counts, strict=False
+    ):
+        assert count.cause == (constraint,)
+        excluded = judge.hosts - judge.offered_with([constraint])
+        assert count.excludes == excluded
+    places = {id(c): place for place, c in enumerate(constraints)}
+    remedies = {
+        frozenset(places[id(constraint)] for constraint in remedy)
+        for remedy in explanation.remedies
+    }
+    if judge.offered() or not judge.hosts:
+        assert not remedies
+        return
+
+    def helps(dropped):
+        return bool(judge.offered([constraints[place] for place in dropped]))
+
+    [size] = {len(remedy) for remedy in remedies}
+    event(f'a remedy of {size}')
+    assert all(map(helps, remedies))
+    for tried in range(1, size + 1):
+        sets = list(itertools.combinations(places.values(), tried))
+        if len(sets) > MOST_SETS:
+            event('not all smaller sets are tried')
+            break
+        helping = {frozenset(dropped) for dropped in sets if helps(dropped)}
+        assert helping == (remedies if tried == size else set())
