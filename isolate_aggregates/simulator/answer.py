@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes combinations of providers down as the service's answer."""
+"""Writes combinations of providers down as the service's answer.
 
-from collections.abc import Iterable, Sequence
+An answer may have a hundred thousand candidates. What they have in common is
+made once and is in all of them: an answer is there to be read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
 import itertools
 
 from isolate_aggregates.placement.client import (
@@ -11,6 +16,9 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.simulator.groups import Pick, Serving
 from isolate_aggregates.simulator.index import ProviderIndex
 from isolate_aggregates.simulator.merge import Combination
+
+_Amounts = Mapping[str, int]
+_Given = Iterable[tuple[int, _Amounts]]
 
 
 def answer(
@@ -26,33 +34,67 @@ def answer(
     """
     if len(servings) == 1 and all(len(pick) == 1 for [pick] in combinations):
         return _alone(index, servings[0], [pick for [pick] in combinations])
+    groups = [(serving.group.suffix, _giving(serving)) for serving in servings]
+    uuids, requests, mappings = index.uuids, [], []
+    givers: set[int] = set()
+    for combination in combinations:
+        taken: dict[int, _Amounts] = {}
+        mapping: dict[str, tuple[str, ...]] = {}
+        for (suffix, given), pick in zip(groups, combination, strict=True):
+            mapping[suffix] = _uuids(index, pick)
+            for number, amounts in given(pick):
+                if number in taken:
+                    amounts = _sum(taken[number], amounts)
+                taken[number] = amounts
+        givers.update(taken)
+        requests.append({uuids[n]: amounts for n, amounts in taken.items()})
+        mappings.append(mapping)
     return AllocationCandidates(
-        tuple(_allocations(index, servings, c) for c in combinations),
-        tuple(_mappings(index, servings, c) for c in combinations),
-        _summaries(
-            index,
-            (
-                number
-                for combination in combinations
-                for serving, pick in zip(servings, combination, strict=True)
-                for number in pick
-                if serving.amounts
-            ),
-        ),
+        tuple(requests), tuple(mappings), _summaries(index, givers)
     )
+
+
+def _uuids(index: ProviderIndex, pick: Pick) -> tuple[str, ...]:
+    if len(pick) == 1:
+        return index.mapping[pick[0]]
+    return tuple([index.uuids[number] for number in dict.fromkeys(pick)])
 
 
 def _alone(
     index: ProviderIndex, serving: Serving, picks: Sequence[Pick]
 ) -> AllocationCandidates:
     """Return the answer if one provider each does it all, as most often."""
-    uuids, suffix = index.uuids, serving.group.suffix
-    resources = serving.group.resources
+    uuids, mapping = index.uuids, index.mapping
+    suffix, amounts = serving.group.suffix, dict(serving.amounts)
     return AllocationCandidates(
-        tuple([{uuids[number]: resources.copy()} for [number] in picks]),
-        tuple([{suffix: index.mapping[number]} for [number] in picks]),
+        tuple([{uuids[number]: amounts} for [number] in picks]),
+        tuple([{suffix: mapping[number]} for [number] in picks]),
         _summaries(index, itertools.chain.from_iterable(picks)),
     )
+
+
+def _giving(serving: Serving) -> Callable[[Pick], _Given]:
+    """Return what tells, for a pick, who gives which amounts."""
+    everything = dict(serving.amounts)
+
+    @functools.cache
+    def amounts(classes: tuple[str, ...]) -> _Amounts:
+        return {rc: everything[rc] for rc in classes}
+
+    def given(pick: Pick) -> _Given:
+        if len(pick) == 1:
+            return zip(pick, [everything] if everything else [], strict=False)
+        classes: dict[int, tuple[str, ...]] = {}
+        for number, resource_class in zip(pick, everything, strict=True):
+            classes[number] = (*classes.get(number, ()), resource_class)
+        return zip(classes, map(amounts, classes.values()), strict=True)
+
+    return given
+
+
+def _sum(some: _Amounts, more: _Amounts) -> _Amounts:
+    """Return as one what several groups take from one provider."""
+    return {rc: some.get(rc, 0) + more.get(rc, 0) for rc in {**some, **more}}
 
 
 def _summaries(
@@ -68,34 +110,3 @@ def _summaries(
     return dict(
         itertools.chain.from_iterable(map(index.summaries.__getitem__, roots))
     )
-
-
-def _allocations(
-    index: ProviderIndex,
-    servings: Sequence[Serving],
-    combination: Combination,
-) -> dict[str, dict[str, int]]:
-    """Return the amounts by resource class by provider.
-
-    What several groups take from one provider is one amount.
-    """
-    allocations: dict[str, dict[str, int]] = {}
-    for serving, pick in zip(servings, combination, strict=True):
-        for number, (rc, amount) in serving.shares(pick):
-            amounts = allocations.setdefault(index.uuids[number], {})
-            amounts[rc] = amounts.get(rc, 0) + amount
-    return allocations
-
-
-def _mappings(
-    index: ProviderIndex,
-    servings: Sequence[Serving],
-    combination: Combination,
-) -> dict[str, tuple[str, ...]]:
-    """Return by suffix the providers that serve the group."""
-    return {
-        serving.group.suffix: tuple(
-            [index.uuids[number] for number in dict.fromkeys(pick)]
-        )
-        for serving, pick in zip(servings, combination, strict=True)
-    }
