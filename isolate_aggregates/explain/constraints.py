@@ -67,21 +67,30 @@ class Constraint:
 
         :param site: The host.
         """
-        givers = site.givers(self.suffix or '')
+        suffix = self.suffix or ''
         objections = [
             (provider, text)
-            for provider in givers
+            for provider in site.givers(suffix)
             if (text := self.objection(provider, site))
         ]
+        objecting = {provider.uuid for provider, _ in objections}
         own = {text for provider, text in objections if site.owns(provider)}
-        if len(own) == 1 and all(
-            self.objection(provider, site)
-            for provider in givers
+        if len(own) == 1 and objecting.issuperset(
+            provider.uuid
+            for provider in site.givers(suffix)
             if site.owns(provider)
         ):
             # It is true of the host as a whole.
             return f'{self.where}{own.pop()}'
-        return f'{self.where}{site.told(objections) or self.label}'
+        # Who has a resource class that others give, too, is not to blame.
+        to_blame = {
+            giver.uuid
+            for givers in site.givers_by_class(suffix)
+            if objecting.issuperset(giver.uuid for giver in givers)
+            for giver in givers
+        }
+        told = site.told((p, t) for p, t in objections if p.uuid in to_blame)
+        return f'{self.where}{told or self.label}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,17 +249,20 @@ class Concluded(Constraint):
             parts.append((InTree('', alone.in_tree), ': '))
         return parts
 
+    @functools.cached_property
+    def _cause(self) -> str:
+        constraint = self.conclusion.constraint
+        return str(getattr(constraint, 'cause', None) or constraint.reason)
+
     def ask(self, request: ResourceRequest) -> None:
         """Do nothing: conclusions are folded into one destination."""
 
     def objection(self, provider: Provider, site: Site) -> str:
         """Say in which aggregate or tree the provider is, or is not."""
-        constraint = self.conclusion.constraint
-        cause = getattr(constraint, 'cause', constraint.reason)
         for part, comma in self._parts:
             text = part.objection(provider, site)
             if text:
-                return f'{text}{comma}{cause}'
+                return f'{text}{comma}{self._cause}'
         return ''
 
     def reason(self, site: Site) -> str:
@@ -314,12 +326,15 @@ class RequiredTrait(Constraint):
         holders = [p for p in site.around if self.choice & p.traits]
         if not holders:
             return f'{self.where}{self.objection(site.root, site)}'
-        if all(site.owns(holder) for holder in holders):
-            useless = 'which has nothing of what is asked'
+        givers = {giver.uuid for giver in site.givers(self.suffix or '')}
+        if givers.isdisjoint(holder.uuid for holder in holders):
+            useless = 'where there is nothing of what is asked'
         else:
             useless = 'and nothing would come from the host itself'
+        verb = 'is' if len(self.choice) == 1 else 'are'
         return (
-            f'{self.where}only {named(holders)} has {self._named}, {useless}'
+            f'{self.where}{self._named} {verb} only on {named(holders)}, '
+            f'{useless}'
         )
 
 
@@ -412,18 +427,19 @@ class Amount(Constraint):
             return f'has no {self.resource_class}'
         problems = list(_unit_problems(inventory, self.amount))
         if free(provider, self.resource_class) < self.amount:
-            left = in_words(provider, self.resource_class)
-            problems.append(f'asks {self.amount}, {left}')
-        return ', '.join(problems)
+            problems.append(in_words(provider, self.resource_class))
+        return (
+            ', '.join([f'asks {self.amount}', *problems]) if problems else ''
+        )
 
 
 def _unit_problems(inventory: Inventory, amount: int) -> Iterator[str]:
     if amount > inventory.max_unit:
-        yield f'asks {amount}, max_unit {inventory.max_unit}'
+        yield f'max_unit {inventory.max_unit}'
     if amount < inventory.min_unit:
-        yield f'asks {amount}, min_unit {inventory.min_unit}'
+        yield f'min_unit {inventory.min_unit}'
     if amount % inventory.step_size:
-        yield f'asks {amount}, step_size {inventory.step_size}'
+        yield f'step_size {inventory.step_size}'
 
 
 def in_words(provider: Provider, resource_class: str) -> str:

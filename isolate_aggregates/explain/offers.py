@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Sequence
 import functools
 import itertools
-import operator
 
 from isolate_aggregates.explain.question import Question
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
@@ -76,24 +75,26 @@ class Offers:
     def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
         """Serve a group with a suffix: one provider does it all."""
         found = groups.single_providers(self._index, group)
-        return self._reached(found, found), self._roots_of(found)
+        lending = found & self._index.sharing
+        return self._reached(found, lending), self._roots_of(found)
 
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
-        """Serve the group without a suffix: together they do it."""
+        """Serve the group without a suffix: several may do it together."""
         index = self._index
         local = groups.local_providers(index, group, index.roots)
         lending = groups.lenders(index, group)
-        served = anchors & ~conditions.in_any_aggregate(
+        outside = conditions.in_any_aggregate(
             index, group.forbidden_aggregates
         )
-        fitting = list(
-            itertools.starmap(self._fitting, group.resources.items())
-        )
-        for fit in fitting:
+        served, anybody = anchors & ~outside, 0
+        sources = []
+        for resource_class, amount in group.resources.items():
+            fit = self._fitting(resource_class, amount)
             served &= self._reached(fit & local, fit & lending)
-        anybody = functools.reduce(operator.or_, fitting)
+            anybody |= fit
+            sources.append((fit & local, fit & lending))
+        # Where one of the tree has all traits, anybody may give the rest.
         able = conditions.with_traits(index, group)
-        # One of its own has all traits, and the rest is served by anybody.
         sure = served & self._roots_of(anybody & local & able)
         wanted = [
             conditions.with_any_trait(index, choice)
@@ -105,11 +106,10 @@ class Offers:
         for has in wanted:
             some = anybody & has
             unsure &= self._reached(some & local, some & lending)
-        sources = [
-            groups.Givers(index, fit & local, fit & lending)
-            for fit in (fitting if unsure else ())
-        ]
-        together, of_its_own = _together(index, unsure, sources, wanted)
+        if not unsure:
+            return sure, sure
+        givers = [groups.Givers(index, *source) for source in sources]
+        together, of_its_own = _together(index, unsure, givers, wanted)
         return sure | together, sure | of_its_own
 
     def _reached(
@@ -117,7 +117,7 @@ class Offers:
     ) -> ProviderSet:
         """Return the roots that some providers can give something to."""
         roots = self._roots_of(local)
-        if lending & self._index.sharing:
+        if lending:
             for number, borrowers in self._index.borrowers.items():
                 if lending >> number & 1:
                     roots |= borrowers

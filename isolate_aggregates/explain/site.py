@@ -55,13 +55,10 @@ class Site:
         providers = cloud.index.providers
         self.cloud = cloud
         self.root = providers[number]
-        self.tree = [providers[n] for n in cloud.index.trees[number]]
         self.lenders = [providers[n] for n in cloud.lenders.get(number, ())]
-
-    @property
-    def around(self) -> list[Provider]:
-        """The tree, the root first, and the providers that share with it."""
-        return [*self.tree, *self.lenders]
+        # The tree, the root first, and the providers that share with it.
+        self.around = [providers[n] for n in cloud.index.trees[number]]
+        self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
         """Tell whether a provider around is in the host's own tree.
@@ -83,6 +80,20 @@ class Site:
             return found
         return [self.root, *found]
 
+    def givers_by_class(self, suffix: str) -> list[list[Provider]]:
+        """Return who has each of the resource classes a group asks for.
+
+        A group with a suffix is served by one provider, whatever it asks for.
+
+        :param suffix: The suffix of the group.
+        """
+        if suffix:
+            return [self.givers(suffix)]
+        return [
+            [p for p in self.around if resource_class in p.inventories]
+            for resource_class in self.cloud.classes[suffix]
+        ]
+
     def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
         """Say what there is against which providers, equal things once.
 
@@ -91,6 +102,8 @@ class Site:
         by_text: dict[str, list[Provider]] = {}
         for provider, text in objections:
             by_text.setdefault(text, []).append(provider)
+        if len(self.around) == 1:
+            return '; '.join(by_text)
         return '; '.join(
             f'{named(providers)}: {text}'
             for text, providers in by_text.items()

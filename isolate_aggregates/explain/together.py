@@ -23,18 +23,28 @@ def reason(conflict: Sequence[Constraint], site: Site) -> str:
     :param site: The host.
     """
     suffixes = {constraint.suffix for constraint in conflict}
-    if len(suffixes) == 1 and None not in suffixes:
-        told = site.told(_objections(conflict, site))
-        if told:
-            one = (
-                'no one provider meets'
-                if conflict[0].suffix
-                else ('no providers together meet')
-            )
-            return f'{conflict[0].where}{one} everything: {told}'
-    labels = '; '.join(constraint.label for constraint in conflict)
-    left = '; '.join(_left(conflict, site))
-    return f'can not be met together: {labels}' + (left and f' ({left})')
+    told = site.told(_objections(conflict, site))
+    if told and len(suffixes) == 1 and None not in suffixes:
+        return f'{conflict[0].where}{_nobody(conflict)} everything: {told}'
+    labels = [constraint.label for constraint in conflict]
+    return '; '.join(
+        [
+            f'can not be met together: {labels[0]}',
+            *labels[1:],
+            *_left(conflict, site),
+        ]
+    )
+
+
+def _nobody(conflict: Sequence[Constraint]) -> str:
+    """Say that nobody does, before what that is."""
+    if conflict[0].suffix:
+        return 'no one provider meets'
+    classes = [c.resource_class for c in conflict if isinstance(c, Amount)]
+    if len(classes) == 1:
+        return f'no provider of {classes[0]} meets'
+    of_these = f' of {", ".join(classes)}' if classes else ''
+    return f'no providers{of_these} together meet'
 
 
 def _objections(

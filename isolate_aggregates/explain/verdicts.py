@@ -10,9 +10,8 @@ To drop one constraint never makes a host worse off, so causes can be found by
 asking again and again which hosts would be offered without some constraints.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 import dataclasses
-import functools
 import itertools
 
 from isolate_aggregates import exception
@@ -44,32 +43,58 @@ class Reason:
     text: str
 
 
-@dataclasses.dataclass(frozen=True)
 class Verdict:
     """What there is to say of one host.
 
-    :param host: The name of its compute service.
-    :param node: The name of its root provider.
-    :param provider: The uuid of its root provider.
+    :param cloud: Where it is.
+    :param number: The number of its root provider.
     :param causes: All that keeps it from being offered; none if it is.
-    :param tell: Says why a cause stands against this host.
     """
 
-    host: str
-    node: str
-    provider: str
-    causes: tuple[Cause, ...]
-    tell: Callable[[Cause], str] = dataclasses.field(repr=False, compare=False)
+    def __init__(
+        self, cloud: Cloud, number: int, causes: tuple[Cause, ...]
+    ) -> None:
+        self._cloud = cloud
+        self._number = number
+        self._root = cloud.index.providers[number]
+        self.causes = causes
+
+    @property
+    def host(self) -> str:
+        """The name of its compute service."""
+        return self._root.host or ''
+
+    @property
+    def node(self) -> str:
+        """The name of its root provider."""
+        return self._root.name
+
+    @property
+    def provider(self) -> str:
+        """The uuid of its root provider."""
+        return self._root.uuid
 
     @property
     def is_candidate(self) -> bool:
         """Whether Placement offers the host."""
         return not self.causes
 
-    @functools.cached_property
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """The causes with what to say of this host, made when asked for."""
-        return tuple(Reason(cause, self.tell(cause)) for cause in self.causes)
+        if not self.causes:
+            return ()
+        site = Site(self._cloud, self._number)
+        return tuple(
+            Reason(cause, _text(cause, site)) for cause in self.causes
+        )
+
+
+def _text(cause: Cause, site: Site) -> str:
+    """Say why a cause stands against a host."""
+    if len(cause) == 1:
+        return cause[0].reason(site)
+    return together.reason(cause, site)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,20 +258,12 @@ class _Explainer:
 
     def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
         cloud = Cloud(self._index, self._names, self._question.classes)
-        verdicts = []
-        for some in alike:
-            causes = tuple(map(self._cause, some.causes))
-            for number in self._index.members(some.hosts):
-                root = self._index.providers[number]
-                verdicts.append(
-                    Verdict(
-                        root.host or '',
-                        root.name,
-                        root.uuid,
-                        causes,
-                        functools.partial(_tell, cloud, number),
-                    )
-                )
+        verdicts = [
+            Verdict(cloud, number, causes)
+            for some in alike
+            for causes in [tuple(map(self._cause, some.causes))]
+            for number in self._index.members(some.hosts)
+        ]
         return tuple(sorted(verdicts, key=lambda v: (v.host, v.node)))
 
     def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
@@ -305,11 +322,3 @@ class _Explainer:
             dropped = needed | set(more)
             if all(dropped & cause for cause in causes):
                 yield dropped
-
-
-def _tell(cloud: Cloud, number: int, cause: Cause) -> str:
-    """Say why a cause stands against a host."""
-    site = Site(cloud, number)
-    if len(cause) == 1:
-        return cause[0].reason(site)
-    return together.reason(cause, site)
