@@ -94,5 +94,5 @@ class ReservationsTest(CloudTest):
         # What was read of the image is remembered for a while.
         self.restart_scheduler()
 
-        server = self._migrate_server(server, api=self.admin_api)
+        server = self._migrate_server(server)
         assert host_of(server) == 'host3'

@@ -66,9 +66,9 @@ class MoveTest(LicensedCloudTest):
         self._assert_resize_migrate_action_fail(
             server, instance_actions.MIGRATE, 'NoValidHost'
         )
-        self._live_migrate(
-            server, migration_expected_state='error', host='host1'
-        )
+        live = {'host': 'host1', 'block_migration': 'auto'}
+        self.api.post_server_action(server['id'], {'os-migrateLive': live})
+        self._wait_for_migration_status(server, ['error'])
 
         assert host_of(self._show_server(server)) == 'host2'
 

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server without a host is explained from a live Nova and Placement."""
+
+from base import CONF, IMAGE, CloudTest, OverApi
+from keystoneauth1 import session, token_endpoint
+from oslo_utils.fixture import uuidsentinel
+
+from isolate_aggregates import explain, resources
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.request import RequestSpec
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class ExplainTest(OverApi, CloudTest):
+    """The APIs are real, and so is what is read from them."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def live_cloud(self):
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        connection = Connection(
+            session.Session(token_endpoint.Token(compute, self.TOKEN)),
+            endpoints={
+                'compute': compute,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+        return LiveCloud(CONF, lambda: connection)
+
+    def test_an_error_server_is_explained_host_by_host(self):
+        self.give_trait('host1', LICENSED)
+        self.aggregate(
+            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
+        )
+        big = self._create_flavor(
+            vcpu=11, memory_mb=64, disk=1, ephemeral=0, name='big'
+        )
+        failed = self.boot(big, hints={'a': 'b'}, status='ERROR')
+
+        cloud = self.live_cloud()
+        server = cloud.server(failed['id'])
+        assert server.image_id == IMAGE
+        assert server.project_id == failed['tenant_id']
+        assert server.scheduler_hints == {'a': ('b',)}
+        request = RequestSpec(
+            server.flavor,
+            project_id=server.project_id,
+            scheduler_hints=server.scheduler_hints,
+        )
+        explanation = explain.explain(
+            cloud.snapshot,
+            resources.resource_request(request),
+            Pipeline.from_conf(CONF).evaluate(request, cloud.index),
+        )
+
+        assert {
+            verdict.host: [reason.text for reason in verdict.reasons]
+            for verdict in explanation.verdicts
+        } == {
+            'host1': [
+                f'in aggregate licensed, locked by trait {LICENSED}, which '
+                'flavor big does not require',
+                'VCPU: asks 11, max_unit 10',
+            ],
+            'host2': ['VCPU: asks 11, max_unit 10'],
+        }
