@@ -60,15 +60,15 @@ class MoveTest(LicensedCloudTest):
     def test_an_operator_who_names_such_a_host_is_refused_as_well(self):
         server = self.boot(self.flavor())
 
+        live = {'host': 'host1', 'block_migration': 'auto'}
+        self.api.post_server_action(server['id'], {'os-migrateLive': live})
+        self._wait_for_migration_status(server, ['error'])
         self.api.post_server_action(
             server['id'], {'migrate': {'host': 'host1'}}
         )
         self._assert_resize_migrate_action_fail(
             server, instance_actions.MIGRATE, 'NoValidHost'
         )
-        live = {'host': 'host1', 'block_migration': 'auto'}
-        self.api.post_server_action(server['id'], {'os-migrateLive': live})
-        self._wait_for_migration_status(server, ['error'])
 
         assert host_of(self._show_server(server)) == 'host2'
 
