@@ -5,7 +5,7 @@ What is refused, with status 400, depends on the query alone; that a trait or
 a resource class is not known is found out later.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import re
 from urllib import parse
@@ -51,9 +51,13 @@ def candidates(params: Iterable[Param]) -> ResourceRequest:
     """
     request = ResourceRequest()
     problems = []
+    params = list(params)
     for name, value in params:
         try:
-            _add(request, name, value)
+            if name in _ONCE:
+                _ONCE[name](request, [v for n, v in params if n == name])
+            else:
+                _add(request, name, value)
         except ValueError as exc:
             problems.append(f'{name}={value}: {exc}')
     _refuse(problems or _contradictions(request))
@@ -110,15 +114,7 @@ def _refuse(problems: list[str]) -> None:
 
 def _add(request: ResourceRequest, name: str, value: str) -> None:
     """Add one parameter to a request."""
-    if name == 'limit':
-        if not _LIMIT.fullmatch(value):
-            raise ValueError('a limit is a whole number from 1 up')
-        request.limit = int(value)
-    elif name == 'group_policy':
-        if value not in ('none', 'isolate'):
-            raise ValueError('the policy is none or isolate')
-        request.group_policy = value
-    elif name == 'root_required':
+    if name == 'root_required':
         if request.root_required or request.root_forbidden:
             raise ValueError('it may be given once')
         if value.startswith('in:'):
@@ -137,6 +133,23 @@ def _add(request: ResourceRequest, name: str, value: str) -> None:
         _READERS[kind](request.group(suffix), value)
     else:
         raise ValueError('there is no such parameter')
+
+
+def _limit(request: ResourceRequest, values: Sequence[str]) -> None:
+    """Read a limit; if it is repeated, check the last and use the first.
+
+    So does the service, with ``group_policy`` too. The API reference does not
+    say that they may be repeated.
+    """
+    if not _LIMIT.fullmatch(values[-1]) or not values[0].isdecimal():
+        raise ValueError('a limit is a whole number from 1 up')
+    request.limit = int(values[0]) or None
+
+
+def _group_policy(request: ResourceRequest, values: Sequence[str]) -> None:
+    if values[-1] not in ('none', 'isolate'):
+        raise ValueError('the policy is none or isolate')
+    request.group_policy = values[0] or None
 
 
 def _resources(group: RequestGroup, value: str) -> None:
@@ -192,6 +205,7 @@ def _uuid(value: str) -> str:
     return value
 
 
+_ONCE = {'limit': _limit, 'group_policy': _group_policy}
 _READERS = {
     'resources': _resources,
     'required': _traits,

@@ -161,6 +161,8 @@ def groups(draw, suffix, uuids, wishes, resourceless=False):
 ODD = [
     ('limit', '0'),
     ('limit', 'many'),
+    ('limit', '2'),
+    ('group_policy', 'isolate'),
     ('group_policy', 'any'),
     ('colour', 'blue'),
     ('resources', ''),

@@ -131,8 +131,8 @@ class Both:
             return None
         event('some candidates' if ours[0] else 'no candidates')
         everything = self.ours(unlimited(params))
-        limits = [int(n) for name, n in params if name == 'limit']
-        most = min([*limits, len(everything[0])])
+        limit = next((int(n) for name, n in params if name == 'limit'), 0)
+        most = min(limit or len(everything[0]), len(everything[0]))
         assert len(ours[0]) == len(set(ours[0])) == most
         assert set(ours[0]) <= set(everything[0])
         try:

@@ -305,6 +305,14 @@ def test_a_query_that_makes_no_sense_is_refused(query, problem):
     )
 
 
+def test_of_a_repeated_parameter_the_last_is_checked_and_the_first_used():
+    hosts = has('h', VCPU=1), has('i', VCPU=1)
+    query = 'resources=VCPU:1&limit=1&limit=5&group_policy=any'
+    assert len(ask(f'{query}&group_policy=none', *hosts)) == 1
+    with pytest.raises(exception.BadQuery, match='group_policy=any'):
+        ask(query, *hosts)
+
+
 def test_a_trait_no_provider_has_may_be_known_all_the_same():
     assert ask('resources=VCPU:1&required=CUSTOM_A', has('h', VCPU=1)) == []
     assert ask('resources=VCPU:1&required=HW_GPU_API_VULKAN', has('h')) == []
