@@ -6,6 +6,7 @@ against a provider or a host. Whether a host is excluded is not decided here:
 that is left to the rules of Placement.
 """
 
+import abc
 from collections.abc import Iterator
 import dataclasses
 import functools
@@ -22,7 +23,7 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 
 @dataclasses.dataclass(frozen=True)
-class Constraint:
+class Constraint(abc.ABC):
     """One part of a request that can be dropped by itself.
 
     :param suffix: The suffix of the request group it belongs to; None if it
@@ -32,21 +33,21 @@ class Constraint:
     suffix: str | None
 
     @property
+    @abc.abstractmethod
     def label(self) -> str:
         """What it asks for, the same for every host."""
-        raise NotImplementedError
 
     @property
     def where(self) -> str:
         """The request group, for the start of a sentence."""
         return f'group {self.suffix}: ' if self.suffix else ''
 
+    @abc.abstractmethod
     def ask(self, request: ResourceRequest) -> None:
         """Put it onto a request.
 
         :param request: The request.
         """
-        raise NotImplementedError
 
     def waive(self, request: ResourceRequest) -> None:
         """Leave something in its place on a request that does without it.

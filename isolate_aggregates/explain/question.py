@@ -4,7 +4,6 @@
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
-from isolate_aggregates import exception
 from isolate_aggregates.destination import Conclusion, Destination
 from isolate_aggregates.explain.constraints import (
     Amount,
@@ -30,8 +29,6 @@ class Question:
         is not looked at: every host is to be judged.
     :param conclusions: What the request filters concluded.
     :raises BadQuery: if Placement would call the query invalid.
-    :raises InvalidRequest: if a group asks for no resources, as none does
-        that Nova asks with.
     """
 
     def __init__(
@@ -104,12 +101,6 @@ class Question:
                 'group that required or forbidden aggregates could go with.'
             )
         query.candidates(asked.to_queryparams())
-        for suffix, group in request.groups.items():
-            if not group.resources:
-                raise exception.InvalidRequest(
-                    f'Group {suffix} asks for no resources; Nova does not ask '
-                    'so, and it can not be explained.'
-                )
 
 
 def _parts(request: ResourceRequest) -> Iterator[Constraint]:

@@ -83,12 +83,8 @@ class Site:
     def givers_by_class(self, suffix: str) -> list[list[Provider]]:
         """Return who has each of the resource classes a group asks for.
 
-        A group with a suffix is served by one provider, whatever it asks for.
-
         :param suffix: The suffix of the group.
         """
-        if suffix:
-            return [self.givers(suffix)]
         return [
             [p for p in self.around if resource_class in p.inventories]
             for resource_class in self.cloud.classes[suffix]

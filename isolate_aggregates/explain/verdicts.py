@@ -144,7 +144,6 @@ def explain(
     :param request: What is asked for, before any filter has spoken.
     :param destination: What the request filters concluded, even a refusal.
     :raises BadQuery: if Placement would call the query invalid.
-    :raises InvalidRequest: if it can not be explained.
     """
     question = Question(request, destination.conclusions)
     return _Explainer(snapshot, question).explain()

@@ -1,0 +1,924 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said of a host, and what it comes to for all of them.
+
+Requests are written as the query string that they come to.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from isolate_aggregates import exception, resources
+from isolate_aggregates.cloud.snapshot import Inventory, Provider
+from isolate_aggregates.destination import (
+    Constraint,
+    Destination,
+    Forbid,
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.explain import Explanation, explain
+from isolate_aggregates.filters.compute_status import ComputeStatus
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.filters.requested_host import RequestedHostFilter
+from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.simulator import query
+from isolate_aggregates.testing.builders import (
+    Tree,
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_provider,
+    make_request,
+    make_snapshot,
+    make_tree,
+)
+
+SHARES = ['MISC_SHARES_VIA_AGGREGATE']
+VCPU_8 = 'resources=VCPU:8'
+DISK_8 = 'resources=DISK_GB:8'
+
+LEASE = make_aggregate('lease-1')
+OTHER_LEASE = make_aggregate('lease-2')
+
+
+def explained(
+    providers: Iterable[Provider | Tree],
+    request: str | ResourceRequest,
+    *constraints: Constraint,
+) -> Explanation:
+    """Explain a query, with what a filter concluded."""
+    if isinstance(request, str):
+        request = query.candidates(query.parameters(request))
+    destination = Destination()
+    for constraint in constraints:
+        destination.add(constraint, 'a_filter')
+    snapshot = make_snapshot([LEASE, OTHER_LEASE], providers)
+    return explain(snapshot, request, destination)
+
+
+def reasons(explanation: Explanation) -> dict[str, list[str]]:
+    """Return the reasons by host."""
+    return {
+        verdict.host: [reason.text for reason in verdict.reasons]
+        for verdict in explanation.verdicts
+    }
+
+
+def labels(explanation: Explanation) -> list[list[str]]:
+    """Return what to drop, for each way to do so."""
+    return [[c.label for c in remedy] for remedy in explanation.remedies]
+
+
+def node(name: str = 'host', vcpus: Any = 64, **more: Any) -> Provider:
+    """Return a compute node that has nothing but VCPU."""
+    return make_compute_node(name, inventories={'VCPU': vcpus}, **more)
+
+
+def numa(name: str, used: int = 0, **more: Any) -> Provider:
+    """Return a NUMA node with 16 VCPU."""
+    usages = {'VCPU': used}
+    inventories = {'VCPU': 16}
+    return make_provider(name, inventories=inventories, usages=usages, **more)
+
+
+def tree(*children: Provider, **more: Any) -> Tree:
+    """Return a host with its disk at the root."""
+    more.setdefault('inventories', {'DISK_GB': 100})
+    return make_tree(make_compute_node('host', **more), *children)
+
+
+# What the filters conclude
+
+
+FILTERS = Pipeline(
+    {
+        'compute_status': ComputeStatus(),
+        'requested_host': RequestedHostFilter(),
+        'reservation_prefix': ReservationPrefix(
+            ('reservation:',), ('reservation:',)
+        ),
+        'isolate_aggregates': IsolateAggregates(),
+    }
+)
+WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
+RESERVED = {'reservation:4d17': 'true'}
+CLOUD = make_snapshot(
+    [
+        make_aggregate('win-hosts', WINDOWS, ['win-1', 'both']),
+        make_aggregate('lease-4d17', RESERVED, ['reserved-1', 'both']),
+    ],
+    [
+        make_compute_node('win-1'),
+        make_compute_node('both'),
+        make_compute_node('reserved-1'),
+        make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED']),
+        make_compute_node('plain-1'),
+    ],
+)
+LOCKED = (
+    'in aggregate win-hosts, locked by trait CUSTOM_LICENSED_WINDOWS, which '
+    'neither flavor m1.small nor image debian-12 requires'
+)
+KEPT = (
+    'in aggregate lease-4d17, kept for requests that name their reservation: '
+    'key, and neither flavor m1.small nor image debian-12 names one'
+)
+
+
+def concluded(request: RequestSpec) -> dict[str, list[str]]:
+    """Return the reasons of the hosts of the cloud with all filters."""
+    return reasons(
+        explain(
+            CLOUD,
+            resources.resource_request(request),
+            FILTERS.evaluate(request, CLOUD.index),
+        )
+    )
+
+
+def test_each_lock_of_a_host_is_named_with_the_key_that_is_missing() -> None:
+    request = make_request(image=make_image('debian-12'))
+    assert concluded(request) == {
+        'both': [KEPT, LOCKED],
+        'off': ['compute service disabled'],
+        'plain-1': [],
+        'reserved-1': [KEPT],
+        'win-1': [LOCKED],
+    }
+
+
+def test_a_host_outside_the_reservation_that_is_named_is_told_so() -> None:
+    outside = 'not in aggregate lease-4d17: the request names reservation:4d17'
+    locked = LOCKED.replace(
+        'neither flavor m1.small nor image debian-12 requires',
+        'flavor m1.small does not require',
+    )
+    assert concluded(make_request(make_flavor(extra_specs=RESERVED))) == {
+        'both': [locked],
+        'off': ['compute service disabled', outside],
+        'plain-1': [outside],
+        'reserved-1': [],
+        'win-1': [outside, locked],
+    }
+
+
+def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
+    host = CLOUD.requested_host('plain-1')
+    found = concluded(make_request(requested_host=host))
+    assert found['plain-1'] == []
+    assert found['reserved-1'][0] == (
+        "not in the requested host's tree: host plain-1 was requested"
+    )
+
+
+def test_a_refusal_is_the_reason_of_every_host() -> None:
+    host = CLOUD.requested_host('nowhere')
+    found = concluded(make_request(requested_host=host))
+    refused = 'there is no compute host named nowhere'
+    assert found['plain-1'] == [refused]
+    assert found['off'] == ['compute service disabled', refused]
+
+
+# One constraint of the request
+
+
+@pytest.mark.parametrize(
+    ('providers', 'asked', 'said'),
+    [
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&required=HW_CPU_X86_AVX512F',
+            'has no trait HW_CPU_X86_AVX512F',
+            id='a required trait',
+        ),
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&required=in:HW_CPU_X86_AVX2,HW_CPU_X86_AVX512F',
+            'has none of traits HW_CPU_X86_AVX2, HW_CPU_X86_AVX512F',
+            id='one of several traits',
+        ),
+        pytest.param(
+            [node(traits=['CUSTOM_GPU'])],
+            f'{VCPU_8}&required=!CUSTOM_GPU',
+            'has forbidden trait CUSTOM_GPU',
+            id='a forbidden trait',
+        ),
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&root_required=CUSTOM_GPU',
+            'root provider has no trait CUSTOM_GPU',
+            id='a trait required of the root',
+        ),
+        pytest.param(
+            [node(traits=['CUSTOM_GPU'])],
+            f'{VCPU_8}&root_required=!CUSTOM_GPU',
+            'root provider has forbidden trait CUSTOM_GPU',
+            id='a trait forbidden to the root',
+        ),
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&member_of={LEASE.uuid}',
+            'not in aggregate lease-1',
+            id='an aggregate',
+        ),
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&member_of=in:{LEASE.uuid},{OTHER_LEASE.uuid}',
+            'not in aggregates lease-1, lease-2',
+            id='one of several aggregates',
+        ),
+        pytest.param(
+            [node(aggregates=[LEASE])],
+            f'{VCPU_8}&member_of=!in:{LEASE.uuid}',
+            'in aggregate lease-1',
+            id='a forbidden aggregate',
+        ),
+        pytest.param(
+            [node()],
+            f'{VCPU_8}&in_tree={LEASE.uuid}',
+            "not in the requested host's tree",
+            id='the tree of an unknown provider',
+        ),
+        pytest.param(
+            [node()],
+            'resources=VGPU:1',
+            'VGPU: has none',
+            id='a resource class that it does not have',
+        ),
+        pytest.param(
+            [node()],
+            'resources_GPU=VGPU:1',
+            'group _GPU: VGPU: has none',
+            id='a group',
+        ),
+        pytest.param(
+            [node()],
+            'resources1=VCPU:1&resources2=VCPU:1&group_policy=isolate',
+            'group_policy isolate: groups 1, 2 find no provider each',
+            id='group_policy',
+        ),
+        pytest.param(
+            [tree(numa('numa0'), numa('numa1'), inventories={})],
+            'resources1=VCPU:9&resources2=VCPU:9&same_subtree=1,2'
+            '&group_policy=isolate',
+            'can not be met together: group_policy isolate; '
+            'same_subtree of groups 1, 2',
+            id='several constraints on several groups',
+        ),
+        pytest.param(
+            [
+                tree(
+                    numa('numa0'),
+                    make_provider('gpu', inventories={'VGPU': 1}),
+                )
+            ],
+            'resources1=VCPU:1&resources2=VGPU:1&same_subtree=1,2'
+            '&group_policy=none',
+            'groups 1, 2 find no providers in one subtree',
+            id='same_subtree',
+        ),
+    ],
+)
+def test_a_host_is_told_which_constraint_it_does_not_meet(
+    providers: list[Provider | Tree], asked: str, said: str
+) -> None:
+    assert reasons(explained(providers, asked)) == {'host': [said]}
+
+
+@pytest.mark.parametrize(
+    ('inventory', 'used', 'said'),
+    [
+        pytest.param(
+            Inventory(64), 61, 'free 3 (64 total x 1.0 - 61 used)', id='used'
+        ),
+        pytest.param(
+            Inventory(1, allocation_ratio=4),
+            0,
+            'free 4 (1 total x 4.0 - 0 used)',
+            id='a ratio that is a whole number',
+        ),
+        pytest.param(
+            Inventory(4, 1, allocation_ratio=1.5),
+            1,
+            'free 3 ((4 total - 1 reserved) x 1.5 rounded down - 1 used)',
+            id='reserved, and a fraction',
+        ),
+        pytest.param(
+            Inventory(10, allocation_ratio=1.1),
+            5,
+            'free 6 (10 total x 1.1 - 5 used)',
+            id='a product that floating point does not hit',
+        ),
+        pytest.param(
+            Inventory(4, allocation_ratio=16.000000476837158),
+            63,
+            'free 1 (4 total x 16.0 - 63 used)',
+            id='a ratio as a database of single precision tells it',
+        ),
+        pytest.param(
+            Inventory(64, 70),
+            0,
+            'free 0 ((64 total - 70 reserved) x 1.0 - 0 used)',
+            id='more reserved than there is',
+        ),
+        pytest.param(
+            Inventory(8),
+            20,
+            'free 0 (8 total x 1.0 - 20 used)',
+            id='more used than there is',
+        ),
+        pytest.param(Inventory(64, max_unit=4), 0, 'max_unit 4', id='max'),
+        pytest.param(Inventory(64, min_unit=16), 0, 'min_unit 16', id='min'),
+        pytest.param(Inventory(64, step_size=3), 0, 'step_size 3', id='step'),
+        pytest.param(
+            Inventory(64, max_unit=4, step_size=3),
+            60,
+            'max_unit 4, step_size 3, free 4 (64 total x 1.0 - 60 used)',
+            id='all at once',
+        ),
+    ],
+)
+def test_an_amount_is_set_against_what_is_left(
+    inventory: Inventory, used: int, said: str
+) -> None:
+    host = node(vcpus=inventory, usages={'VCPU': used})
+    found = explained([host], VCPU_8)
+    assert reasons(found) == {'host': [f'VCPU: asks 8, {said}']}
+
+
+def test_all_that_excludes_a_host_is_said() -> None:
+    request = f'{VCPU_8}&required=HW_CPU_X86_AVX2,!CUSTOM_GPU'
+    found = explained(
+        [node(vcpus=4, traits=['CUSTOM_GPU'])],
+        request,
+        Require((LEASE,), 'reserved'),
+        ForbidRootTrait('CUSTOM_GPU', 'for others'),
+    )
+    assert reasons(found) == {
+        'host': [
+            'not in aggregate lease-1: reserved',
+            'has trait CUSTOM_GPU: for others',
+            'has no trait HW_CPU_X86_AVX2',
+            'has forbidden trait CUSTOM_GPU',
+            'VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+        ]
+    }
+
+
+def test_many_aggregates_are_not_all_named() -> None:
+    leases = [make_aggregate(f'lease-{number}') for number in range(7)]
+    destination = Destination()
+    destination.add(Require(tuple(leases), 'reserved'), 'a_filter')
+    request = query.candidates(query.parameters(VCPU_8))
+    snapshot = make_snapshot(leases, [node()])
+    assert reasons(explain(snapshot, request, destination)) == {
+        'host': [
+            'not in aggregates lease-0, lease-1, lease-2, lease-3, lease-4 '
+            'and 2 more: reserved'
+        ]
+    }
+
+
+def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
+    unknown = '00000000-0000-4000-8000-000000000001'
+    found = explained([node()], f'{VCPU_8}&member_of={unknown}')
+    assert reasons(found) == {'host': [f'not in aggregate {unknown}']}
+
+
+# Trees of providers
+
+
+@pytest.mark.parametrize(
+    ('providers', 'asked', 'said'),
+    [
+        pytest.param(
+            [tree(numa('numa0', 13), numa('numa1', 12))],
+            VCPU_8,
+            'VCPU: numa0: asks 8, free 3 (16 total x 1.0 - 13 used); '
+            'numa1: asks 8, free 4 (16 total x 1.0 - 12 used)',
+            id='nobody has the room',
+        ),
+        pytest.param(
+            [tree(numa('numa0', 13), numa('numa1', 13))],
+            VCPU_8,
+            'VCPU: numa0, numa1: asks 8, free 3 (16 total x 1.0 - 13 used)',
+            id='all have as little room',
+        ),
+        pytest.param(
+            [tree(numa('numa0'), usages={'DISK_GB': 99})],
+            DISK_8,
+            'DISK_GB: asks 8, free 1 (100 total x 1.0 - 99 used)',
+            id='the root alone has any',
+        ),
+        pytest.param(
+            [tree(numa('numa0'), numa('numa1'))],
+            f'{VCPU_8}&required=HW_NUMA_ROOT',
+            'has no trait HW_NUMA_ROOT',
+            id='nobody has the trait',
+        ),
+        pytest.param(
+            [tree(numa('numa0'), traits=['CUSTOM_A'])],
+            f'{VCPU_8}&required=CUSTOM_A',
+            'trait CUSTOM_A is only on host, where there is nothing of what '
+            'is asked',
+            id='the trait is where nothing is asked from',
+        ),
+        pytest.param(
+            [tree(numa('numa0', traits=['CUSTOM_A']))],
+            f'{VCPU_8}&required=!CUSTOM_A',
+            'has forbidden trait CUSTOM_A',
+            id='all that could give have the forbidden trait',
+        ),
+        pytest.param(
+            [tree(numa('numa0', traits=['CUSTOM_A']))],
+            'resources=VCPU:8,DISK_GB:8&required=!CUSTOM_A',
+            'numa0: has forbidden trait CUSTOM_A',
+            id='only they could give one of the resource classes',
+        ),
+        pytest.param(
+            [
+                tree(
+                    numa('numa0', 13, traits=['CUSTOM_A']),
+                    numa('numa1'),
+                )
+            ],
+            'resources_NUMA=VCPU:8&required_NUMA=CUSTOM_A',
+            'group _NUMA: no one provider meets everything: numa0: VCPU: asks '
+            '8, free 3 (16 total x 1.0 - 13 used); numa1: has no trait '
+            'CUSTOM_A',
+            id='one has the room and another the trait',
+        ),
+        pytest.param(
+            [
+                tree(
+                    numa('numa0', 13, traits=['CUSTOM_A']),
+                    numa('numa1'),
+                    numa('numa2'),
+                    # Neither: nothing to learn from it.
+                    numa('numa3', 16),
+                )
+            ],
+            f'{VCPU_8}&required=CUSTOM_A',
+            'no provider of VCPU meets everything: numa0: VCPU: asks 8, free '
+            '3 (16 total x 1.0 - 13 used); numa1, numa2: has no trait '
+            'CUSTOM_A',
+            id='the same without a suffix',
+        ),
+        pytest.param(
+            [
+                tree(
+                    numa('numa0', traits=['CUSTOM_A']),
+                    numa('numa1', traits=['CUSTOM_B']),
+                )
+            ],
+            'resources_NUMA=VCPU:8&required_NUMA=CUSTOM_A,CUSTOM_B',
+            'group _NUMA: no one provider meets everything: numa0: has no '
+            'trait CUSTOM_B; numa1: has no trait CUSTOM_A',
+            id='each has one of two traits',
+        ),
+        pytest.param(
+            [
+                tree(
+                    numa('numa0', traits=['CUSTOM_A']),
+                    usages={'DISK_GB': 99},
+                    traits=['CUSTOM_B'],
+                ),
+            ],
+            'resources=VCPU:8&required=CUSTOM_A,CUSTOM_B',
+            'trait CUSTOM_B is only on host, where there is nothing of what '
+            'is asked',
+            id='a trait in vain',
+        ),
+        pytest.param(
+            [
+                make_tree(
+                    make_compute_node(
+                        'host', inventories={'VCPU': 16, 'MEMORY_MB': 64}
+                    ),
+                    make_provider(
+                        'numa0',
+                        inventories={'VCPU': 4, 'MEMORY_MB': 4},
+                        traits=['CUSTOM_A'],
+                    ),
+                )
+            ],
+            'resources=VCPU:8,MEMORY_MB:8&required=CUSTOM_A',
+            'no providers of MEMORY_MB, VCPU together meet everything: host: '
+            'has no trait CUSTOM_A; numa0: MEMORY_MB: asks 8, free 4 (4 total '
+            'x 1.0 - 0 used), VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+            id='who has the trait has no room for anything',
+        ),
+        pytest.param(
+            [
+                make_tree(
+                    make_compute_node('host', inventories={'MEMORY_MB': 64}),
+                    numa('numa0'),
+                )
+            ],
+            'resources1=VCPU:8,MEMORY_MB:8',
+            'group 1: no one provider meets everything: host: has no VCPU; '
+            'numa0: has no MEMORY_MB',
+            id='one provider has to give all of a group',
+        ),
+        pytest.param(
+            [tree(numa('numa0', 4))],
+            'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
+            'can not be met together: group 1: asks VCPU 8; group 2: asks '
+            'VCPU 8; VCPU: numa0: free 12 (16 total x 1.0 - 4 used)',
+            id='two groups ask for the same',
+        ),
+        pytest.param(
+            [node(vcpus=12)],
+            'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
+            'can not be met together: group 1: asks VCPU 8; group 2: asks '
+            'VCPU 8; VCPU: free 12 (12 total x 1.0 - 0 used)',
+            id='two groups ask for the same of a host without a tree',
+        ),
+    ],
+)
+def test_in_a_tree_the_providers_are_named(
+    providers: list[Provider | Tree], asked: str, said: str
+) -> None:
+    assert reasons(explained(providers, asked)) == {'host': [said]}
+
+
+def test_no_providers_together_bring_all_traits() -> None:
+    # The trait is with the memory, but that is too little.
+    cloud = make_tree(
+        make_compute_node(
+            'host', inventories={'MEMORY_MB': 4}, traits=['CUSTOM_A']
+        ),
+        numa('numa0'),
+        make_provider('memory', inventories={'MEMORY_MB': 64}),
+    )
+    found = explained(
+        [cloud], 'resources=VCPU:8,MEMORY_MB:8&required=CUSTOM_A'
+    )
+    assert reasons(found) == {
+        'host': [
+            'no provider of MEMORY_MB meets everything: host: MEMORY_MB: asks '
+            '8, free 4 (4 total x 1.0 - 0 used); memory: has no trait CUSTOM_A'
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ('constraint', 'said'),
+    [
+        pytest.param(
+            Forbid((LEASE,), 'locked'),
+            'no provider of VCPU meets everything: numa0: VCPU: asks 8, free '
+            '3 (16 total x 1.0 - 13 used); numa1: in aggregate lease-1, '
+            'locked',
+            id='forbidden',
+        ),
+        pytest.param(
+            Require((LEASE,), 'reserved'),
+            'host: not in aggregate lease-1: reserved',
+            id='required',
+        ),
+    ],
+)
+def test_a_provider_below_the_root_may_be_in_an_aggregate(
+    constraint: Constraint, said: str
+) -> None:
+    cloud = tree(numa('numa0', 13), numa('numa1', aggregates=[LEASE]))
+    found = explained([cloud], 'resources=VCPU:8,DISK_GB:8', constraint)
+    assert reasons(found) == {'host': [said]}
+
+
+def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
+    cloud = tree(
+        numa('numa0', aggregates=[LEASE]),
+        numa('numa1', aggregates=[OTHER_LEASE]),
+    )
+    forbidden = Forbid((LEASE, OTHER_LEASE), 'locked')
+    found = explained([cloud], VCPU_8, forbidden)
+    assert reasons(found) == {
+        'host': [
+            'numa0: in aggregate lease-1, locked; '
+            'numa1: in aggregate lease-2, locked'
+        ]
+    }
+
+
+def test_in_a_group_with_a_suffix_the_root_does_not_count() -> None:
+    cloud = tree(numa('numa0'), aggregates=[LEASE])
+    asked = f'resources1=VCPU:8&member_of1={LEASE.uuid}'
+    assert reasons(explained([cloud], asked)) == {
+        'host': ['group 1: not in aggregate lease-1']
+    }
+
+
+def test_the_aggregate_of_the_root_is_that_of_its_tree() -> None:
+    cloud = tree(numa('numa0', aggregates=[OTHER_LEASE]), aggregates=[LEASE])
+    forbidden = Forbid((LEASE, OTHER_LEASE), 'locked')
+    found = explained([cloud], VCPU_8, forbidden)
+    assert reasons(found) == {'host': ['in aggregate lease-1, locked']}
+
+
+def test_several_providers_may_bring_the_traits_together() -> None:
+    cloud = tree(
+        numa('numa0', traits=['CUSTOM_A']),
+        numa('numa1'),
+        traits=['CUSTOM_B'],
+    )
+    asked = 'resources=VCPU:8,DISK_GB:8&required=CUSTOM_A,CUSTOM_B'
+    assert reasons(explained([cloud], asked)) == {'host': []}
+
+
+# Providers that share
+
+
+def shared(used: int = 0, **more: Any) -> list[Provider]:
+    """Return a host and the storage that it uses."""
+    return [
+        node(aggregates=[LEASE], **more),
+        make_provider(
+            'storage',
+            inventories={'DISK_GB': 100},
+            usages={'DISK_GB': used},
+            traits=SHARES,
+            aggregates=[LEASE],
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ('providers', 'asked', 'said'),
+    [
+        pytest.param(
+            shared(used=99),
+            'resources=VCPU:8,DISK_GB:8',
+            'DISK_GB: storage: asks 8, free 1 (100 total x 1.0 - 99 used)',
+            id='it is full',
+        ),
+        pytest.param(
+            shared(vcpus=4),
+            'resources=VCPU:8,DISK_GB:8',
+            'VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+            id='the host is full, and it is not to blame',
+        ),
+        pytest.param(
+            shared(),
+            DISK_8,
+            'DISK_GB: only storage has enough, and nothing would come from '
+            'the host itself',
+            id='it would give everything',
+        ),
+        pytest.param(
+            shared(),
+            f'{DISK_8}&required={SHARES[0]}',
+            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, and nothing '
+            'would come from the host itself',
+            id='it has the trait',
+        ),
+        pytest.param(
+            shared(),
+            f'{VCPU_8}&required={SHARES[0]}',
+            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, where there '
+            'is nothing of what is asked',
+            id='it has the trait, but nothing to give',
+        ),
+    ],
+)
+def test_of_what_is_shared_the_provider_is_named(
+    providers: list[Provider], asked: str, said: str
+) -> None:
+    assert reasons(explained(providers, asked))['host'][0] == said
+
+
+def test_what_is_shared_is_in_no_tree_that_is_asked_for() -> None:
+    host, storage = shared()
+    wanted = InTree(host.uuid, 'host host was requested')
+    found = explained([host, storage], 'resources=VCPU:8,DISK_GB:8', wanted)
+    assert reasons(found) == {
+        'host': [
+            'no provider of DISK_GB meets everything: storage: not in the '
+            "requested host's tree: host host was requested"
+        ]
+    }
+
+
+def test_a_provider_that_shares_is_no_host() -> None:
+    found = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
+    assert [v.host for v in found.verdicts] == ['host']
+    assert found.verdicts[0].is_candidate
+
+
+# Constraints that contradict each other
+
+
+def test_two_trees_that_are_both_required_are_in_the_way_of_all() -> None:
+    one, two, three = node('one'), node('two'), node('three')
+    found = explained(
+        [one, two, three],
+        VCPU_8,
+        InTree(one.uuid, 'first'),
+        InTree(two.uuid, 'second'),
+    )
+    first = "not in the requested host's tree: first"
+    second = "not in the requested host's tree: second"
+    assert reasons(found) == {
+        'one': [second],
+        'three': [first, second],
+        'two': [first],
+    }
+    assert labels(found) == [['a_filter: first'], ['a_filter: second']]
+
+
+def test_a_tree_that_is_required_twice_by_other_uuids_is_refused() -> None:
+    cloud = tree(numa('numa0'))
+    found = explained(
+        [cloud],
+        VCPU_8,
+        InTree(cloud[0].uuid, 'first'),
+        InTree(cloud[1].uuid, 'second'),
+    )
+    assert reasons(found) == {
+        'host': ['can not be met together: a_filter: first; a_filter: second']
+    }
+
+
+def test_the_same_constraint_twice_has_to_be_dropped_twice() -> None:
+    forbidden = Forbid((LEASE,), 'locked')
+    found = explained([node(aggregates=[LEASE])], VCPU_8, forbidden, forbidden)
+    assert reasons(found) == {'host': ['in aggregate lease-1, locked'] * 2}
+    assert labels(found) == [['a_filter: aggregate lease-1: locked'] * 2]
+
+
+# The summary
+
+
+THREE = [
+    node('small', vcpus=4),
+    node('small-gpu', vcpus=4, traits=['CUSTOM_GPU']),
+    node('gpu', traits=['CUSTOM_GPU']),
+]
+
+
+def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
+    """Return how many hosts each cause excludes, and how many only it."""
+    return {
+        ' and '.join(constraint.label for constraint in count.cause): (
+            len(count.excludes),
+            len(count.only),
+        )
+        for count in explanation.counts
+    }
+
+
+def test_it_is_counted_what_excludes_hosts_and_what_alone_does() -> None:
+    found = explained([*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU')
+    assert counts(found) == {
+        'forbids trait CUSTOM_GPU': (2, 1),
+        'asks VCPU 8': (2, 1),
+    }
+    assert found.remedies == ()
+
+
+@pytest.mark.parametrize(
+    ('asked', 'label'),
+    [
+        ('required=CUSTOM_A', 'requires trait CUSTOM_A'),
+        (
+            'required=in:CUSTOM_A,CUSTOM_B',
+            'requires one of traits CUSTOM_A, CUSTOM_B',
+        ),
+        (f'member_of={LEASE.uuid}', f'in one of {LEASE.uuid}'),
+        (f'member_of=!in:{LEASE.uuid}', f'not in {LEASE.uuid}'),
+        (f'in_tree={LEASE.uuid}', f'in the tree of provider {LEASE.uuid}'),
+        ('root_required=CUSTOM_A', 'root provider: requires trait CUSTOM_A'),
+        ('root_required=!CUSTOM_A', 'root provider: forbids trait CUSTOM_A'),
+        ('required1=CUSTOM_A', 'group 1: requires trait CUSTOM_A'),
+        ('resources1=VGPU:2', 'group 1: asks VGPU 2'),
+    ],
+)
+def test_constraints_are_named_by_what_they_ask_for(
+    asked: str, label: str
+) -> None:
+    found = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{asked}')
+    assert label in counts(found)
+
+
+def test_the_hosts_that_are_counted_are_known() -> None:
+    found = explained(THREE, f'{VCPU_8}&required=!CUSTOM_GPU')
+    small, small_gpu, gpu = (provider.uuid for provider in THREE)
+    trait, amount = found.counts
+    assert (trait.excludes, trait.only) == ({small_gpu, gpu}, {gpu})
+    assert (amount.excludes, amount.only) == ({small, small_gpu}, {small})
+
+
+def test_what_excludes_only_together_is_counted_together() -> None:
+    cloud = tree(numa('numa0', 13, traits=['CUSTOM_A']), numa('numa1'))
+    found = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
+    assert counts(found) == {
+        'requires trait CUSTOM_A': (0, 1),
+        'asks VCPU 8': (0, 1),
+        'requires trait CUSTOM_A and asks VCPU 8': (1, 1),
+    }
+    assert labels(found) == [['requires trait CUSTOM_A'], ['asks VCPU 8']]
+
+
+@pytest.mark.parametrize(
+    ('providers', 'remedies'),
+    [
+        pytest.param(
+            [THREE[0], THREE[2]],
+            [['forbids trait CUSTOM_GPU'], ['asks VCPU 8']],
+            id='any one of two',
+        ),
+        pytest.param(
+            [THREE[1]],
+            [['forbids trait CUSTOM_GPU', 'asks VCPU 8']],
+            id='both',
+        ),
+        pytest.param([THREE[1], THREE[2]], [['forbids trait CUSTOM_GPU']]),
+        pytest.param([], [], id='no hosts'),
+    ],
+)
+def test_the_smallest_changes_that_would_help_are_found(
+    providers: list[Provider], remedies: list[list[str]]
+) -> None:
+    found = explained(providers, f'{VCPU_8}&required=!CUSTOM_GPU')
+    assert labels(found) == remedies
+
+
+def test_fewer_constraints_help_than_all_reasons_of_a_host_name() -> None:
+    # Of the three groups, each asking for 8 of 16, one has to go.
+    asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
+    found = explained([tree(numa('numa0'))], f'{asked}&group_policy=none')
+    assert labels(found) == [[f'group {n}: asks VCPU 8'] for n in range(3)]
+
+
+def test_hosts_come_by_name_and_nodes_of_one_host_by_theirs() -> None:
+    nodes = [node('node-2', host='metal'), node('node-1', host='metal')]
+    found = explained([*nodes, node('a')], VCPU_8)
+    assert [(v.host, v.node) for v in found.verdicts] == [
+        ('a', 'a'),
+        ('metal', 'node-1'),
+        ('metal', 'node-2'),
+    ]
+    assert found.verdicts[1].provider == nodes[1].uuid
+
+
+def test_every_host_is_judged_whatever_the_limit() -> None:
+    found = explained([node('one'), node('two')], f'{VCPU_8}&limit=1')
+    assert reasons(found) == {'one': [], 'two': []}
+
+
+def test_a_request_is_not_changed_by_explaining_it() -> None:
+    request = query.candidates(query.parameters(f'{VCPU_8}&limit=1'))
+    before = request.to_querystring()
+    explained([node()], request, Require((LEASE,), 'reserved'))
+    assert request.to_querystring() == before
+
+
+# Requests that make no sense
+
+
+def test_a_query_that_placement_refuses_is_not_explained() -> None:
+    group = RequestGroup(resources={'VCPU': 1})
+    request = ResourceRequest({'': group}, root_required={'CUSTOM_A'})
+    with pytest.raises(exception.BadQuery, match='both requires and forbids'):
+        explained([node()], request, ForbidRootTrait('CUSTOM_A', 'no'))
+
+
+@pytest.mark.parametrize(
+    'constraints',
+    [
+        pytest.param([Forbid((LEASE,), 'locked')], id='an aggregate'),
+        pytest.param([InTree(LEASE.uuid, 'wanted')], id='a tree'),
+        pytest.param(
+            [Refuse('no'), Forbid((LEASE,), 'locked')],
+            id='an aggregate, and a refusal',
+        ),
+    ],
+)
+def test_aggregates_need_a_group_without_a_suffix_to_go_with(
+    constraints: list[Constraint],
+) -> None:
+    with pytest.raises(exception.BadQuery) as caught:
+        explained([node()], 'resources1=VCPU:1', *constraints)
+    assert str(caught.value) == (
+        'Placement would call the request invalid (400): all resources are in '
+        'groups with a suffix, so there is no group that required or '
+        'forbidden aggregates could go with.'
+    )
+
+
+def test_other_conclusions_do_without_that_group() -> None:
+    found = explained(
+        [node(), node('off', traits=['COMPUTE_STATUS_DISABLED'])],
+        'resources1=VCPU:1',
+        ForbidRootTrait('COMPUTE_STATUS_DISABLED', 'no'),
+    )
+    assert reasons(found) == {'host': [], 'off': ['compute service disabled']}
