@@ -49,8 +49,10 @@ class Constraint(abc.ABC):
         :param request: The request.
         """
 
-    def waive(self, request: ResourceRequest) -> None:
+    def waive(self, request: ResourceRequest) -> None:  # noqa: B027
         """Leave something in its place on a request that does without it.
+
+        Most leave nothing.
 
         :param request: The request.
         """
@@ -68,29 +70,23 @@ class Constraint(abc.ABC):
 
         :param site: The host.
         """
-        suffix = self.suffix or ''
-        objections = [
-            (provider, text)
-            for provider in site.givers(suffix)
-            if (text := self.objection(provider, site))
-        ]
-        objecting = {provider.uuid for provider, _ in objections}
-        own = {text for provider, text in objections if site.owns(provider)}
-        if len(own) == 1 and objecting.issuperset(
-            provider.uuid
-            for provider in site.givers(suffix)
-            if site.owns(provider)
-        ):
+        givers = site.givers(self.suffix or '')
+        own = {self.objection(p, site) for p in givers if site.owns(p)}
+        if len(own) == 1 and '' not in own:
             # It is true of the host as a whole.
             return f'{self.where}{own.pop()}'
-        # Who has a resource class that others give, too, is not to blame.
-        to_blame = {
-            giver.uuid
-            for givers in site.givers_by_class(suffix)
-            if objecting.issuperset(giver.uuid for giver in givers)
-            for giver in givers
+        # Where one meets it who has the same to give, nobody is to blame.
+        blamed = {
+            provider.uuid
+            for alike in site.givers_by_class(self.suffix or '')
+            if all(self.objection(provider, site) for provider in alike)
+            for provider in alike
         }
-        told = site.told((p, t) for p, t in objections if p.uuid in to_blame)
+        told = site.told(
+            (provider, self.objection(provider, site))
+            for provider in givers
+            if provider.uuid in blamed
+        )
         return f'{self.where}{told or self.label}'
 
 
