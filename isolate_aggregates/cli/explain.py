@@ -57,6 +57,8 @@ class ExplainRequest(report.ReportLister):
             if not (parsed_args.excluded and verdict.is_candidate)
             and not (parsed_args.candidates and not verdict.is_candidate)
         ]
+        # Where a line is a host, its reasons have to be on that line.
+        between = '\n' if parsed_args.formatter == 'table' else '; '
         hosts = Counter(v.host for v in self._explanation.verdicts)
         rows = [
             (
@@ -65,7 +67,7 @@ class ExplainRequest(report.ReportLister):
                 if hosts[verdict.host] == 1
                 else f'{verdict.host} ({verdict.node})',
                 _word(verdict),
-                '\n'.join(reason.text for reason in verdict.reasons),
+                between.join(reason.text for reason in verdict.reasons),
             )
             for verdict in self._shown
         ]
@@ -117,7 +119,11 @@ class ExplainRequest(report.ReportLister):
         """Yield the summary."""
         explanation = self._explanation
         hosts = len(explanation.verdicts)
-        yield f'{self._found} of {hosts} hosts may be used.'
+        if not hosts:
+            yield 'There are no compute hosts.'
+            return
+        noun = 'host' if hosts == 1 else 'hosts'
+        yield f'{self._found} of {hosts} {noun} may be used.'
         excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''

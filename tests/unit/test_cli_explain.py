@@ -1,0 +1,723 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates explain``, over cloud files and a live cloud."""
+
+from collections.abc import Callable, Iterator, Mapping
+import csv
+import io
+import json
+import pathlib
+import textwrap
+from typing import Any
+
+from http_fakes import (
+    AUTH_URL,
+    NOVA,
+    PASSWORD,
+    FakeGlance,
+    FakeKeystone,
+    FakeNova,
+)
+import pytest
+import requests_mock
+import yaml
+
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
+
+Run = Callable[..., Any]
+Write = Callable[[str], pathlib.Path]
+
+
+def on_example(name: str, *arguments: str) -> tuple[str, ...]:
+    """Return the arguments that explain a request for an example cloud."""
+    path = str(EXAMPLES / f'{name}.yaml')
+    return ('explain', '--snapshot', path, *arguments)
+
+
+WINDOWS = on_example(
+    'windows-licensing', '--flavor', 'm1.small', '--image', 'debian-12'
+)
+GPU = on_example('gpu-hosts', '--flavor', 'gpu.large')
+ENDED = on_example('reservations', '--flavor', 'ended.small')
+LOCKED = (
+    'locked by trait CUSTOM_LICENSED_WINDOWS, which neither flavor m1.small '
+    'nor image debian-12 requires'
+)
+
+
+def rows(finished: Any) -> dict[str, str]:
+    """Return what a table says of each host: the verdict, or the reasons."""
+    lines = [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in finished.out.splitlines()
+        if line.startswith('|')
+    ]
+    found: dict[str, str] = {}
+    for host, verdict, reason in lines[1:]:
+        if host:
+            last = host
+            found[last] = reason or verdict
+        else:
+            found[last] += f'; {reason}'
+    return found
+
+
+# The formats
+
+
+def test_a_table_has_the_summary_above_it(run: Run) -> None:
+    finished = run(*WINDOWS)
+    assert (finished.code, finished.err) == (0, '')
+    before, _, table = finished.out.partition('\n\n+')
+    assert before == textwrap.dedent(f"""\
+        2 of 5 hosts may be used.
+
+        Excluded hosts (in brackets: those that nothing else does):
+          2 (2)  isolate_aggregates: aggregate win-hosts: {LOCKED}
+          1 (1)  compute_status: hosts with a disabled compute service take \
+no servers""")
+    assert [line.split('|')[1] for line in table.splitlines()[1:2]] == [
+        ' Host    '
+    ]
+    assert rows(finished) == {
+        'linux-1': 'candidate',
+        'linux-2': 'candidate',
+        'linux-3': 'compute service disabled',
+        'win-1': f'in aggregate win-hosts, {LOCKED}',
+        'win-2': f'in aggregate win-hosts, {LOCKED}',
+    }
+
+
+def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
+    assert run(*GPU).out == textwrap.dedent("""\
+        2 of 4 hosts may be used.
+
+        Excluded hosts (in brackets: those that nothing else does):
+          2 (0)  requires trait CUSTOM_MASSIVE_GPU
+          2 (0)  asks VGPU 1
+
+        +---------+-----------+---------------------------------+
+        | Host    | Verdict   | Reasons                         |
+        +---------+-----------+---------------------------------+
+        | gpu-1   | candidate |                                 |
+        | gpu-2   | candidate |                                 |
+        | plain-1 | excluded  | has no trait CUSTOM_MASSIVE_GPU |
+        |         |           | VGPU: has none                  |
+        | plain-2 | excluded  | has no trait CUSTOM_MASSIVE_GPU |
+        |         |           | VGPU: has none                  |
+        +---------+-----------+---------------------------------+
+    """)
+
+
+@pytest.mark.parametrize(
+    ('formatter', 'parse'),
+    [('json', json.loads), ('yaml', yaml.safe_load)],
+)
+def test_json_and_yaml_are_one_document_with_all_of_it(
+    run: Run, formatter: str, parse: Callable[[str], Any]
+) -> None:
+    finished = run(*GPU, '-f', formatter)
+    assert (finished.code, finished.err) == (0, '')
+    document = parse(finished.out)
+    assert list(document) == ['summary', 'hosts']
+    summary = document['summary']
+    assert summary.pop('constraints')[1:4:2] == [
+        {
+            'constraint': 'requires trait CUSTOM_MASSIVE_GPU',
+            'excludes': 2,
+            'only_it_excludes': 0,
+        },
+        {
+            'constraint': 'asks MEMORY_MB 32768',
+            'excludes': 0,
+            'only_it_excludes': 0,
+        },
+    ]
+    assert summary == {
+        'hosts': 4,
+        'candidates': 2,
+        'together': [],
+        'drop_any_of': [],
+    }
+    assert document['hosts'][1:3] == [
+        {
+            'name': 'gpu-2',
+            'node': 'gpu-2',
+            'uuid': 'e262c2cf-e8c7-5cdc-b70a-77f6d811d329',
+            'verdict': 'candidate',
+            'reasons': [],
+        },
+        {
+            'name': 'plain-1',
+            'node': 'plain-1',
+            'uuid': '14d8f3f0-3810-5858-9b0b-f68a678363cc',
+            'verdict': 'excluded',
+            'reasons': ['has no trait CUSTOM_MASSIVE_GPU', 'VGPU: has none'],
+        },
+    ]
+
+
+def test_csv_and_value_have_a_line_for_each_host_and_nothing_else(
+    run: Run,
+) -> None:
+    both = 'has no trait CUSTOM_MASSIVE_GPU; VGPU: has none'
+    assert list(csv.reader(io.StringIO(run(*GPU, '-f', 'csv').out))) == [
+        ['Host', 'Verdict', 'Reasons'],
+        ['gpu-1', 'candidate', ''],
+        ['gpu-2', 'candidate', ''],
+        ['plain-1', 'excluded', both],
+        ['plain-2', 'excluded', both],
+    ]
+    assert run(*GPU, '-f', 'value').out.splitlines() == [
+        'gpu-1 candidate ',
+        'gpu-2 candidate ',
+        f'plain-1 excluded {both}',
+        f'plain-2 excluded {both}',
+    ]
+
+
+# What is shown
+
+
+@pytest.mark.parametrize(
+    ('option', 'hosts'),
+    [
+        ('--excluded', ['plain-1', 'plain-2']),
+        ('--candidates', ['gpu-1', 'gpu-2']),
+    ],
+)
+def test_a_part_of_the_hosts_is_shown_but_all_are_counted(
+    run: Run, option: str, hosts: list[str]
+) -> None:
+    finished = run(*GPU, option)
+    assert list(rows(finished)) == hosts
+    assert finished.out.startswith('2 of 4 hosts may be used.\n')
+    document = json.loads(run(*GPU, option, '-f', 'json').out)
+    assert [host['name'] for host in document['hosts']] == hosts
+    assert document['summary']['hosts'] == 4
+
+
+def test_if_nothing_fits_it_is_said_what_to_drop(run: Run) -> None:
+    refused = (
+        'reservation_prefix: no aggregate has the metadata key '
+        'reservation:0badcafe, which the request names'
+    )
+    finished = run(*ENDED)
+    assert finished.code == 0
+    assert finished.out.startswith(
+        textwrap.dedent(f"""\
+            0 of 4 hosts may be used.
+
+            Excluded hosts (in brackets: those that nothing else does):
+              4 (4)  {refused}
+
+            Nothing fits. Any one of these, dropped, would help:
+              {refused}
+
+            +""")
+    )
+    document = json.loads(run(*ENDED, '-f', 'json').out)
+    assert document['summary']['drop_any_of'] == [[refused]]
+
+
+SMALL = """
+    providers:
+    - name: one
+      inventories: {VCPU: 2, MEMORY_MB: 1024, DISK_GB: 100}
+    - name: two
+      inventories: {VCPU: 8, MEMORY_MB: 1024, DISK_GB: 10}
+    flavors:
+    - {name: big, vcpus: 4, ram: 2048, disk: 40}
+"""
+
+
+def test_if_several_have_to_go_at_once_each_way_is_shown(
+    run: Run, write_cloud: Write
+) -> None:
+    path = str(write_cloud(SMALL))
+    finished = run('explain', '--snapshot', path, '--flavor', 'big')
+    assert finished.out.startswith(
+        textwrap.dedent("""\
+            0 of 2 hosts may be used.
+
+            Excluded hosts (in brackets: those that nothing else does):
+              1 (0)  asks DISK_GB 40
+              2 (0)  asks MEMORY_MB 2048
+              1 (0)  asks VCPU 4
+
+            Nothing fits. To get one host, drop all of:
+              asks DISK_GB 40
+              asks MEMORY_MB 2048
+            or all of:
+              asks MEMORY_MB 2048
+              asks VCPU 4
+
+            +""")
+    )
+
+
+TREE = """
+    providers:
+    - name: host
+      children:
+      - name: numa0
+        inventories: {VCPU: 16}
+        usages: {VCPU: 13}
+        traits: [HW_NUMA_ROOT]
+      - {name: numa1, inventories: {VCPU: 16}}
+    flavors:
+    - name: pinned
+      extra_specs: {resources_NUMA:VCPU: 8, trait_NUMA:HW_NUMA_ROOT: required}
+"""
+
+
+def test_constraints_that_exclude_only_together_are_counted_together(
+    run: Run, write_cloud: Write
+) -> None:
+    asked = ('explain', '--snapshot', str(write_cloud(TREE)))
+    finished = run(*asked, '--flavor', 'pinned')
+    assert finished.out.splitlines()[:4] == [
+        '0 of 1 host may be used.',
+        '',
+        'Excluded hosts (in brackets: those that nothing else does):',
+        '  1 (1)  together: group _NUMA: requires trait HW_NUMA_ROOT; '
+        'group _NUMA: asks VCPU 8',
+    ]
+    assert rows(finished) == {
+        'host': 'group _NUMA: no one provider meets everything: numa0: VCPU: '
+        'asks 8, free 3 (16 total x 1.0 - 13 used); numa1: has no trait '
+        'HW_NUMA_ROOT'
+    }
+    document = json.loads(run(*asked, '--flavor', 'pinned', '-f', 'json').out)
+    assert document['summary']['together'] == [
+        {
+            'constraints': [
+                'group _NUMA: requires trait HW_NUMA_ROOT',
+                'group _NUMA: asks VCPU 8',
+            ],
+            'excludes': 1,
+            'only_they_exclude': 1,
+        }
+    ]
+
+
+def test_of_a_host_with_several_nodes_each_is_named(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud("""
+        providers:
+        - {name: node-2, host: metal, inventories: {CUSTOM_METAL: 1}}
+        - {name: node-1, host: metal, inventories: {CUSTOM_METAL: 1}}
+        - {name: node-3, host: other, inventories: {CUSTOM_METAL: 1}}
+        flavors:
+        - {name: metal, extra_specs: {resources:CUSTOM_METAL: 1}}
+    """)
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'metal')
+    assert list(rows(finished)) == [
+        'metal (node-1)',
+        'metal (node-2)',
+        'other',
+    ]
+
+
+def test_a_cloud_without_hosts_has_nothing_to_explain(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud('flavors:\n- {name: small, vcpus: 1}')
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
+    assert finished.code == 0
+    assert finished.out.startswith('There are no compute hosts.\n')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'host', 'said'),
+    [
+        pytest.param(
+            on_example('shared-storage', '--flavor', 'small', '--host', 'cn1'),
+            'cn2',
+            "not in the requested host's tree: host cn1 was requested",
+            id='a requested host',
+        ),
+        pytest.param(
+            on_example('reservations', '--flavor', 'reserved.small'),
+            'open-1',
+            'not in aggregate lease-4d17d41a: the request names '
+            'reservation:4d17d41a',
+            id='a reservation',
+        ),
+        pytest.param(
+            on_example(
+                'reservations',
+                *('--flavor', 'm1.small', '--project', 'other'),
+                *('--image', 'reserved-debian-12'),
+            ),
+            'reserved-1',
+            'reservation:4d17d41a is named by the image or a hint, but '
+            'project other does not own it',
+            id='a reservation of another project',
+        ),
+        pytest.param(
+            on_example('nested-aggregates', '--flavor', 'm1.small'),
+            'cn1',
+            'in aggregate aggA, locked by trait CUSTOM_A, which flavor '
+            'm1.small does not require',
+            id='a tree in an aggregate',
+        ),
+    ],
+)
+def test_each_filter_has_its_say_on_the_examples(
+    run: Run, arguments: tuple[str, ...], host: str, said: str
+) -> None:
+    assert rows(run(*arguments))[host] == said
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(
+            (),
+            'one of the arguments --flavor --server is required',
+            id='no flavor',
+        ),
+        pytest.param(
+            ('--flavor', 'a', '--server', 'b'),
+            'argument --server: not allowed with argument --flavor',
+            id='a flavor and a server',
+        ),
+        pytest.param(
+            ('--flavor', 'a', '--excluded', '--candidates'),
+            'argument --candidates: not allowed with argument --excluded',
+            id='only some, and only the others',
+        ),
+        pytest.param(
+            ('--flavor', 'a', '--hint', 'group'),
+            "argument --hint: 'group' is no scheduler hint; write "
+            '<key>=<value>',
+            id='a hint without a value',
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    run: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    finished = run('explain', *arguments)
+    assert (finished.code, finished.out) == (2, '')
+    last = finished.err.splitlines()[-1]
+    assert last.partition(' explain: error: ')[2] == said
+
+
+def test_a_cloud_file_has_no_servers(run: Run) -> None:
+    finished = run(*on_example('gpu-hosts', '--server', '7c9a52a4'))
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        "There is no server with the name or id '7c9a52a4' in "
+        f'{EXAMPLES / "gpu-hosts.yaml"}.\n'
+    )
+
+
+def test_a_query_that_placement_would_refuse_is_not_explained(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud("""
+        providers:
+        - {name: host, inventories: {VCPU: 1}}
+        flavors:
+        - name: two
+          extra_specs: {resources1:VCPU: 1, resources2:VCPU: 1}
+    """)
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'two')
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err.rstrip('.\n') == (
+        'Placement would call the request invalid (400): 2 groups with a '
+        'suffix need group_policy, none or isolate'
+    )
+
+
+def test_tags_that_have_no_effect_are_warned_about(
+    run: Run, write_cloud: Write
+) -> None:
+    path = write_cloud("""
+        aggregates:
+        - {name: locked, metadata: {trait:CUSTOM_A: required}, hosts: [host]}
+        providers:
+        - {name: host, inventories: {VCPU: 1}}
+        flavors:
+        - {name: small, vcpus: 1}
+    """)
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
+    assert rows(finished) == {'host': 'candidate'}
+    assert finished.err == (
+        '1 of the aggregates are tagged trait:<NAME>=required, which has no '
+        'effect because [scheduler] enable_isolated_aggregate_filtering is '
+        'false.\n'
+    )
+
+
+# A server of a live cloud
+
+
+SERVER = '9168b536-cd40-4630-b43f-b259807c6e87'
+
+
+class Live:
+    """The Windows licensing example as a live cloud with one server.
+
+    :param http: Where its services answer.
+    """
+
+    def __init__(self, http: requests_mock.Mocker) -> None:
+        self._http = http
+        self._placement = EmbeddedPlacement()
+        adapter = self._placement.open()
+        url = adapter.get_endpoint()
+        http.register_uri(
+            requests_mock.ANY,
+            requests_mock.ANY,
+            real_http=True,
+            additional_matcher=lambda request: request.url.startswith(url),
+        )
+        snapshot = cloud_file.load(EXAMPLES / 'windows-licensing.yaml')
+        load.into_placement(snapshot, PlacementClient(adapter))
+        glance = 'http://glance.test'
+        FakeKeystone(
+            http, {'compute': NOVA, 'image': glance, 'placement': url}
+        )
+        self.nova = FakeNova(
+            newest='2.100',
+            aggregates=list(snapshot.aggregates),
+            flavors=list(snapshot.flavors),
+            nodes=[
+                ComputeNode(p.uuid, p.name, p.host)
+                for p in snapshot.providers
+                if p.host
+            ],
+        )
+        self.nova.answer(http)
+        FakeGlance(images=list(snapshot.images)).answer(http)
+        self.images = {image.name: image.id for image in snapshot.images}
+
+    def boots(self, **server: Any) -> None:
+        """Have a server that was asked for so."""
+        self._http.get(
+            f'{NOVA}/servers/{SERVER}',
+            json=lambda request, context: {
+                'server': _server(request, **server)
+            },
+        )
+
+    def close(self) -> None:
+        """Stop its Placement."""
+        self._placement.close()
+
+
+def _server(
+    request: Any,
+    image: Mapping[str, str] | str = '',
+    hints: Mapping[str, Any] | None = None,
+    extra_specs: Mapping[str, str] | None = None,
+    disk: int = 20,
+) -> dict[str, Any]:
+    """Return a server as Nova shows it in the microversion asked for."""
+    found: dict[str, Any] = {
+        'id': SERVER,
+        'name': 'failed',
+        'status': 'ERROR',
+        'tenant_id': 'a-project',
+        'image': image,
+        'flavor': {
+            # Not the flavor of that name any more: it has been changed.
+            'original_name': 'm1.small',
+            'vcpus': 1,
+            'ram': 2048,
+            'disk': disk,
+            'ephemeral': 0,
+            'swap': 0,
+            'extra_specs': dict(extra_specs or {}),
+        },
+    }
+    if request.headers['OpenStack-API-Version'] == 'compute 2.100':
+        found['scheduler_hints'] = dict(hints or {})
+    return found
+
+
+@pytest.fixture
+def live(http: requests_mock.Mocker) -> Iterator[Live]:
+    """The example as a live cloud."""
+    cloud = Live(http)
+    yield cloud
+    cloud.close()
+
+
+@pytest.fixture
+def explain_live(
+    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    """Explain with the credentials of the administrator."""
+    for name, value in {
+        'auth_url': AUTH_URL,
+        'username': 'admin',
+        'password': PASSWORD,
+        'project_name': 'admin',
+        'user_domain_id': 'default',
+        'project_domain_id': 'default',
+    }.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)
+    path = tmp_path / 'live.conf'
+    path.write_text(
+        textwrap.dedent("""\
+            [scheduler]
+            enable_isolated_aggregate_filtering = true
+            placement_req_required_member_prefix = rack:
+            [isolate_aggregates]
+            reservation_key_sources = hint
+        """),
+        'utf-8',
+    )
+    return lambda *arguments: run(
+        '--config-file', str(path), 'explain', *arguments
+    )
+
+
+def test_a_server_stands_for_its_flavor_and_image(
+    live: Live, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['windows-2022']})
+    finished = explain_live('--server', SERVER)
+    assert (finished.code, finished.err) == (0, '')
+    missing = 'has no trait CUSTOM_LICENSED_WINDOWS'
+    assert rows(finished) == {
+        'linux-1': missing,
+        'linux-2': missing,
+        'linux-3': f'compute service disabled; {missing}',
+        'win-1': 'candidate',
+        'win-2': 'candidate',
+    }
+
+
+def test_its_flavor_is_the_one_it_was_asked_for_with(
+    live: Live, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        extra_specs={'resources:VGPU': '1'},
+    )
+    found = rows(explain_live('--server', SERVER))
+    assert found['linux-1'] == 'VGPU: has none'
+
+
+def test_without_an_image_it_boots_from_a_volume(
+    live: Live, explain_live: Run
+) -> None:
+    live.boots(disk=5000)
+    found = rows(explain_live('--server', SERVER))
+    assert found['linux-1'] == 'candidate'
+    assert found['win-1'] == (
+        'in aggregate win-hosts, locked by trait CUSTOM_LICENSED_WINDOWS, '
+        'which flavor m1.small does not require'
+    )
+    live.boots(image={'id': live.images['debian-12']}, disk=5000)
+    found = rows(explain_live('--server', SERVER))
+    assert found['linux-1'] == (
+        'DISK_GB: asks 5000, free 1000 (1000 total x 1.0 - 0 used)'
+    )
+
+
+@pytest.mark.parametrize(
+    ('newest', 'err'),
+    [
+        pytest.param('2.100', '', id='a Nova that tells hints'),
+        pytest.param(
+            '2.96',
+            'Nova before 2.100 does not tell the scheduler hints of server '
+            f'{SERVER}; give them with --hint if it had any.\n',
+            id='an older Nova',
+        ),
+    ],
+)
+def test_the_hints_of_a_server_count_where_nova_tells_them(
+    live: Live, explain_live: Run, newest: str, err: str
+) -> None:
+    live.nova.newest = newest
+    live.boots(
+        image={'id': live.images['debian-12']}, hints={'rack:9': 'true'}
+    )
+    refused = (
+        'no aggregate has the metadata key rack:9, which the request names'
+    )
+    finished = explain_live('--server', SERVER)
+    assert (finished.code, finished.err) == (0, err)
+    assert rows(finished)['linux-1'] == ('candidate' if err else refused)
+    # Given by hand they count in any case.
+    finished = explain_live('--server', SERVER, '--hint', 'rack:9=true')
+    assert rows(finished)['linux-1'] == refused
+
+
+def test_what_is_given_goes_before_what_the_server_has(
+    live: Live, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']}, hints={'rack:9': 'true'}
+    )
+    finished = explain_live(
+        *('--server', SERVER, '--image', 'windows-2022', '--host', 'win-1'),
+        *('--hint', 'rack:9='),
+    )
+    assert rows(finished)['linux-1'] == (
+        'no aggregate has the metadata key rack:9, which the request names; '
+        "not in the requested host's tree: host win-1 was requested; "
+        'has no trait CUSTOM_LICENSED_WINDOWS'
+    )
+
+
+def test_an_unknown_server_is_named(
+    live: Live, explain_live: Run, http: requests_mock.Mocker
+) -> None:
+    http.get(
+        f'{NOVA}/servers/{SERVER}',
+        status_code=404,
+        json={
+            'itemNotFound': {
+                'code': 404,
+                'message': f'Instance {SERVER} could not be found.',
+            }
+        },
+    )
+    finished = explain_live('--server', SERVER)
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f"There is no server with the name or id '{SERVER}' in Nova at "
+        f'{NOVA}.\n'
+    )
+
+
+def test_a_nova_that_tells_no_flavors_of_servers_is_too_old(
+    live: Live, explain_live: Run
+) -> None:
+    live.nova.newest = '2.60'
+    finished = explain_live('--server', SERVER)
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f'Nova at {NOVA} offers microversions up to 2.60; reading the flavor '
+        'a server was booted with needs 2.61 (Rocky).\n'
+    )
+
+
+def test_production_is_only_read(
+    live: Live, explain_live: Run, http: requests_mock.Mocker
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    http.reset_mock()
+    explain_live('--server', SERVER)
+    assert {
+        request.method
+        for request in http.request_history
+        if not request.url.startswith(AUTH_URL)
+    } == {'GET'}
