@@ -12,7 +12,8 @@ Read it from the question to the answer:
 4. :mod:`~isolate_aggregates.simulator.groups` says which providers can serve
    one request group.
 5. :mod:`~isolate_aggregates.simulator.merge` puts the groups together.
-6. :mod:`~isolate_aggregates.simulator.service` is the whole: the service.
+6. :mod:`~isolate_aggregates.simulator.answer` writes that down as candidates.
+7. :mod:`~isolate_aggregates.simulator.service` is the whole: the service.
 
 The rules are those of the newest microversion in the `Placement API reference
 <https://docs.openstack.org/api-ref/placement/>`_. Where the reference is

@@ -138,18 +138,13 @@ def _by_one(
     )
 
 
-def local_providers(
-    index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
-) -> ProviderSet:
+def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return who may give to the group without a suffix in its own tree.
 
     :param index: The providers.
     :param group: The group.
-    :param anchors: The roots that may be anchors.
     """
     found = conditions.in_tree(index, group)
-    if anchors != index.roots:
-        found &= index.trees_of(anchors)
     if group.aggregates:
         inside = conditions.in_aggregates(index, group)
         found &= conditions.spanning(index, inside)
@@ -184,7 +179,7 @@ def _by_tree(
     trait, and together they have the required ones (specification *Nested
     Resource Providers - Allocation Candidates*).
     """
-    local = local_providers(index, group, anchors)
+    local = local_providers(index, group)
     lending = lenders(index, group)
     outside = conditions.in_any_aggregate(index, group.forbidden_aggregates)
     anchors &= ~outside

@@ -60,9 +60,19 @@ def listed(query, *providers):
 
 
 def test_a_fraction_of_a_unit_can_not_be_allocated():
-    host = has('h', VCPU=Inventory(3, allocation_ratio=0.7))
+    host = has('h', VCPU=Inventory(4, allocation_ratio=0.7))
     assert ask('resources=VCPU:2', host) == [{'h': {'VCPU': 2}}]
     assert ask('resources=VCPU:3', host) == []
+
+
+def test_an_allocation_is_from_min_unit_to_max_unit_in_steps():
+    units = Inventory(99, min_unit=4, max_unit=8, step_size=2)
+    fine = [
+        amount
+        for amount in range(1, 20)
+        if ask(f'resources=VCPU:{amount}', has('h', VCPU=units))
+    ]
+    assert fine == [4, 6, 8]
 
 
 def test_more_may_be_in_use_than_there_is():
@@ -129,9 +139,17 @@ def test_an_aggregate_of_the_root_spans_the_tree_without_a_suffix_only():
 
 def test_root_and_child_do_not_meet_two_aggregate_parameters_together():
     tree = has('h', aggregates=[A]), has('c', 'h', aggregates=[B], VCPU=1)
+    other = has('o', aggregates=[A, B])
     query = f'resources=VCPU:1&member_of={A}&member_of={B}'
-    assert ask(query, *tree) == []
-    assert ask(f'resources=VCPU:1&member_of=in:{A},{B}', *tree) != []
+    assert ask(query, *tree, other) == []
+    assert ask(f'resources=VCPU:1&member_of=in:{A},{B}', *tree, other) != []
+
+
+def test_root_required_is_about_every_group():
+    hosts = has('h', VCPU=1), has('i', traits=['CUSTOM_A'], VCPU=1)
+    query = 'resources1=VCPU:1&root_required='
+    assert ask(f'{query}CUSTOM_A', *hosts) == [{'i': {'VCPU': 1}}]
+    assert ask(f'{query}!CUSTOM_A', *hosts) == [{'h': {'VCPU': 1}}]
 
 
 def test_isolate_does_not_count_the_group_without_a_suffix():
@@ -170,6 +188,13 @@ def test_neither_lender_nor_borrower_may_be_in_a_forbidden_aggregate():
     assert ask(query, storage, host) != []
     host = has('h', aggregates=[A, B], VCPU=1)
     assert ask(query, storage, host) == []
+
+
+def test_storage_is_not_lent_to_the_tree_of_a_forbidden_root():
+    storage = has('s', traits=[SHARES], aggregates=[A], DISK_GB=9)
+    tree = has('h', aggregates=[B]), has('c', 'h', aggregates=[A], VCPU=1)
+    query = f'resources=DISK_GB:1&resources1=VCPU:1&member_of=!{B}'
+    assert ask(query, storage, *tree) == []
 
 
 def test_the_root_of_a_lender_may_be_in_a_forbidden_aggregate():
