@@ -81,7 +81,7 @@ class Offers:
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
         """Serve the group without a suffix: several may do it together."""
         index = self._index
-        local = groups.local_providers(index, group, index.roots)
+        local = groups.local_providers(index, group)
         lending = groups.lenders(index, group)
         outside = conditions.in_any_aggregate(
             index, group.forbidden_aggregates

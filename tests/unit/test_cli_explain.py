@@ -454,11 +454,7 @@ def test_tags_that_have_no_effect_are_warned_about(
     """)
     finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
     assert rows(finished) == {'host': 'candidate'}
-    assert finished.err == (
-        '1 of the aggregates are tagged trait:<NAME>=required, which has no '
-        'effect because [scheduler] enable_isolated_aggregate_filtering is '
-        'false.\n'
-    )
+    assert 'has no effect because [scheduler] enable_isolated' in finished.err
 
 
 # A server of a live cloud
