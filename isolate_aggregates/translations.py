@@ -194,7 +194,8 @@ def _thread_policy(settings: _Settings) -> str | None:
         'hw:cpu_thread_policy', ('prefer', 'isolate', 'require')
     )
     if flavor in (None, 'prefer'):
-        return image or flavor
+        # A flavor that prefers leaves the image no choice.
+        return flavor or image
     if image and image != flavor:
         raise exception.InvalidRequest(
             f'The image has hw_cpu_thread_policy={image}, which the flavor '

@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many servers fit as real Placement lets in, claim by claim."""
+"""As many servers fit as real Placement lets in, claim by claim.
+
+Placement has its known mistakes repaired, as in
+``test_simulator_differential``.
+"""
 
 import uuid
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+import placement_repairs
 
 from isolate_aggregates import packing
 from isolate_aggregates.cloud import load
@@ -88,7 +93,7 @@ def claimed(snapshot, request):
     """Ask real Placement and claim, host by host, until nothing is offered."""
     hosts = {p.uuid: p.host for p in snapshot.providers if p.host}
     servers = dict.fromkeys(hosts, 0)
-    with EmbeddedPlacement() as placement:
+    with EmbeddedPlacement() as placement, placement_repairs.repaired():
         load.into_placement(snapshot, placement)
         for root in sorted(hosts, key=hosts.get):
             while (

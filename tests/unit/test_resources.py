@@ -138,3 +138,21 @@ def test_settings_without_meaning_are_refused(extra_specs, properties, said):
     with pytest.raises(exception.InvalidRequest) as caught:
         asked(extra_specs, properties)
     assert str(caught.value) == said
+
+
+@pytest.mark.parametrize(
+    ('flavor', 'image', 'forbidden'),
+    [
+        pytest.param(None, 'isolate', True, id='the image alone'),
+        pytest.param('prefer', 'isolate', False, id='the flavor goes first'),
+        pytest.param('isolate', None, True, id='the flavor alone'),
+    ],
+)
+def test_a_thread_policy_of_the_image_counts_only_if_the_flavor_has_none(
+    flavor, image, forbidden
+):
+    group = asked(
+        {'hw:cpu_thread_policy': flavor} if flavor else {},
+        {'hw_cpu_thread_policy': image} if image else {},
+    ).group()
+    assert ('HW_CPU_HYPERTHREADING' in group.forbidden_traits) is forbidden
