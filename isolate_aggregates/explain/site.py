@@ -48,13 +48,14 @@ class Site:
     """A host, with the providers that its servers could take from.
 
     :param cloud: What is the same for all hosts.
-    :param number: The number of the host's root provider.
+    :param root: The host's root provider.
     """
 
-    def __init__(self, cloud: Cloud, number: int) -> None:
+    def __init__(self, cloud: Cloud, root: Provider) -> None:
+        number = cloud.index.numbers[root.uuid]
         providers = cloud.index.providers
         self.cloud = cloud
-        self.root = providers[number]
+        self.root = root
         self.lenders = [providers[n] for n in cloud.lenders.get(number, ())]
         # The tree, the root first, and the providers that share with it.
         self.around = [providers[n] for n in cloud.index.trees[number]]

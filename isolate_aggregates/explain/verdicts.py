@@ -13,9 +13,10 @@ asking again and again which hosts would be offered without some constraints.
 from collections.abc import Collection, Iterator, Sequence
 import dataclasses
 import itertools
+import operator
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.snapshot import Provider, Snapshot
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.explain import together
 from isolate_aggregates.explain.constraints import Constraint
@@ -47,16 +48,17 @@ class Verdict:
     """What there is to say of one host.
 
     :param cloud: Where it is.
-    :param number: The number of its root provider.
+    :param root: Its root provider.
     :param causes: All that keeps it from being offered; none if it is.
     """
 
+    __slots__ = ('_cloud', '_root', 'causes')
+
     def __init__(
-        self, cloud: Cloud, number: int, causes: tuple[Cause, ...]
+        self, cloud: Cloud, root: Provider, causes: tuple[Cause, ...]
     ) -> None:
         self._cloud = cloud
-        self._number = number
-        self._root = cloud.index.providers[number]
+        self._root = root
         self.causes = causes
 
     @property
@@ -84,7 +86,7 @@ class Verdict:
         """The causes with what to say of this host, made when asked for."""
         if not self.causes:
             return ()
-        site = Site(self._cloud, self._number)
+        site = Site(self._cloud, self._root)
         return tuple(
             Reason(cause, _text(cause, site)) for cause in self.causes
         )
@@ -257,13 +259,16 @@ class _Explainer:
 
     def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
         cloud = Cloud(self._index, self._names, self._question.classes)
-        verdicts = [
-            Verdict(cloud, number, causes)
-            for some in alike
-            for causes in [tuple(map(self._cause, some.causes))]
-            for number in self._index.members(some.hosts)
-        ]
-        return tuple(sorted(verdicts, key=lambda v: (v.host, v.node)))
+        causes: dict[str, tuple[Cause, ...]] = {}
+        for some in alike:
+            found = tuple(map(self._cause, some.causes))
+            causes.update(dict.fromkeys(self._uuids(some.hosts), found))
+        numbers = self._index.members(self._hosts)
+        roots = map(self._index.providers.__getitem__, numbers)
+        return tuple(
+            Verdict(cloud, root, causes[root.uuid])
+            for root in sorted(roots, key=operator.attrgetter('host', 'name'))
+        )
 
     def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
         """Yield a count for each constraint, then for each larger cause."""
