@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Explain every host of a cloud.
+
+    python benchmarks/explain.py [hosts ...]
+
+The hosts are flat and in 20 host aggregates, half of them tagged; one in three
+is full in one way or another. What is measured begins with a snapshot and ends
+with the texts of all reasons, without those that are printed. Of several runs
+the median counts. Each size has a process of its own, whose peak memory is
+that of all of it: Python, the libraries, the snapshot and the explanation.
+"""
+
+from collections.abc import Callable
+import multiprocessing
+import resource
+import statistics
+import sys
+import time
+
+from isolate_aggregates import explain, resources
+from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.filters.compute_status import ComputeStatus
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.simulator.index import ProviderIndex
+from isolate_aggregates.testing import builders
+
+HOSTS = (100, 1_000, 10_000)
+AGGREGATES = 20
+RUNS = 7
+
+FILTERS = Pipeline(
+    {
+        'compute_status': ComputeStatus(),
+        'isolate_aggregates': IsolateAggregates(),
+    }
+)
+REQUEST = builders.make_request(
+    builders.make_flavor(
+        'm1.large',
+        {
+            'trait:HW_CPU_X86_AVX512F': 'required',
+            'trait:CUSTOM_SLOW': 'forbidden',
+        },
+        vcpus=4,
+        ram=8192,
+        disk=80,
+    ),
+    builders.make_image('debian-12'),
+)
+
+
+def traits(number: int) -> frozenset[str]:
+    """Most hosts have what is asked for; few are slow or disabled."""
+    found = {'HW_CPU_X86_AVX2', 'COMPUTE_NODE'}
+    if number % 4:
+        found.add('HW_CPU_X86_AVX512F')
+    if number % 23 == 0:
+        found.add('CUSTOM_SLOW')
+    if number % 50 == 0:
+        found.add('COMPUTE_STATUS_DISABLED')
+    return frozenset(found)
+
+
+def compute_node(number: int) -> Provider:
+    """Return a host that is more or less full."""
+    return builders.make_compute_node(
+        f'host-{number:05}',
+        inventories={
+            'VCPU': Inventory(64, 2, allocation_ratio=4.0),
+            'MEMORY_MB': Inventory(512_000, 8192),
+            'DISK_GB': Inventory(4000),
+        },
+        usages={
+            'VCPU': number * 7 % 280,
+            'MEMORY_MB': number * 11 % 560 * 1000,
+            'DISK_GB': number * 13 % 440 * 10,
+        },
+        traits=traits(number),
+    )
+
+
+def cloud(hosts: int) -> Snapshot:
+    """Return a cloud, each of its hosts in one of the aggregates."""
+    nodes = [compute_node(number) for number in range(hosts)]
+    aggregates = [
+        builders.make_aggregate(
+            f'aggregate-{number}',
+            {f'trait:CUSTOM_{number % 5}': 'required'} if number % 2 else {},
+            [node.host or '' for node in nodes[number::AGGREGATES]],
+        )
+        for number in range(AGGREGATES)
+    ]
+    return builders.make_snapshot(aggregates, nodes)
+
+
+def explained(snapshot: Snapshot, request: RequestSpec) -> explain.Explanation:
+    """Do what the command does but for reading and printing."""
+    return explain.explain(
+        snapshot,
+        resources.resource_request(request),
+        FILTERS.evaluate(request, snapshot.index),
+    )
+
+
+def texts(explanation: explain.Explanation) -> int:
+    """Return how many reasons there are, having made each."""
+    return sum(len(verdict.reasons) for verdict in explanation.verdicts)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Return how long something takes: the median."""
+    took = []
+    for _ in range(RUNS):
+        start = time.perf_counter()
+        work()
+        took.append(time.perf_counter() - start)
+    return statistics.median(took)
+
+
+ROW = '{:>7} {:>10} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}'
+
+
+def measured(hosts: int) -> str:
+    """Return the line of the table for so many hosts."""
+    snapshot = cloud(hosts)
+    explanation = explained(snapshot, REQUEST)
+    found = sum(verdict.is_candidate for verdict in explanation.verdicts)
+    reasons = texts(explanation)
+    index = seconds(lambda: ProviderIndex(snapshot.providers))
+    everything = seconds(lambda: texts(explained(snapshot, REQUEST)))
+    telling = seconds(lambda: texts(explanation))
+    # Linux counts it in KiB.
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return ROW.format(
+        f'{hosts:,}',
+        f'{found:,}',
+        f'{reasons:,}',
+        f'{index * 1e3:,.1f} ms',
+        f'{(everything - index - telling) * 1e3:,.1f} ms',
+        f'{telling * 1e3:,.1f} ms',
+        f'{everything * 1e3:,.1f} ms',
+        f'{peak:,.0f} MiB',
+    )
+
+
+def main() -> None:
+    sizes = [int(size) for size in sys.argv[1:]] or HOSTS
+    print(
+        ROW.format(
+            'hosts',
+            'candidates',
+            'reasons',
+            'index',
+            'verdicts',
+            'texts',
+            'all',
+            'peak',
+        )
+    )
+    new_process = multiprocessing.get_context('spawn')
+    for hosts in sizes:
+        with new_process.Pool(1) as pool:
+            print(pool.apply(measured, [hosts]), flush=True)
+
+
+if __name__ == '__main__':
+    main()
