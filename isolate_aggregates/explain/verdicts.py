@@ -106,9 +106,9 @@ class Count:
     :param cause: The constraints; mostly one.
     :param excludes: The root providers of the hosts that have it among their
         causes.
-    :param only: Those of the hosts that would be offered if it were dropped.
-        For one constraint also hosts of which it excludes only together with
-        others.
+    :param only: The root providers of the hosts that would be offered if it
+        were dropped. That may let in also hosts that one constraint excludes
+        only together with others.
     """
 
     cause: Cause

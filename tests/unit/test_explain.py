@@ -708,6 +708,11 @@ def test_what_is_shared_is_in_no_tree_that_is_asked_for() -> None:
     }
 
 
+def test_a_group_with_a_suffix_may_be_served_by_what_is_shared() -> None:
+    found = explained(shared(), f'{VCPU_8}&resources1=DISK_GB:8')
+    assert reasons(found) == {'host': []}
+
+
 def test_a_provider_that_shares_is_no_host() -> None:
     found = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
     assert [v.host for v in found.verdicts] == ['host']
@@ -857,6 +862,16 @@ def test_fewer_constraints_help_than_all_reasons_of_a_host_name() -> None:
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     found = explained([tree(numa('numa0'))], f'{asked}&group_policy=none')
     assert labels(found) == [[f'group {n}: asks VCPU 8'] for n in range(3)]
+
+
+def test_it_may_take_more_than_one_of_those_that_exclude_together() -> None:
+    # Of 12 there is enough for one group.
+    asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
+    found = explained([node(vcpus=12)], f'{asked}&group_policy=none')
+    assert labels(found) == [
+        [f'group {one}: asks VCPU 8', f'group {other}: asks VCPU 8']
+        for one, other in [(0, 1), (0, 2), (1, 2)]
+    ]
 
 
 def test_hosts_come_by_name_and_nodes_of_one_host_by_theirs() -> None:
