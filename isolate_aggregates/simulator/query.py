@@ -67,12 +67,18 @@ def candidates(params: Iterable[Param]) -> ResourceRequest:
 def providers(params: Iterable[Param]) -> ProviderQuery:
     """Read the parameters of ``GET /resource_providers``.
 
+    Of a parameter that may not be repeated the service only sees the last.
+
     :param params: The parameters, decoded.
     :raises BadQuery: if the service would call them invalid.
     """
     query = ProviderQuery(RequestGroup())
     problems = []
+    params = list(params)
+    last = dict(params)
     for name, value in params:
+        if name not in _REPEATED and value != last[name]:
+            continue
         try:
             if name == 'name':
                 # An empty name asks for nothing; the service takes it so.
@@ -205,6 +211,8 @@ def _uuid(value: str) -> str:
     return value
 
 
+# What /resource_providers takes several of.
+_REPEATED = ('required', 'member_of')
 _ONCE = {'limit': _limit, 'group_policy': _group_policy}
 _READERS = {
     'resources': _resources,

@@ -394,3 +394,11 @@ def test_listing_by_an_empty_name_is_listing_by_none():
 
 def test_listing_does_not_mind_a_trait_both_required_and_forbidden():
     assert listed('required=CUSTOM_A,!CUSTOM_A', has('h')) == []
+
+
+def test_listing_heeds_the_last_of_a_repeated_parameter():
+    hosts = has('h', VCPU=1), has('i', VCPU=2)
+    assert listed('resources=&resources=VCPU:2', *hosts) == ['i']
+    assert listed('uuid=here&name=i&name=h&uuid=' + uuid_of('h'), *hosts) == [
+        'h'
+    ]
