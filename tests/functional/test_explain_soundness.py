@@ -15,6 +15,7 @@ An ordinary run has 150 clouds; a long one as many as the environment says::
     EXPLAIN_EXAMPLES=5000 pytest tests/functional -k explain_soundness
 """
 
+import copy
 import dataclasses
 import itertools
 import os
@@ -200,12 +201,24 @@ class Judge:
         self._known = {}
         self.hosts = frozenset(p.uuid for p in cloud if p.host)
 
+    def asked(self, request, destination):
+        """Return the hosts that are offered for what a cloud would ask."""
+        request = copy.deepcopy(request)
+        try:
+            destination.apply_to(request)
+        except exception.RequestRefused:
+            return frozenset()
+        return self._ask(request)
+
     def offered(self, dropped=()):
         """Return the hosts that are offered without some constraints."""
         try:
             request = self._question.without(dropped)
         except exception.RequestRefused:
             return frozenset()
+        return self._ask(request)
+
+    def _ask(self, request):
         query = request.to_querystring()
         if query not in self._known:
             answer = self._placement.allocation_candidates(request)
@@ -261,7 +274,8 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
     explained, world
 ):
     explanation, judge = explained(*world)
-    candidates = judge.offered()
+    candidates = judge.asked(*world[1:])
+    assert judge.offered() == candidates
     event('candidates' if candidates else 'no candidates')
     assert {v.provider for v in explanation.verdicts} == judge.hosts
     for verdict in explanation.verdicts:
