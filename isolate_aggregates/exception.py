@@ -183,6 +183,14 @@ class ServiceTooOld(ServiceError):
         super().__init__(service, url, f'{offers}; {purpose} needs {needed}.')
 
 
+class ServiceConflict(ServiceError):
+    """The service answered 409: somebody else changed the same thing."""
+
+
+class ServiceNotFound(ServiceError):
+    """The service answered 404: the thing is not there, or not any more."""
+
+
 class BadQuery(ServiceError):
     """The service answered 400: it says the question makes no sense."""
 

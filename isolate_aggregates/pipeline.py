@@ -5,7 +5,7 @@ A filter that is missing, can not be loaded or breaks its contract is an
 error, never a filter less.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 from importlib import metadata
 import inspect
@@ -16,7 +16,7 @@ from stevedore import extension
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, plugins
-from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.request import RequestSpec
 
@@ -144,6 +144,30 @@ def load(conf: cfg.ConfigOpts) -> list[LoadedFilter]:
     for one in loaded:
         _verify(one.name, one.request_filter)
     return loaded
+
+
+def locks(
+    filters: Iterable[LoadedFilter], aggregates: AggregateIndex
+) -> tuple[Lock, ...]:
+    """Return all locks that some filters know of.
+
+    :param filters: The filters, switched on or not.
+    :param aggregates: The aggregates as of one moment.
+    :raises FilterError: if a filter fails.
+    """
+    found: list[Lock] = []
+    for loaded in filters:
+        own = getattr(loaded.request_filter, 'locks', None)
+        if own is None:
+            continue
+        try:
+            found.extend(own(aggregates))
+        except Exception as exc:
+            raise exception.FilterError(
+                loaded.name,
+                f'failed to name its locks with {type(exc).__name__}: {exc}.',
+            ) from exc
+    return tuple(found)
 
 
 @dataclasses.dataclass(frozen=True)

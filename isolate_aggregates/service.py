@@ -24,6 +24,12 @@ _LONG_QUERY = 1600
 # What they, or a proxy before them, answer to a longer one.
 _TOO_LONG = (400, 431, 502)
 
+# What a caller may be able to do something about.
+_KINDS = {
+    404: exception.ServiceNotFound,
+    409: exception.ServiceConflict,
+}
+
 RETRIES = 3
 RETRIABLE = (429, 503)
 
@@ -248,7 +254,8 @@ class Service:
                 f'denied {request} (403): {said}; use credentials with the '
                 'admin or service role.',
             )
-        return exception.ServiceError(
+        kind = _KINDS.get(status, exception.ServiceError)
+        return kind(
             self.name,
             self.endpoint,
             f'answered {request} with {status}: {said}.',

@@ -3,5 +3,6 @@
 
 from isolate_aggregates.aggregates.aggregate import Aggregate, grants
 from isolate_aggregates.aggregates.index import AggregateIndex, LockGroup
+from isolate_aggregates.aggregates.lock import Lock
 
-__all__ = ['Aggregate', 'AggregateIndex', 'LockGroup', 'grants']
+__all__ = ['Aggregate', 'AggregateIndex', 'Lock', 'LockGroup', 'grants']

@@ -11,6 +11,9 @@ where its settings come from in two optional class attributes:
     ``(group, option)`` of a boolean; while that is false the filter is off.
 
 A class with options of its own may have a static method
-``register_opts(conf)``. One line under ``isolate_aggregates.request_filters``
+``register_opts(conf)``. A filter that may forbid many aggregates says in
+``locks(aggregates)`` which it forbids together: it yields a
+:class:`~isolate_aggregates.aggregates.Lock` for each, and a rollup aggregate
+can then stand for them. One line under ``isolate_aggregates.request_filters``
 in ``setup.cfg`` makes the filter known by name.
 """

@@ -27,7 +27,12 @@ from typing import ClassVar
 from oslo_utils import strutils
 
 from isolate_aggregates import extra_specs as xs
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, grants
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    Lock,
+    grants,
+)
 from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
 from isolate_aggregates.request import Flavor, RequestSpec
 
@@ -87,6 +92,20 @@ class BlazarReservation:
             )
         else:
             yield from self._unreserved(request, aggregates)
+
+    def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
+        """Yield the lock of all reservations together.
+
+        The free pool is forbidden beside them, by itself.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+        reserved = tuple(
+            a for a in self._pools(aggregates) if self._has_zone(a)
+        )
+        if reserved:
+            name = f'availability_zone={self.zone_prefix}'
+            yield Lock(name, name, reserved)
 
     def _named(
         self,

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.destination import Forbid
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.request import RequestSpec
@@ -58,6 +58,18 @@ class IsolateAggregates:
             missing = group.keys - held
             if missing:
                 yield Forbid(group.aggregates, self._cause(missing, request))
+
+    def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
+        """Yield the lock of each trait that aggregates require.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+        members: dict[str, list[Aggregate]] = {}
+        for group in aggregates.locks(self.key_prefix, REQUIRED):
+            for key in group.keys:
+                members.setdefault(key, []).extend(group.aggregates)
+        for key, found in sorted(members.items()):
+            yield Lock(self.key_prefix, key, tuple(found))
 
     def _cause(self, missing: frozenset[str], request: RequestSpec) -> str:
         length = len(self.key_prefix)

@@ -13,7 +13,7 @@ where Nova's lets the host pass if any of them does.
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.destination import Forbid
 from isolate_aggregates.request import RequestSpec
 
@@ -47,6 +47,19 @@ class IsolateTenants:
                 f'kept for other projects; project {project} is not among '
                 f'those named by {self.key_prefix}',
             )
+
+    def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
+        """Yield a lock for each set of projects that is named.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+        members: dict[str, list[Aggregate]] = {}
+        for aggregate in aggregates.with_prefix(self.key_prefix):
+            projects = ','.join(sorted(self._projects(aggregate)))
+            members.setdefault(projects, []).append(aggregate)
+        for projects, found in sorted(members.items()):
+            name = f'{self.key_prefix}={projects}'
+            yield Lock(self.key_prefix, name, tuple(found))
 
     def _projects(self, aggregate: Aggregate) -> set[str]:
         return {

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, grants
+from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
 from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
 from isolate_aggregates.request import RequestSpec
 
@@ -74,6 +74,16 @@ class ReservationPrefix:
             opening = trusted | claimed if checked else trusted
             if not _starting(prefix, opening):
                 yield from self._forbid(prefix, request, aggregates)
+
+    def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
+        """Yield the lock of each prefix that forbids.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+        for prefix in self.forbidden_prefixes:
+            members = aggregates.with_prefix(prefix)
+            if members:
+                yield Lock(prefix, prefix, members)
 
     def _claimed(self, request: RequestSpec) -> set[str]:
         """Return the keys that a tenant may have written."""

@@ -123,6 +123,8 @@ class PlacementClient:
         name: str | None = None,
         in_tree: str | None = None,
         member_of: Iterable[str] = (),
+        not_member_of: Iterable[str] = (),
+        required: Iterable[str] = (),
     ) -> list[dict[str, Any]]:
         """Return resource providers as Placement lists them.
 
@@ -130,20 +132,32 @@ class PlacementClient:
         :param in_tree: Only the tree of the provider with this uuid.
         :param member_of: Only members of one of the aggregates with these
             uuids.
+        :param not_member_of: Only members of none of the aggregates with
+            these uuids.
+        :param required: Only those with all of these traits.
+        :raises ServiceTooOld: if Placement can not list them so.
         :raises ServiceError: if Placement gives no usable answer.
         """
+        feature = _OLDEST
         params = []
         if name is not None:
             params.append(('name', name))
         if in_tree is not None:
             params.append(('in_tree', in_tree))
+        traits = sorted(required)
+        if traits:
+            params.append(('required', ','.join(traits)))
         uuids = sorted(member_of)
         if uuids:
             params.append(('member_of', f'in:{",".join(uuids)}'))
+        uuids = sorted(not_member_of)
+        if uuids:
+            params.append(('member_of', f'!in:{",".join(uuids)}'))
+            feature = mv.FORBIDDEN_AGGREGATES
         path = '/resource_providers'
         if params:
             path += f'?{parse.urlencode(params)}'
-        return self.read(path, _providers)
+        return self.read(path, _providers, feature)
 
     def read(
         self,

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rollup aggregates: one Placement aggregate that stands for many.
+
+The rollup of a lock is a Placement aggregate, unknown to Nova, whose members
+are the providers of all hosts in any aggregate with that lock. To forbid it is
+to forbid the same hosts as forbidding each of those aggregates. Its uuid
+follows from its name, so nothing has to be stored to find it.
+
+Where a family has many locks, such as a trait for each of a thousand
+customers, rollups of single locks would not help: a request with one of the
+keys would still be kept out by the other 999. Such locks are arranged as a
+tree by the first hexadecimal digits of their uuids, and each branch has a
+rollup too. All locks but one are then a few branches at each level.
+"""
+
+from collections.abc import Iterable, Iterator
+import dataclasses
+import itertools
+import uuid
+
+from isolate_aggregates.aggregates.lock import Lock
+
+# Never to be changed: providers are members of what follows from these.
+_LOCKS = uuid.UUID('153806e1-479f-4e0f-b498-639fa4a6e00a')
+_BRANCHES = uuid.UUID('4101a050-d85a-4bac-8cb4-4aa9243328b3')
+
+_DIGITS = '0123456789abcdef'
+_FANOUT = len(_DIGITS)
+# Room for 16 ** 4 locks of one family; with more, the lowest branches are
+# just longer.
+_DEPTH = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class Rollup:
+    """A Placement aggregate that stands for several aggregates.
+
+    :param name: The name of the lock, or of the branch as
+        ``<family>*<digits>``; for people.
+    :param uuid: The uuid of the Placement aggregate.
+    :param aggregates: Uuids of the aggregates it stands for, at least two.
+    """
+
+    name: str
+    uuid: str
+    aggregates: frozenset[str]
+
+
+def uuid_of(name: str) -> str:
+    """Return the uuid of the rollup of a lock.
+
+    :param name: The canonical name of the lock.
+    """
+    return str(uuid.uuid5(_LOCKS, name))
+
+
+def branch_uuids(family: str) -> frozenset[str]:
+    """Return the uuids of all branches that a family could have.
+
+    :param family: The family.
+    """
+    return frozenset(
+        _branch_uuid(family, ''.join(digits))
+        for depth in range(_DEPTH + 1)
+        for digits in itertools.product(_DIGITS, repeat=depth)
+    )
+
+
+def rollups(locks: Iterable[Lock]) -> tuple[Rollup, ...]:
+    """Return the rollups of some locks, those of most aggregates first.
+
+    A single aggregate needs none.
+
+    :param locks: All locks of a cloud.
+    """
+    families: dict[str, list[Lock]] = {}
+    for lock in locks:
+        families.setdefault(lock.family, []).append(lock)
+    found = [
+        rollup
+        for family, members in families.items()
+        for rollup in _of_family(family, members)
+        if len(rollup.aggregates) > 1
+    ]
+    return tuple(sorted(found, key=lambda r: (-len(r.aggregates), r.name)))
+
+
+def _of_family(family: str, locks: list[Lock]) -> Iterator[Rollup]:
+    numbered = [(uuid_of(lock.name), lock) for lock in locks]
+    for number, lock in numbered:
+        yield Rollup(lock.name, number, _uuids([lock]))
+    if len(locks) > _FANOUT:
+        yield from _branches(family, '', numbered)
+
+
+def _branches(
+    family: str, digits: str, numbered: list[tuple[str, Lock]]
+) -> Iterator[Rollup]:
+    yield Rollup(
+        f'{family}*{digits}',
+        _branch_uuid(family, digits),
+        _uuids(lock for _, lock in numbered),
+    )
+    if len(numbered) <= _FANOUT or len(digits) == _DEPTH:
+        return
+    parts: dict[str, list[tuple[str, Lock]]] = {}
+    for number, lock in numbered:
+        parts.setdefault(number[len(digits)], []).append((number, lock))
+    for digit, part in parts.items():
+        # One lock has a rollup of its own.
+        if len(part) > 1:
+            yield from _branches(family, digits + digit, part)
+
+
+def _branch_uuid(family: str, digits: str) -> str:
+    return str(uuid.uuid5(_BRANCHES, f'{family}*{digits}'))
+
+
+def _uuids(locks: Iterable[Lock]) -> frozenset[str]:
+    return frozenset(a.uuid for lock in locks for a in lock.aggregates)

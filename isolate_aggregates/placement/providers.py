@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes traits and aggregates of a resource provider that others change too.
+
+Both can only be replaced as a whole, together with the generation at which
+they were read; Placement refuses a generation that is not the newest. See
+`Update resource provider traits
+<https://docs.openstack.org/api-ref/placement/#update-resource-provider-traits>`_
+and `Update resource provider aggregates
+<https://docs.openstack.org/api-ref/placement/#update-resource-provider-aggregates>`_.
+nova-compute writes its provider in the same way, so whoever comes second
+reads again, and nothing is lost.
+"""
+
+from collections.abc import Callable
+import logging
+
+import tenacity
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+# A provider is written now and then; that many conflicts in a row mean that
+# something else is wrong.
+_ATTEMPTS = 10
+_LONGEST_PAUSE = 0.5  # seconds
+
+Change = Callable[[frozenset[str]], frozenset[str]]
+
+
+def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
+    """Return the traits of a resource provider.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceError: if they can not be read.
+    """
+    return _read(placement, provider, 'traits')[0]
+
+
+def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
+    """Return the uuids of the aggregates a resource provider is a member of.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceError: if they can not be read.
+    """
+    return _read(placement, provider, 'aggregates')[0]
+
+
+def change_traits(
+    placement: PlacementClient, provider: str, change: Change
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Change the traits of a resource provider.
+
+    Custom traits have to be there already, see :func:`create_trait`.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :param change: Takes the traits as they are and returns what they shall
+        be; called again with what is there then, if somebody else was faster.
+    :returns: The traits before and after.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceConflict: if somebody else is faster all the time.
+    :raises ServiceError: if it can not be done.
+    """
+    return _change(placement, provider, 'traits', change)
+
+
+def change_aggregates(
+    placement: PlacementClient, provider: str, change: Change
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Change the aggregates a resource provider is a member of.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :param change: Takes the uuids as they are and returns what they shall be;
+        called again with what is there then, if somebody else was faster.
+    :returns: The uuids before and after.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceConflict: if somebody else is faster all the time.
+    :raises ServiceError: if it can not be done.
+    """
+    return _change(placement, provider, 'aggregates', change)
+
+
+def create_trait(placement: PlacementClient, trait: str) -> None:
+    """Create a custom trait, unless it is there.
+
+    :param placement: Placement.
+    :param trait: Its name, which starts with ``CUSTOM_``.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send('PUT', f'/traits/{trait}')
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
+    stop=tenacity.stop_after_attempt(_ATTEMPTS),
+    # Two of us would otherwise meet again and again.
+    wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
+    before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
+    reraise=True,
+)
+def _change(
+    placement: PlacementClient, provider: str, what: str, change: Change
+) -> tuple[frozenset[str], frozenset[str]]:
+    before, generation = _read(placement, provider, what)
+    after = change(before)
+    if after != before:
+        placement.send(
+            'PUT',
+            f'/resource_providers/{provider}/{what}',
+            {
+                what: sorted(after),
+                'resource_provider_generation': generation,
+            },
+        )
+    return before, after
+
+
+def _read(
+    placement: PlacementClient, provider: str, what: str
+) -> tuple[frozenset[str], int]:
+    return placement.read(
+        f'/resource_providers/{provider}/{what}',
+        lambda document: (
+            frozenset(document[what]),
+            document['resource_provider_generation'],
+        ),
+    )
