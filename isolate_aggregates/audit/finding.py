@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit finds: a problem, what comes of it, and what repairs it."""
+
+import dataclasses
+import enum
+
+
+class Severity(enum.IntEnum):
+    """How bad a finding is; the worse, the greater."""
+
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+
+    @property
+    def label(self) -> str:
+        """The name as people and options write it, such as ``warning``."""
+        return self.name.lower()
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing that is not as it should be, or that could not be looked at.
+
+    The texts hold names that tenants and operators chose; whoever puts them
+    into markup has to escape them. The repair is safe to paste into a shell.
+
+    :param kind: What kind of finding it is, such as ``trait-missing``; never
+        changes, so that programs may compare it.
+    :param severity: How bad it is.
+    :param subject: What it is about, such as ``aggregate win-hosts``.
+    :param problem: What is wrong.
+    :param consequence: What comes of it.
+    :param repair: The command that repairs it; None if no command does.
+    :param safe: Whether the command may be run without a person looking on:
+        it takes nothing away that somebody else put there, and gives no
+        server a place that it has no right to.
+    """
+
+    kind: str
+    severity: Severity
+    subject: str
+    problem: str
+    consequence: str
+    repair: str | None = None
+    safe: bool = False
