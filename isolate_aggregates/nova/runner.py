@@ -23,6 +23,7 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import ImageProperties
+from isolate_aggregates.objections import objections
 from isolate_aggregates.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import RequestSpec
 
@@ -292,13 +293,4 @@ class Verdict:
             destination.required_aggregates or destination.forbidden_aggregates
         ):
             return []
-        held = self.members(host, self.index)
-        reasons = []
-        for conclusion in destination.conclusions:
-            alone = Destination()
-            conclusion.constraint.narrow(alone)
-            if held & alone.forbidden_aggregates or any(
-                not held & choice for choice in alone.required_aggregates
-            ):
-                reasons.append(conclusion.constraint.reason)
-        return reasons
+        return objections(destination, self.members(host, self.index))
