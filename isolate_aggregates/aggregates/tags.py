@@ -26,6 +26,20 @@ def problems(index: AggregateIndex) -> Iterator[str]:
                 yield f'aggregate {aggregate.name}: {key}={value} {problem}'
 
 
+def required_traits(aggregate: Aggregate) -> frozenset[str]:
+    """Return the traits that open an aggregate, as far as they are names.
+
+    :param aggregate: The aggregate.
+    """
+    return frozenset(
+        key.removeprefix(TRAIT_PREFIX)
+        for key, value in aggregate.metadata.items()
+        if value == REQUIRED
+        and key.startswith(TRAIT_PREFIX)
+        and _NAME.fullmatch(key.removeprefix(TRAIT_PREFIX))
+    )
+
+
 def _has_trait_tag(aggregate: Aggregate) -> bool:
     length = len(TRAIT_PREFIX)
     return any(k[:length].lower() == TRAIT_PREFIX for k in aggregate.metadata)

@@ -85,7 +85,7 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     """
     parser.add_argument(
         '--limit',
-        type=_positive,
+        type=positive,
         metavar='<number>',
         help='Most allocation candidates to ask for; default: [scheduler] '
         'max_placement_results',
@@ -132,6 +132,14 @@ def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     :param conf: The configuration.
     """
     return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
+
+
+def max_length_from(conf: cfg.ConfigOpts) -> int:
+    """Return the most bytes of a query that may be spent on aggregates.
+
+    :param conf: The configuration.
+    """
+    return int(conf[ia_conf.GROUP].max_query_length)
 
 
 @contextlib.contextmanager
@@ -196,7 +204,12 @@ def _hint(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return the whole number from 1 on that an argument gives.
+
+    :param text: The argument.
+    :raises ArgumentTypeError: if it is none.
+    """
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(
             f'{text!r} is no whole number from 1 on'

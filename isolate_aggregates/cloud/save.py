@@ -20,7 +20,7 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.placement.group import ResourceRequest
 
 # Enough to hide the time on the wire, few enough to be a good guest.
-_PARALLEL = 8
+PARALLEL = 8
 
 _T = TypeVar('_T')
 
@@ -78,11 +78,11 @@ def take_providers(
     nodes = nova.compute_nodes()
     hosts = None if nodes is None else {n.uuid: n.host for n in nodes}
     listed = _listed(placement)
-    summaries = _summaries(placement)
-    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+    known = summaries(placement)
+    with futures.ThreadPoolExecutor(PARALLEL) as pool:
         providers = pool.map(
             lambda entry: _provider(
-                entry, hosts, placement, summaries.get(entry['uuid'])
+                entry, hosts, placement, known.get(entry['uuid'])
             ),
             listed,
         )
@@ -117,8 +117,12 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
     return ordered
 
 
-def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
-    """Return what one answer tells of every tree with a CPU to give."""
+def summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
+    """Return what one answer tells of every tree with a CPU to give.
+
+    :param placement: The Placement.
+    :raises ServiceError: if it can not be read.
+    """
     request = ResourceRequest()
     request.group().resources[orc.VCPU] = 1
     return placement.allocation_candidates(request).summaries
@@ -165,7 +169,7 @@ def _provider(
         uuid=entry['uuid'],
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
-        host=_host(entry, traits, hosts),
+        host=host_of(entry, traits, hosts),
         inventories=read(
             'inventories',
             lambda found: {
@@ -181,12 +185,18 @@ def _provider(
     )
 
 
-def _host(
+def host_of(
     entry: Mapping[str, Any],
     traits: frozenset[str],
     hosts: Mapping[str, str] | None,
 ) -> str | None:
-    """Return the compute service whose node a provider is, if it is one."""
+    """Return the compute service whose node a provider is, if it is one.
+
+    :param entry: The provider, as Placement lists it.
+    :param traits: Its traits.
+    :param hosts: The compute services by uuid of their nodes; None if Nova
+        does not tell.
+    """
     if hosts is not None:
         return hosts.get(entry['uuid'])
     # Such a Nova does not say; then the roots that do not share are nodes.
