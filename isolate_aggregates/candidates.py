@@ -11,6 +11,7 @@ from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.shortening import Shortened, Shortener
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,33 +38,70 @@ class Outcome:
     :param destination: What the request filters concluded.
     :param query: What was asked of Placement.
     :param hosts: The hosts it answered with, by name.
+    :param shortened: How the query was made shorter; None if it was not.
     """
 
     destination: Destination
     query: ResourceRequest
     hosts: tuple[Host, ...]
+    shortened: Shortened | None = None
 
 
 def build_query(
-    cloud: Cloud, pipeline: Pipeline, request: RequestSpec, limit: int | None
-) -> tuple[Destination, ResourceRequest]:
+    cloud: Cloud,
+    pipeline: Pipeline,
+    request: RequestSpec,
+    limit: int | None,
+    max_length: int = 0,
+) -> tuple[Destination, ResourceRequest, Shortened | None]:
     """Return what the filters conclude and what to ask of Placement.
 
     :param cloud: The cloud.
     :param pipeline: The request filters.
     :param request: The request.
     :param limit: The most candidates to ask for; None for all.
-    :raises RequestRefused: if a filter refuses the request.
+    :param max_length: The most bytes of the query that may be spent on
+        aggregates; 0 for no limit.
+    :returns: Both, and how the query was made shorter, if it was.
+    :raises RequestRefused: if a filter refuses the request, or the query can
+        not be made to fit.
     :raises IsolateAggregatesError: if it can not be worked out.
     """
     query = resources.resource_request(request, limit)
     destination = pipeline.run(request, cloud.index)
-    destination.apply_to(query)
-    return destination, query
+    shortened = shorten(cloud, pipeline, destination, max_length)
+    destination.apply_to(query, shortened.forbidden if shortened else None)
+    return destination, query, shortened
+
+
+def shorten(
+    cloud: Cloud,
+    pipeline: Pipeline,
+    destination: Destination,
+    max_length: int,
+) -> Shortened | None:
+    """Return what a query may forbid in place of what a destination forbids.
+
+    :param cloud: The cloud.
+    :param pipeline: The request filters.
+    :param destination: What they concluded.
+    :param max_length: The most bytes of the query that may be spent on
+        aggregates; 0 for no limit.
+    :returns: None if the query is short enough as it is.
+    :raises RequestRefused: if the query can not be made to fit.
+    """
+    members = cloud.members(max_length)
+    return Shortener(max_length, pipeline.locks, members).shorten(
+        destination, cloud.index
+    )
 
 
 def find(
-    cloud: Cloud, pipeline: Pipeline, request: RequestSpec, limit: int | None
+    cloud: Cloud,
+    pipeline: Pipeline,
+    request: RequestSpec,
+    limit: int | None,
+    max_length: int = 0,
 ) -> Outcome:
     """Return the hosts that may be used for a request.
 
@@ -71,12 +109,18 @@ def find(
     :param pipeline: The request filters.
     :param request: The request.
     :param limit: The most candidates to ask for; None for all.
-    :raises RequestRefused: if a filter refuses the request.
+    :param max_length: The most bytes of the query that may be spent on
+        aggregates; 0 for no limit.
+    :raises RequestRefused: if a filter refuses the request, or the query can
+        not be made to fit.
     :raises IsolateAggregatesError: if it can not be worked out.
     """
-    destination, query = build_query(cloud, pipeline, request, limit)
+    destination, query, shortened = build_query(
+        cloud, pipeline, request, limit, max_length
+    )
     answer = cloud.placement.allocation_candidates(query)
-    return Outcome(destination, query, _hosts(answer, query, cloud))
+    hosts = _hosts(answer, query, cloud)
+    return Outcome(destination, query, hosts, shortened)
 
 
 def _hosts(

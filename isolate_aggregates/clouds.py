@@ -22,6 +22,11 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.shortening import (
+    Members,
+    PlacementMembers,
+    SnapshotMembers,
+)
 
 # The source that only works inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
@@ -45,6 +50,9 @@ class Cloud(Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers as of one moment."""
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what, asked with queries of a length."""
 
     def flavor(self, name: str) -> Flavor:
         """Return the flavor of an id or a name."""
@@ -120,6 +128,15 @@ class LiveCloud:
             origin='live cloud',
             aggregates=tuple(self.index),
             providers=save.take_providers(self.nova, self.placement),
+        )
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what, asked of Placement when needed.
+
+        :param max_length: The most bytes of a query to Placement.
+        """
+        return PlacementMembers(
+            lambda: self.placement, lambda: self.index.hosts, max_length
         )
 
     def flavor(self, name: str) -> Flavor:
@@ -200,6 +217,13 @@ class SnapshotCloud:
     def provider_names(self) -> Mapping[str, str]:
         """Names of all resource providers, by uuid."""
         return {p.uuid: p.name for p in self.snapshot.providers}
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what in the snapshot.
+
+        :param max_length: Not looked at; nothing has to be asked.
+        """
+        return SnapshotMembers(self.snapshot)
 
     def server(self, server_id: str) -> Server:
         """Refuse: a snapshot has no servers.

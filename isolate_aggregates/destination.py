@@ -5,8 +5,9 @@ A filter yields constraints; the pipeline folds them into a destination, which
 puts them onto the query. Constraints can only narrow the choice of hosts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 import dataclasses
+import functools
 from typing import Protocol
 
 from isolate_aggregates import exception
@@ -44,6 +45,32 @@ class Forbid:
     def narrow(self, destination: 'Destination') -> None:
         """Forbid the aggregates."""
         destination.forbid_aggregates(a.uuid for a in self.aggregates)
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbidClosed:
+    """Several :class:`Forbid` at once, spelt out only when somebody asks.
+
+    :param uuids: The uuids of all the aggregates.
+    :param spell_out: Yields the constraints, one for each cause.
+    """
+
+    uuids: frozenset[str]
+    spell_out: Callable[[], Iterable[Forbid]]
+
+    @functools.cached_property
+    def parts(self) -> tuple[Forbid, ...]:
+        """The constraints, one for each cause."""
+        return tuple(self.spell_out())
+
+    @property
+    def reason(self) -> str:
+        """Which aggregates are forbidden, and why."""
+        return '; '.join(part.reason for part in self.parts)
+
+    def narrow(self, destination: 'Destination') -> None:
+        """Forbid the aggregates."""
+        destination.forbid_aggregates(self.uuids)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,11 +168,27 @@ class Destination:
 
     def __init__(self) -> None:
         self.required_aggregates: list[frozenset[str]] = []
-        self.forbidden_aggregates: set[str] = set()
+        self.forbidden: tuple[frozenset[str], ...] = ()
         self.root_forbidden: set[str] = set()
         self.in_tree: str | None = None
         self.refusals: list[str] = []
-        self.conclusions: list[Conclusion] = []
+        self._concluded: list[Conclusion] = []
+
+    @property
+    def forbidden_aggregates(self) -> frozenset[str]:
+        """The uuids of all forbidden aggregates."""
+        if len(self.forbidden) == 1:
+            return self.forbidden[0]
+        return frozenset().union(*self.forbidden)
+
+    @property
+    def conclusions(self) -> list[Conclusion]:
+        """Who concluded what, each constraint by itself."""
+        return [
+            Conclusion(concluded.filter_name, part)
+            for concluded in self._concluded
+            for part in _parts(concluded.constraint)
+        ]
 
     def add(self, constraint: Constraint, filter_name: str) -> None:
         """Take in a constraint and remember who concluded it.
@@ -154,7 +197,7 @@ class Destination:
         :param filter_name: The name of the request filter.
         """
         constraint.narrow(self)
-        self.conclusions.append(Conclusion(filter_name, constraint))
+        self._concluded.append(Conclusion(filter_name, constraint))
 
     def require_aggregates(self, uuids: Iterable[str]) -> None:
         """Require membership of at least one of some aggregates.
@@ -173,7 +216,11 @@ class Destination:
 
         :param uuids: The uuids of the aggregates.
         """
-        self.forbidden_aggregates.update(uuids)
+        # Sets are kept as they are: they may be large, and remembered by
+        # whoever asks for their meaning again.
+        found = frozenset(uuids)
+        if found:
+            self.forbidden += (found,)
 
     def restrict_to_tree(self, provider: str) -> None:
         """Require the resources to come from one provider tree.
@@ -203,20 +250,33 @@ class Destination:
         if self.refusals:
             raise exception.RequestRefused(self.refusals)
 
-    def apply_to(self, request: ResourceRequest) -> None:
+    def apply_to(
+        self, request: ResourceRequest, forbidden: Iterable[str] | None = None
+    ) -> None:
         """Put all constraints onto a query.
 
         As in Nova's ``resources_from_request_spec``, aggregates and tree go
         onto the unsuffixed request group.
 
         :param request: The query, which is changed.
+        :param forbidden: Uuids of aggregates that stand for those that are
+            forbidden; None for those themselves.
         :raises RequestRefused: if the request was refused.
         """
         self.check()
         request.root_forbidden |= self.root_forbidden
-        if self.required_aggregates or self.forbidden_aggregates:
+        if forbidden is None:
+            forbidden = self.forbidden_aggregates
+        if self.required_aggregates or forbidden:
             group = request.group()
             group.aggregates.extend(self.required_aggregates)
-            group.forbidden_aggregates |= self.forbidden_aggregates
+            group.forbidden_aggregates.update(forbidden)
         if self.in_tree:
             request.group().in_tree = self.in_tree
+
+
+def _parts(constraint: Constraint) -> Iterator[Constraint]:
+    if isinstance(constraint, ForbidClosed):
+        yield from constraint.parts
+    else:
+        yield constraint

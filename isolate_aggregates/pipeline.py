@@ -56,6 +56,17 @@ class Pipeline:
         """The names of the filters, in the order in which they run."""
         return tuple(self._filters)
 
+    def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
+        """Return all locks that the filters know of.
+
+        :param aggregates: The aggregates as of one moment.
+        :raises FilterError: if a filter fails.
+        """
+        return locks(
+            (LoadedFilter(name, one) for name, one in self._filters.items()),
+            aggregates,
+        )
+
     def evaluate(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Destination:
@@ -67,6 +78,23 @@ class Pipeline:
             constraints.
         """
         destination = Destination()
+        self.narrow(destination, request, aggregates)
+        return destination
+
+    def narrow(
+        self,
+        destination: Destination,
+        request: RequestSpec,
+        aggregates: AggregateIndex,
+    ) -> None:
+        """Run every filter and add what they conclude to a destination.
+
+        :param destination: The destination, which is changed.
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        :raises FilterError: if a filter fails or yields something else than
+            constraints.
+        """
         for name, request_filter in self._filters.items():
             try:
                 for constraint in request_filter(request, aggregates):
@@ -79,7 +107,6 @@ class Pipeline:
                     f'failed with {type(exc).__name__}: {exc}; the request '
                     'can not be judged without it.',
                 ) from exc
-        return destination
 
     def run(
         self, request: RequestSpec, aggregates: AggregateIndex

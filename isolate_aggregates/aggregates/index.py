@@ -6,11 +6,18 @@ snapshot, when it is first asked for, and kept. Threads may share an index: at
 worst two of them work out the same answer.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 import dataclasses
+import functools
 import types
+from typing import TypeVar, cast
 
 from isolate_aggregates.aggregates.aggregate import Aggregate
+
+# Answers that are remembered; which there are depends on the requests.
+_MOST = 1024
+
+_T = TypeVar('_T')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +31,18 @@ class LockGroup:
 
     keys: frozenset[str]
     aggregates: tuple[Aggregate, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Closed:
+    """What is closed to a request that has some keys.
+
+    :param groups: The groups with a key that the request does not have.
+    :param uuids: The uuids of all their aggregates.
+    """
+
+    groups: tuple[LockGroup, ...]
+    uuids: frozenset[str]
 
 
 class AggregateIndex:
@@ -41,14 +60,18 @@ class AggregateIndex:
         self._by_key = types.MappingProxyType(
             {key: tuple(found) for key, found in by_key.items()}
         )
-        self._found: dict[Hashable, tuple[Aggregate, ...]] = {}
-        self._locks: dict[tuple[str, str], tuple[LockGroup, ...]] = {}
+        self._remembered: dict[Hashable, object] = {}
 
     def __iter__(self) -> Iterator[Aggregate]:
         return iter(self._aggregates)
 
     def __len__(self) -> int:
         return len(self._aggregates)
+
+    @functools.cached_property
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """The names of the hosts of each aggregate, by its uuid."""
+        return {a.uuid: a.hosts for a in self._aggregates}
 
     def with_key(self, key: str) -> tuple[Aggregate, ...]:
         """Return the aggregates that have a metadata key.
@@ -78,10 +101,26 @@ class AggregateIndex:
             has to name everything that the condition depends on.
         :param answer: The condition; it may look at the aggregate alone.
         """
-        found = self._found.get(question)
-        if found is None:
-            found = tuple(a for a in self._aggregates if answer(a))
-            self._found[question] = found
+        return self.remember(
+            ('where', question),
+            lambda: tuple(a for a in self._aggregates if answer(a)),
+        )
+
+    def remember(self, question: Hashable, answer: Callable[[], _T]) -> _T:
+        """Return an answer that depends on the aggregates alone.
+
+        :param question: What is asked; the answer is remembered by it, so it
+            has to name everything that the answer depends on.
+        :param answer: Works it out.
+        """
+        try:
+            return cast('_T', self._remembered[question])
+        except KeyError:
+            found = answer()
+        if len(self._remembered) >= _MOST:
+            # Rarely, if ever: it is kept by sets of keys that are in use.
+            self._remembered.clear()
+        self._remembered[question] = found
         return found
 
     def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
@@ -96,11 +135,28 @@ class AggregateIndex:
         :param prefix: The first characters of the keys that lock.
         :param value: The value with which they lock.
         """
-        groups = self._locks.get((prefix, value))
-        if groups is None:
-            groups = self._find_locks(prefix.lower(), value)
-            self._locks[prefix, value] = groups
-        return groups
+        return self.remember(
+            ('locks', prefix, value),
+            lambda: self._find_locks(prefix.lower(), value),
+        )
+
+    def closed(self, prefix: str, value: str, held: Iterable[str]) -> Closed:
+        """Return what is closed to a request with some keys.
+
+        :param prefix: The first characters of the keys that lock.
+        :param value: The value with which they lock.
+        :param held: The keys of the request.
+        """
+        groups = self.locks(prefix, value)
+        known = self.remember(
+            ('keys', prefix, value),
+            lambda: frozenset(key for group in groups for key in group.keys),
+        )
+        # Other keys open nothing here.
+        held = known.intersection(held)
+        return self.remember(
+            ('closed', prefix, value, held), lambda: _closed(groups, held)
+        )
 
     def _find_locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
         length = len(prefix)
@@ -116,3 +172,10 @@ class AggregateIndex:
         return tuple(
             LockGroup(keys, tuple(members)) for keys, members in found.items()
         )
+
+
+def _closed(groups: tuple[LockGroup, ...], held: frozenset[str]) -> Closed:
+    shut = tuple(group for group in groups if not group.keys <= held)
+    return Closed(
+        shut, frozenset(a.uuid for group in shut for a in group.aggregates)
+    )

@@ -11,6 +11,7 @@ from isolate_aggregates import candidates
 from isolate_aggregates.cli import base, report
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.shortening import Shortened
 
 
 class ListCandidates(report.ReportLister):
@@ -36,7 +37,13 @@ class ListCandidates(report.ReportLister):
             pipeline = Pipeline.from_conf(self.app.conf)
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
-            self._outcome = candidates.find(cloud, pipeline, request, limit)
+            self._outcome = candidates.find(
+                cloud,
+                pipeline,
+                request,
+                limit,
+                base.max_length_from(self.app.conf),
+            )
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [
             (
@@ -62,6 +69,7 @@ class ListCandidates(report.ReportLister):
                 for host in outcome.hosts
             ],
             'constraints': _constraints(outcome.destination),
+            'shortened': _shortened(outcome.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
@@ -78,6 +86,19 @@ class ListCandidates(report.ReportLister):
         if not outcome.destination.conclusions:
             yield '  none'
         yield ''
+        if outcome.shortened:
+            yield 'Forbidden in their place, as the query would be too long:'
+            for rollup in outcome.shortened.rollups:
+                yield (
+                    f'  rollup {rollup.name} ({rollup.uuid}) for '
+                    f'{len(rollup.aggregates)} aggregates'
+                )
+            if outcome.shortened.left_out:
+                yield (
+                    f'  nothing for {outcome.shortened.left_out} aggregates, '
+                    'whose hosts are forbidden anyway'
+                )
+            yield ''
         yield f'Query (microversion {outcome.query.microversion}):'
         yield f'  {outcome.query.to_querystring()}'
 
@@ -103,9 +124,31 @@ class ShowQuery(command.Command):
             pipeline = Pipeline.from_conf(self.app.conf)
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
-            _, query = candidates.build_query(cloud, pipeline, request, limit)
+            _, query, _ = candidates.build_query(
+                cloud,
+                pipeline,
+                request,
+                limit,
+                base.max_length_from(self.app.conf),
+            )
             base.warn_if_unguarded(cloud, self.app.conf)
         self.app.stdout.write(f'{query.to_querystring()}\n')
+
+
+def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
+    if shortened is None:
+        return None
+    return {
+        'rollups': [
+            {
+                'name': rollup.name,
+                'uuid': rollup.uuid,
+                'aggregates': len(rollup.aggregates),
+            }
+            for rollup in shortened.rollups
+        ],
+        'left_out': shortened.left_out,
+    }
 
 
 def _constraints(destination: Destination) -> list[dict[str, str]]:

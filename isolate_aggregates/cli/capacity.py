@@ -31,7 +31,13 @@ class ListCapacity(report.ReportLister):
         with base.opened(self.app, parsed_args) as cloud:
             pipeline = Pipeline.from_conf(self.app.conf)
             request = base.request_from(parsed_args, cloud)
-            _, query = candidates.build_query(cloud, pipeline, request, None)
+            _, query, _ = candidates.build_query(
+                cloud,
+                pipeline,
+                request,
+                None,
+                base.max_length_from(self.app.conf),
+            )
             self._found = packing.capacity(cloud.snapshot, query)
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [(one.host, one.servers) for one in self._found]

@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import explain, resources
+from isolate_aggregates import candidates, exception, explain, resources
 from isolate_aggregates.cli import base, report
+from isolate_aggregates.destination import Refuse
 from isolate_aggregates.explain.constraints import Constraint
 from isolate_aggregates.pipeline import Pipeline
 
@@ -45,10 +46,21 @@ class ExplainRequest(report.ReportLister):
         with base.opened(self.app, parsed_args) as cloud:
             pipeline = Pipeline.from_conf(self.app.conf)
             request = base.request_from(parsed_args, cloud)
+            destination = pipeline.evaluate(request, cloud.index)
+            try:
+                candidates.shorten(
+                    cloud,
+                    pipeline,
+                    destination,
+                    base.max_length_from(self.app.conf),
+                )
+            except exception.RequestRefused as exc:
+                for reason in exc.reasons:
+                    destination.add(Refuse(reason), 'max_query_length')
             self._explanation = explain.explain(
                 cloud.snapshot,
                 resources.resource_request(request),
-                pipeline.evaluate(request, cloud.index),
+                destination,
             )
             base.warn_if_unguarded(cloud, self.app.conf)
         self._shown = [

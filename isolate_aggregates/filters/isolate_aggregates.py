@@ -15,8 +15,13 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.destination import Forbid
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    Closed,
+    Lock,
+)
+from isolate_aggregates.destination import Forbid, ForbidClosed
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.request import RequestSpec
 
@@ -41,8 +46,8 @@ class IsolateAggregates:
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Iterator[Forbid]:
-        """Yield one constraint for all aggregates with the same locks.
+    ) -> Iterator[ForbidClosed]:
+        """Yield at most one constraint.
 
         :param request: What is being scheduled.
         :param aggregates: The aggregates as of one moment.
@@ -54,10 +59,19 @@ class IsolateAggregates:
             else request.operator_traits
         )
         held = {self.key_prefix + trait for trait in traits}
-        for group in aggregates.locks(self.key_prefix, REQUIRED):
+        closed = aggregates.closed(self.key_prefix, REQUIRED, held)
+        if closed.groups:
+            # Most requests need no reasons, and there may be hundreds.
+            yield ForbidClosed(
+                closed.uuids, lambda: self._reasons(closed, held, request)
+            )
+
+    def _reasons(
+        self, closed: Closed, held: set[str], request: RequestSpec
+    ) -> Iterator[Forbid]:
+        for group in closed.groups:
             missing = group.keys - held
-            if missing:
-                yield Forbid(group.aggregates, self._cause(missing, request))
+            yield Forbid(group.aggregates, self._cause(missing, request))
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield the lock of each trait that aggregates require.

@@ -105,5 +105,5 @@ def test_the_same_aggregates_are_forbidden(
 
     constraints = IsolateAggregates()(request, AggregateIndex(aggregates))
 
-    ours = {a.uuid for found in constraints for a in found.aggregates}
+    ours = {uuid for found in constraints for uuid in found.uuids}
     assert ours == forbidden_in_tree(of_flavor | of_image)

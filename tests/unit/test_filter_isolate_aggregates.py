@@ -21,7 +21,7 @@ def asking(*traits, image=None):
 
 def forbidden(request, *aggregates):
     found = IsolateAggregates()(request, AggregateIndex(aggregates))
-    return sorted(a.uuid for one in found for a in one.aggregates)
+    return sorted(uuid for one in found for uuid in one.uuids)
 
 
 @pytest.mark.parametrize(
@@ -73,8 +73,8 @@ def test_a_misspelt_prefix_locks_and_stays_locked():
 
 
 def test_aggregates_with_the_same_locks_share_one_constraint():
-    found = list(IsolateAggregates()(asking(), AggregateIndex([GPU, GPU2])))
-    assert [one.aggregates for one in found] == [(GPU, GPU2)]
+    [closed] = IsolateAggregates()(asking(), AggregateIndex([GPU, GPU2]))
+    assert [one.aggregates for one in closed.parts] == [(GPU, GPU2)]
 
 
 def test_the_reason_names_the_aggregate_and_the_traits_it_waits_for():
