@@ -20,16 +20,19 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, service
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import servers
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.request import Flavor
 
 # Aggregates tell their uuid since 2.41 (Ocata), compute nodes since 2.53,
-# flavors their extra specs since 2.61, servers their scheduler hints since
-# 2.100. Nothing newer, or between, changes what is read.
+# flavors their extra specs since 2.61, servers whose cell is down are told of
+# since 2.69, the scheduler hints of servers since 2.100. Nothing newer, or
+# between, changes what is read.
 _OLDEST = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 _INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
 _NEWEST = _INLINE_EXTRA_SPECS
+_DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 
 _PAGE = 1000
@@ -174,21 +177,45 @@ class NovaReader:
                 raise exception.NotFound(
                     'server', server_id, f'Nova at {self._service.endpoint}'
                 ) from None
-            flavor = found.flavor
             return Server(
-                flavor=Flavor(
-                    name=flavor['original_name'],
-                    vcpus=flavor['vcpus'],
-                    ram=flavor['ram'],
-                    disk=flavor['disk'],
-                    ephemeral=flavor['ephemeral'],
-                    swap=flavor['swap'],
-                    extra_specs=dict(flavor['extra_specs']),
-                ),
+                flavor=servers.flavor_from(found.flavor),
                 image_id=found.image['id'] if found.image else None,
                 project_id=found.tenant_id,
                 scheduler_hints=self._scheduler_hints(server_id),
             )
+
+    @property
+    def microversion(self) -> str:
+        """The newest microversion that Nova offers.
+
+        :raises ServiceTooOld: if Nova does not tell the uuids of aggregates.
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        return str(self._newest.get_string())
+
+    @property
+    def tells_hints(self) -> bool:
+        """Whether Nova tells the scheduler hints of servers."""
+        return bool(self._newest >= _SCHEDULER_HINTS)
+
+    def servers(self) -> Iterator[servers.PlacedServer]:
+        """Yield the servers of all projects, as they are read.
+
+        :raises ServiceTooOld: if Nova leaves out servers that it can not
+            reach.
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        offered = self._newest
+        if offered < _DOWN_CELLS:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self._service.endpoint,
+                offered.get_string(),
+                f'{_DOWN_CELLS.get_string()} (Stein)',
+                'listing the servers of cells that are down',
+            )
+        version = min(offered, _SCHEDULER_HINTS).get_string()
+        return servers.listed(self._direct, version)
 
     def _scheduler_hints(self, server_id: str) -> dict[str, tuple[str, ...]]:
         if self._offered < _SCHEDULER_HINTS:
@@ -201,11 +228,7 @@ class NovaReader:
         # novaclient does not know a microversion that new.
         path = f'/servers/{parse.quote(server_id, safe="")}'
         document = self._direct.get(path, _SCHEDULER_HINTS.get_string())
-        hints = document['server'].get('scheduler_hints') or {}
-        return {
-            key: (value,) if isinstance(value, str) else tuple(value)
-            for key, value in hints.items()
-        }
+        return servers.hints_from(document['server'].get('scheduler_hints'))
 
     def compute_nodes(self) -> list[ComputeNode] | None:
         """Return all compute nodes; None if Nova does not tell their uuids.
@@ -224,6 +247,11 @@ class NovaReader:
                 )
                 for found in _paged(nova.hypervisors.list)
             ]
+
+    @property
+    def _newest(self) -> api_versions.APIVersion:
+        """The newest microversion that Nova offers, asked for once."""
+        return self._nova and self._offered
 
     @functools.cached_property
     def _nova(self) -> Any:

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists the servers of all projects, page by page.
+
+novaclient does not know microversion 2.100, which brought the scheduler
+hints, so Nova is asked directly. See `List Servers Detailed
+<https://docs.openstack.org/api-ref/compute/#list-servers-detailed>`_.
+"""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
+
+from isolate_aggregates import exception, service
+from isolate_aggregates.request import Flavor
+
+# What Nova gives by default at most; it may give less.
+_PAGE = 1000
+_EVERYBODY = {'all_tenants': '1'}
+
+
+@dataclasses.dataclass(frozen=True)
+class PlacedServer:
+    """A server and where it is.
+
+    :param id: Its id.
+    :param name: Its name, which its owner chose.
+    :param project_id: Id of its project.
+    :param status: Its status, such as ``ACTIVE``.
+    :param host: The compute service it is on; None if it is on none.
+    :param flavor: Its flavor as it was booted with or resized to; None if
+        Nova could not tell, as its cell was down.
+    :param image_id: Id of its image; None if it boots from a volume.
+    :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    """
+
+    id: str
+    name: str
+    project_id: str
+    status: str
+    host: str | None = None
+    flavor: Flavor | None = None
+    image_id: str | None = None
+    scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
+
+
+def flavor_from(found: Mapping[str, Any]) -> Flavor:
+    """Return the flavor that a server tells it has.
+
+    :param found: The part of the server's document, from 2.47 on.
+    """
+    return Flavor(
+        name=found['original_name'],
+        vcpus=found['vcpus'],
+        ram=found['ram'],
+        disk=found['disk'],
+        ephemeral=found['ephemeral'],
+        swap=found['swap'],
+        extra_specs=dict(found['extra_specs']),
+    )
+
+
+def hints_from(
+    found: Mapping[str, Any] | None,
+) -> dict[str, tuple[str, ...]]:
+    """Return the scheduler hints that a server tells it was booted with.
+
+    :param found: The part of the server's document; None for no hints.
+    """
+    return {
+        key: (value,) if isinstance(value, str) else tuple(value)
+        for key, value in (found or {}).items()
+    }
+
+
+def listed(nova: service.Service, microversion: str) -> Iterator[PlacedServer]:
+    """Yield the servers of all projects and cells.
+
+    :param nova: Nova.
+    :param microversion: What to ask for, at least 2.69: an older Nova does
+        not tell of the servers of a cell that is down.
+    :raises ServiceDenied: if the credentials may not see all of them.
+    :raises ServiceError: if Nova gives no usable answer.
+    """
+    # Nova tells of them first, and only when no page is asked for.
+    path = f'/servers?{parse.urlencode(_EVERYBODY)}'
+    yield from nova.parsed(path, _out_of_reach, nova.get(path, microversion))
+    query = {**_EVERYBODY, 'limit': str(_PAGE)}
+    while True:
+        path = f'/servers/detail?{parse.urlencode(query)}'
+        page = nova.parsed(path, _page, nova.get(path, microversion))
+        yield from page
+        if not page:
+            return
+        marker = page[-1].id
+        if marker == query.get('marker'):
+            raise exception.ServiceError(
+                'Nova',
+                nova.endpoint,
+                f'lists the servers after {marker} with {marker} again.',
+            )
+        query['marker'] = marker
+
+
+def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
+    """Return the servers of which Nova knows little, as a cell is down."""
+    return [
+        PlacedServer(
+            found['id'], found['id'], found['tenant_id'], found['status']
+        )
+        for found in document['servers']
+        if 'name' not in found
+    ]
+
+
+def _page(document: Mapping[str, Any]) -> list[PlacedServer]:
+    return [_server(found) for found in document['servers']]
+
+
+def _server(found: Mapping[str, Any]) -> PlacedServer:
+    image = found['image']
+    return PlacedServer(
+        id=found['id'],
+        name=found['name'],
+        project_id=found['tenant_id'],
+        status=found['status'],
+        # Only operators are told; without it nothing could be judged.
+        host=found['OS-EXT-SRV-ATTR:host'],
+        flavor=flavor_from(found['flavor']),
+        image_id=image['id'] if image else None,
+        scheduler_hints=hints_from(found.get('scheduler_hints')),
+    )
