@@ -21,9 +21,9 @@ def problems(index: AggregateIndex) -> Iterator[str]:
     """
     for aggregate in index.where('trait tags', _has_trait_tag):
         for key, value in sorted(aggregate.metadata.items()):
-            problem = _problem(key, value)
-            if problem:
-                yield f'aggregate {aggregate.name}: {key}={value} {problem}'
+            found = problem(key, value)
+            if found:
+                yield f'aggregate {aggregate.name}: {key}={value} {found}'
 
 
 def required_traits(aggregate: Aggregate) -> frozenset[str]:
@@ -45,7 +45,12 @@ def _has_trait_tag(aggregate: Aggregate) -> bool:
     return any(k[:length].lower() == TRAIT_PREFIX for k in aggregate.metadata)
 
 
-def _problem(key: str, value: str) -> str | None:
+def problem(key: str, value: str) -> str | None:
+    """Return why a tag can not work, as what follows its name; None if it can.
+
+    :param key: The metadata key.
+    :param value: Its value.
+    """
     prefix, trait = key[: len(TRAIT_PREFIX)], key[len(TRAIT_PREFIX) :]
     if prefix.lower() != TRAIT_PREFIX:
         return None
