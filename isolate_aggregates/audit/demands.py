@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds flavors and images that ask for what no host can give."""
+
+from collections.abc import Iterable, Iterator
+import re
+
+from isolate_aggregates import exception
+from isolate_aggregates import extra_specs as xs
+from isolate_aggregates.audit import repairs
+from isolate_aggregates.audit.facts import Facts
+from isolate_aggregates.audit.finding import Finding, Severity
+from isolate_aggregates.audit.tags import LIKE_PREFIX
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+_RESERVATION = 'CUSTOM_RESERVATION_'
+_NOWHERE = 'servers get "No valid host was found."'
+
+
+def misspelt_specs(facts: Facts) -> Iterator[Finding]:
+    """Find extra specs that look as if they asked for a trait."""
+    for flavor in facts.snapshot.flavors:
+        suffixes = _groups_without_resources(flavor)
+        for key, value in sorted(flavor.extra_specs.items()):
+            like = LIKE_PREFIX.match(key)
+            if like:
+                yield from _misspelt(flavor, key, value, like, suffixes)
+
+
+def _misspelt(
+    flavor: Flavor,
+    key: str,
+    value: str,
+    like: re.Match[str],
+    suffixes: set[str],
+) -> Iterator[Finding]:
+    right = xs.TRAIT_PREFIX + key[like.end() :].strip().upper()
+    meant = value.strip().lower()
+    subject = f'flavor {flavor.name}'
+    [spec, *_] = [*xs.parse({key: value}), None]
+    if spec is None:
+        if meant in (xs.REQUIRED, xs.FORBIDDEN):
+            yield Finding(
+                'extra-spec-without-effect',
+                Severity.WARNING,
+                subject,
+                f'has {key}={value}, where the key would have to be {right}',
+                'the flavor does not ask for the trait',
+                repairs.replace_spec(flavor, key, right, meant),
+            )
+    elif value not in (xs.REQUIRED, xs.FORBIDDEN):
+        known = meant in (xs.REQUIRED, xs.FORBIDDEN)
+        yield Finding(
+            'extra-spec-without-effect',
+            Severity.WARNING,
+            subject,
+            f'has {key}={value}; the value has to be {xs.REQUIRED} or '
+            f'{xs.FORBIDDEN}',
+            'the flavor does not ask for the trait',
+            repairs.replace_spec(flavor, key, key, meant)
+            if known
+            else repairs.unset_spec(flavor, key),
+        )
+    elif spec.suffix in suffixes:
+        yield Finding(
+            'group-without-resources',
+            Severity.ERROR,
+            subject,
+            f'has {key}={value}, which is request group {spec.suffix!r} '
+            'without any resources',
+            f'Placement refuses the query, and {_NOWHERE}',
+            repairs.replace_spec(flavor, key, right, value),
+        )
+
+
+def _groups_without_resources(flavor: Flavor) -> set[str]:
+    specs = list(xs.parse(flavor.extra_specs))
+    given = {spec.suffix for spec in specs if spec.kind == 'resources'}
+    return {spec.suffix for spec in specs if spec.suffix} - given
+
+
+def contradictions(facts: Facts) -> Iterator[Finding]:
+    """Find flavors and images with settings that Nova refuses."""
+    for flavor in facts.snapshot.flavors:
+        try:
+            _traits(flavor)
+        except exception.InvalidRequest as exc:
+            yield Finding(
+                'flavor-invalid',
+                Severity.WARNING,
+                f'flavor {flavor.name}',
+                str(exc).rstrip('.'),
+                'servers of this flavor can not be judged, nor booted',
+            )
+    for image in facts.snapshot.images:
+        try:
+            _traits(image=image)
+        except exception.InvalidRequest as exc:
+            yield Finding(
+                'image-invalid',
+                Severity.INFO,
+                f'image {image.name} ({image.id})',
+                str(exc).rstrip('.'),
+                'servers of this image can not be judged, nor booted',
+            )
+
+
+def traits_nowhere(facts: Facts) -> Iterator[Finding]:
+    """Find flavors and images that require a trait no provider has."""
+    if not facts.nodes:
+        return
+    for flavor in facts.snapshot.flavors:
+        for trait in _unknown(facts, traits_of(flavor)):
+            yield Finding(
+                'trait-nowhere',
+                Severity.WARNING,
+                f'flavor {flavor.name}',
+                f'requires trait {trait}, which no host has',
+                _NOWHERE,
+                _unset(facts, trait, flavor),
+            )
+    for image in facts.snapshot.images:
+        for trait in _unknown(facts, traits_of(image=image)):
+            yield Finding(
+                'trait-nowhere',
+                Severity.WARNING,
+                f'image {image.name} ({image.id})',
+                f'requires trait {trait}, which no host has',
+                _NOWHERE,
+                _unset_image(facts, trait, image),
+            )
+
+
+def _unknown(facts: Facts, traits: Iterable[str]) -> list[str]:
+    return sorted(set(traits) - facts.all_traits)
+
+
+def _gives(facts: Facts, trait: str) -> bool:
+    """Tell whether a sync puts the trait on some host."""
+    return any(
+        host in facts.nodes
+        for aggregate in facts.required_by.get(trait, ())
+        for host in aggregate.hosts
+    )
+
+
+def _unset(facts: Facts, trait: str, flavor: Flavor) -> str | None:
+    if _gives(facts, trait):
+        return repairs.SYNC
+    for key in flavor.extra_specs:
+        for spec in xs.parse({key: flavor.extra_specs[key]}):
+            if (spec.kind, spec.name) == ('trait', trait):
+                return repairs.unset_spec(flavor, key)
+    # Some other setting implies it.
+    return None
+
+
+def _unset_image(facts: Facts, trait: str, image: Image) -> str | None:
+    if _gives(facts, trait):
+        return repairs.SYNC
+    key = xs.TRAIT_PREFIX + trait
+    if key in image.properties:
+        return repairs.unset_property(image, key)
+    return None
+
+
+def classes_nowhere(facts: Facts) -> Iterator[Finding]:
+    """Find flavors that ask for a resource class no provider has."""
+    if not facts.nodes:
+        return
+    known = {rc for p in facts.snapshot.providers for rc in p.inventories}
+    for flavor in facts.snapshot.flavors:
+        for key, value in sorted(flavor.extra_specs.items()):
+            for spec in xs.parse({key: value}):
+                wanted = spec.kind == 'resources' and value.strip('0')
+                if not wanted or spec.name in known:
+                    continue
+                ended = spec.name.startswith(_RESERVATION)
+                yield Finding(
+                    'reservation-flavor-left'
+                    if ended
+                    else 'resource-class-nowhere',
+                    Severity.INFO if ended else Severity.WARNING,
+                    f'flavor {flavor.name}',
+                    f'asks for {spec.name}, which no host has',
+                    _NOWHERE,
+                    repairs.delete_flavor(flavor)
+                    if ended
+                    else repairs.unset_spec(flavor, key),
+                )
+
+
+def traits_of(
+    flavor: Flavor | None = None, image: Image | None = None
+) -> frozenset[str]:
+    """Return the traits a flavor or an image requires; none if it is invalid.
+
+    :param flavor: The flavor, if any.
+    :param image: The image, if any.
+    """
+    try:
+        return _traits(flavor, image)
+    except exception.InvalidRequest:
+        # Told by itself.
+        return frozenset()
+
+
+def _traits(
+    flavor: Flavor | None = None, image: Image | None = None
+) -> frozenset[str]:
+    return RequestSpec(flavor or Flavor(''), image).required_traits
