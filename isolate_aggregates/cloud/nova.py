@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads aggregates, flavors and compute nodes from Nova's API.
 
-Through python-novaclient, with the newest microversion that both the server
-and this module know. See the `Compute API reference
-<https://docs.openstack.org/api-ref/compute/>`_.
+See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-import contextlib
 import dataclasses
 import functools
 from typing import Any
 from urllib import parse
 
 from novaclient import api_versions
-from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, service
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import servers
 from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.cloud.nova_api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
 
-# Aggregates tell their uuid since 2.41 (Ocata), compute nodes since 2.53,
-# flavors their extra specs since 2.61, servers whose cell is down are told of
-# since 2.69, the scheduler hints of servers since 2.100. Nothing newer, or
-# between, changes what is read.
-_OLDEST = api_versions.APIVersion('2.41')
+# Compute nodes tell their uuid since 2.53, servers whose cell is down are told
+# of since 2.69, the scheduler hints of servers since 2.100.
 _NODE_UUIDS = api_versions.APIVersion('2.53')
-_INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
-_NEWEST = _INLINE_EXTRA_SPECS
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
 
@@ -81,25 +73,7 @@ class NovaReader:
     def __init__(
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
-        self._client = nova_client.Client(
-            '2.1',
-            session=connection.session,
-            region_name=connection.region_name,
-            endpoint_type=list(connection.interface),
-            endpoint_override=connection.endpoints.get('compute'),
-            connect_retries=service.RETRIES,
-            connect_retry_delay=retry_delay,
-            status_code_retries=service.RETRIES,
-            status_code_retry_delay=retry_delay,
-            retriable_status_codes=list(service.RETRIABLE),
-        )
-        self._service = service.Service(
-            'Nova', self._client.client, retry_delay
-        )
-        self._direct = service.Service(
-            'Nova', connection.adapter('compute'), retry_delay
-        )
-        self._offered = _OLDEST
+        self._api = NovaApi(connection, retry_delay)
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates.
@@ -107,8 +81,8 @@ class NovaReader:
         :raises ServiceTooOld: if Nova does not tell their uuids.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        nova = self._nova
-        with self._translated('the host aggregates'):
+        nova = self._api.client
+        with self._api.translated('the host aggregates'):
             return [
                 Aggregate(
                     uuid=found.uuid,
@@ -126,7 +100,7 @@ class NovaReader:
 
         :raises ServiceError: if Nova gives no usable answer.
         """
-        with self._translated('the flavors'):
+        with self._api.translated('the flavors'):
             return [self._flavor(found) for found in self._all_flavors()]
 
     def flavor(self, name: str) -> Flavor:
@@ -139,7 +113,7 @@ class NovaReader:
         :raises NotFound: if there is none.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        with self._translated('the flavors'):
+        with self._api.translated('the flavors'):
             flavors = list(self._all_flavors())
             found = [flavor for flavor in flavors if flavor.id == name] or [
                 flavor for flavor in flavors if flavor.name == name
@@ -147,7 +121,7 @@ class NovaReader:
             if found:
                 return self._flavor(found[0])
         raise exception.NotFound(
-            'flavor', name, f'Nova at {self._service.endpoint}'
+            'flavor', name, f'Nova at {self._api.endpoint}'
         )
 
     def server(self, server_id: str) -> Server:
@@ -161,21 +135,21 @@ class NovaReader:
         :raises ServiceTooOld: if Nova does not tell flavors as they were.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        nova = self._nova
-        if self._client.api_version < _INLINE_EXTRA_SPECS:
+        nova = self._api.client
+        if self._api.client.api_version < INLINE_EXTRA_SPECS:
             raise exception.ServiceTooOld(
                 'Nova',
-                self._service.endpoint,
-                self._client.api_version.get_string(),
-                f'{_INLINE_EXTRA_SPECS.get_string()} (Rocky)',
+                self._api.endpoint,
+                self._api.client.api_version.get_string(),
+                f'{INLINE_EXTRA_SPECS.get_string()} (Rocky)',
                 'reading the flavor a server was booted with',
             )
-        with self._translated(f'server {server_id}'):
+        with self._api.translated(f'server {server_id}'):
             try:
                 found = nova.servers.get(parse.quote(server_id, safe=''))
             except nova_exceptions.NotFound:
                 raise exception.NotFound(
-                    'server', server_id, f'Nova at {self._service.endpoint}'
+                    'server', server_id, f'Nova at {self._api.endpoint}'
                 ) from None
             return Server(
                 flavor=servers.flavor_from(found.flavor),
@@ -191,12 +165,12 @@ class NovaReader:
         :raises ServiceTooOld: if Nova does not tell the uuids of aggregates.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        return str(self._newest.get_string())
+        return str(self._api.newest.get_string())
 
     @property
     def tells_hints(self) -> bool:
         """Whether Nova tells the scheduler hints of servers."""
-        return bool(self._newest >= _SCHEDULER_HINTS)
+        return bool(self._api.newest >= _SCHEDULER_HINTS)
 
     def servers(self) -> Iterator[servers.PlacedServer]:
         """Yield the servers of all projects, as they are read.
@@ -205,20 +179,20 @@ class NovaReader:
             reach.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        offered = self._newest
+        offered = self._api.newest
         if offered < _DOWN_CELLS:
             raise exception.ServiceTooOld(
                 'Nova',
-                self._service.endpoint,
+                self._api.endpoint,
                 offered.get_string(),
                 f'{_DOWN_CELLS.get_string()} (Stein)',
                 'listing the servers of cells that are down',
             )
         version = min(offered, _SCHEDULER_HINTS).get_string()
-        return servers.listed(self._direct, version)
+        return servers.listed(self._api.direct, version)
 
     def _scheduler_hints(self, server_id: str) -> dict[str, tuple[str, ...]]:
-        if self._offered < _SCHEDULER_HINTS:
+        if self._api.newest < _SCHEDULER_HINTS:
             LOG.warning(
                 'Nova before 2.100 does not tell the scheduler hints of '
                 'server %s; give them with --hint if it had any.',
@@ -227,7 +201,7 @@ class NovaReader:
             return {}
         # novaclient does not know a microversion that new.
         path = f'/servers/{parse.quote(server_id, safe="")}'
-        document = self._direct.get(path, _SCHEDULER_HINTS.get_string())
+        document = self._api.direct.get(path, _SCHEDULER_HINTS.get_string())
         return servers.hints_from(document['server'].get('scheduler_hints'))
 
     def compute_nodes(self) -> list[ComputeNode] | None:
@@ -235,10 +209,10 @@ class NovaReader:
 
         :raises ServiceError: if Nova gives no usable answer.
         """
-        nova = self._nova
-        if self._client.api_version < _NODE_UUIDS:
+        nova = self._api.client
+        if self._api.client.api_version < _NODE_UUIDS:
             return None
-        with self._translated('the compute nodes'):
+        with self._api.translated('the compute nodes'):
             return [
                 ComputeNode(
                     uuid=found.id,
@@ -248,44 +222,14 @@ class NovaReader:
                 for found in _paged(nova.hypervisors.list)
             ]
 
-    @property
-    def _newest(self) -> api_versions.APIVersion:
-        """The newest microversion that Nova offers, asked for once."""
-        return self._nova and self._offered
-
-    @functools.cached_property
-    def _nova(self) -> Any:
-        """The client, once it is known which microversion to speak."""
-        with self._translated('its versions'):
-            current = self._client.versions.get_current()
-            if current is None:
-                # novaclient makes this of a 401.
-                raise nova_exceptions.Unauthorized(
-                    401, method='GET', url='its versions'
-                )
-            # Empty where there are no microversions.
-            newest = current.version
-            offered = api_versions.APIVersion(newest or '2.0')
-        if offered < _OLDEST:
-            raise exception.ServiceTooOld(
-                'Nova',
-                self._service.endpoint,
-                newest,
-                f'{_OLDEST.get_string()} (Ocata)',
-                'reading the uuids of aggregates',
-            )
-        self._offered = offered
-        self._client.api_version = min(offered, _NEWEST)
-        return self._client
-
     def _all_flavors(self) -> Iterator[Any]:
         # None means public and private ones.
         return _paged(
-            functools.partial(self._nova.flavors.list, is_public=None)
+            functools.partial(self._api.client.flavors.list, is_public=None)
         )
 
     def _flavor(self, found: Any) -> Flavor:
-        inline = self._client.api_version >= _INLINE_EXTRA_SPECS
+        inline = self._api.client.api_version >= INLINE_EXTRA_SPECS
         extra_specs = found.extra_specs if inline else found.get_keys()
         return Flavor(
             name=found.name,
@@ -298,29 +242,6 @@ class NovaReader:
             swap=int(found.swap or 0),
             extra_specs=dict(extra_specs),
         )
-
-    @contextlib.contextmanager
-    def _translated(self, what: str) -> Iterator[None]:
-        try:
-            with self._service.translated(what):
-                yield
-        except nova_exceptions.ClientException as exc:
-            raise self._service.refusal(
-                f'{exc.method} {exc.url}', exc.code, exc.message
-            ) from exc
-        except (
-            nova_exceptions.UnsupportedVersion,
-            LookupError,
-            TypeError,
-            AttributeError,
-            ValueError,
-        ) as exc:
-            raise exception.ServiceError(
-                'Nova',
-                self._service.endpoint,
-                f'gave something else than {what}: {exc!r}; is this the '
-                'right endpoint?',
-            ) from exc
 
 
 def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
