@@ -73,6 +73,15 @@ class AggregateIndex:
         """The names of the hosts of each aggregate, by its uuid."""
         return {a.uuid: a.hosts for a in self._aggregates}
 
+    @functools.cached_property
+    def aggregates_of(self) -> Mapping[str, frozenset[str]]:
+        """The uuids of the aggregates each host is in, by its name."""
+        found: dict[str, set[str]] = {}
+        for aggregate in self._aggregates:
+            for host in aggregate.hosts:
+                found.setdefault(host, set()).add(aggregate.uuid)
+        return {host: frozenset(uuids) for host, uuids in found.items()}
+
     def with_key(self, key: str) -> tuple[Aggregate, ...]:
         """Return the aggregates that have a metadata key.
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
 from isolate_aggregates.destination import Destination
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 
@@ -37,7 +38,30 @@ def to_request(
     )
 
 
-def apply(destination: Destination, spec: objects.RequestSpec) -> None:
+def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:
+    """Return what a request spec says of aggregates already.
+
+    :param spec: Nova's request spec.
+    """
+    group = RequestGroup()
+    asked = (
+        spec.requested_destination if 'requested_destination' in spec else None
+    )
+    if asked is not None and asked.obj_attr_is_set('aggregates'):
+        # Each is a text: uuids with commas between them.
+        group.aggregates = [
+            frozenset(choice.split(',')) for choice in asked.aggregates or ()
+        ]
+    if asked is not None and asked.obj_attr_is_set('forbidden_aggregates'):
+        group.forbidden_aggregates = set(asked.forbidden_aggregates or ())
+    return group
+
+
+def apply(
+    destination: Destination,
+    spec: objects.RequestSpec,
+    forbidden: Collection[str] | None = None,
+) -> None:
     """Put what the filters concluded onto Nova's request spec.
 
     What is there already stays. Nova itself sees to the requested host and to
@@ -45,11 +69,14 @@ def apply(destination: Destination, spec: objects.RequestSpec) -> None:
 
     :param destination: What the filters concluded; not a refusal.
     :param spec: Nova's request spec.
+    :param forbidden: Uuids of aggregates that stand for those that are
+        forbidden; None for those themselves.
     :raises RequestRefused: if the request was refused.
     """
     destination.check()
     required = destination.required_aggregates
-    forbidden = destination.forbidden_aggregates
+    if forbidden is None:
+        forbidden = destination.forbidden_aggregates
     if not required and not forbidden:
         return
     if (

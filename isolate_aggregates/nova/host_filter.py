@@ -9,6 +9,14 @@ rebuilt on a licensed host from an image without a licence. Host filters with
 
 from __future__ import annotations
 
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+
 from nova import context as nova_context
 from nova import objects
 from nova.scheduler import filters
@@ -25,10 +33,27 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     """Passes a host only if the request filters would have let it pass.
 
     For a request that they have just judged, Placement has done so already,
-    and every host passes at once.
+    and every host passes at once; unless the query to Placement had to be
+    shortened. Then the hosts are looked at again, all with one query.
     """
 
     RUN_ON_REBUILD = True
+
+    def filter_all(
+        self,
+        filter_obj_list: Iterable[HostState],
+        spec_obj: objects.RequestSpec,
+    ) -> Iterator[HostState]:
+        """Yield the hosts that may serve a request.
+
+        :param filter_obj_list: The hosts.
+        :param spec_obj: Nova's request spec.
+        """
+        states = list(filter_obj_list)
+        reasons = self._reasons({state.host for state in states}, spec_obj)
+        for state in states:
+            if not reasons.get(state.host):
+                yield state
 
     def host_passes(
         self, host_state: HostState, spec_obj: objects.RequestSpec
@@ -39,6 +64,13 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         :param spec_obj: Nova's request spec.
         :returns: False also when it can not be found out.
         """
+        host = host_state.host
+        return not self._reasons({host}, spec_obj).get(host)
+
+    def _reasons(
+        self, hosts: Collection[str], spec: objects.RequestSpec
+    ) -> Mapping[str, Sequence[str]]:
+        """Return why hosts may not serve a request, and log it."""
         runner = registration.installed()
         if runner is None:
             LOG.error(
@@ -46,24 +78,23 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
                 'isolate_aggregates.nova.all_filters is not among '
                 '[filter_scheduler] available_filters; no host passes.'
             )
-            return False
-        if runner.has_judged(spec_obj):
-            return True
+            return dict.fromkeys(hosts, ('there are no request filters',))
+        reasons: Mapping[str, Sequence[str]]
         try:
-            reasons = runner.judge(
-                nova_context.get_admin_context(), spec_obj
-            ).against(host_state.host)
+            verdict = runner.verdict(nova_context.get_admin_context(), spec)
+            reasons = verdict.against(hosts) if verdict else {}
         except exception.IsolateAggregatesError as exc:
-            reasons = [str(exc)]
-        if reasons:
-            LOG.info(
-                'Host %(host)s is not for server %(server)s: %(reasons)s',
-                {
-                    'host': host_state.host,
-                    'server': spec_obj.instance_uuid
-                    if 'instance_uuid' in spec_obj
-                    else None,
-                    'reasons': '; '.join(reasons),
-                },
-            )
-        return not reasons
+            reasons = dict.fromkeys(hosts, (str(exc),))
+        for host, found in reasons.items():
+            if found:
+                LOG.info(
+                    'Host %(host)s is not for server %(server)s: %(reasons)s',
+                    {
+                        'host': host,
+                        'server': spec.instance_uuid
+                        if 'instance_uuid' in spec
+                        else None,
+                        'reasons': '; '.join(found),
+                    },
+                )
+        return reasons

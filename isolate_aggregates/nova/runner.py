@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 import dataclasses
 import threading
 import time
-from typing import Any
+from typing import cast
 import weakref
 
 from nova import context as nova_context
@@ -26,8 +32,12 @@ from isolate_aggregates.nova.images import ImageProperties
 from isolate_aggregates.objections import objections
 from isolate_aggregates.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.shortening import Shortened, Shortener
 
 LOG = logging.getLogger(__name__)
+
+# Uuids of aggregates, by the name of the host that is in them.
+Membership = Mapping[str, frozenset[str]]
 
 
 class RequestFilter:
@@ -81,8 +91,9 @@ class Runner:
     :param conf: Nova's configuration with our options.
     :param filters: The filters, in the order in which they run.
     :param cache: Gives the index of the aggregates.
-    :param host_aggregates: Returns the uuids of the aggregates that a host is
-        in; None if the aggregates in the index know their hosts.
+    :param shortener: Makes what is asked of Placement fit.
+    :param aggregates_of: Returns the uuids of the aggregates that hosts are
+        in, by host; None if the aggregates in the index know their hosts.
     """
 
     def __init__(
@@ -90,13 +101,19 @@ class Runner:
         conf: cfg.ConfigOpts,
         filters: Sequence[LoadedFilter],
         cache: IndexCache,
-        host_aggregates: Callable[[str], frozenset[str]] | None = None,
+        shortener: Shortener,
+        aggregates_of: Callable[[Iterable[str]], Membership] | None = None,
     ) -> None:
         self._conf = conf
         self._filters = {loaded.name: loaded for loaded in filters}
+        self._alone = {
+            name: Pipeline({name: loaded.request_filter})
+            for name, loaded in self._filters.items()
+        }
         self._last_name = next(reversed(self._filters), None)
         self._cache = cache
-        self._host_aggregates = host_aggregates
+        self._shortener = shortener
+        self._aggregates_of = aggregates_of
         self._images = ImageProperties()
         # A request is worked on by one thread, from filter to filter.
         self._local = threading.local()
@@ -105,13 +122,21 @@ class Runner:
         """Return the filters in the form that Nova calls them in."""
         return [RequestFilter(name, self._run_one) for name in self._filters]
 
-    def has_judged(self, spec: objects.RequestSpec) -> bool:
-        """Tell whether the request filters have just run over a request.
+    def verdict(
+        self, context: nova_context.RequestContext, spec: objects.RequestSpec
+    ) -> Verdict | None:
+        """Return what is to be held against the hosts of a request.
 
-        :param spec: Nova's request spec.
+        :param context: The context to read with.
+        :param spec: Nova's request spec; not changed.
+        :returns: None if Placement was asked for all that the request filters
+            concluded, and in full.
+        :raises IsolateAggregatesError: if the request can not be judged.
         """
-        judged = getattr(self._local, 'judged', None)
-        return judged is not None and judged() is spec
+        judged, verdict = getattr(self._local, 'judged', (None, None))
+        if judged is not None and judged() is spec:
+            return cast('Verdict | None', verdict)
+        return self.judge(context, spec)
 
     def judge(
         self, context: nova_context.RequestContext, spec: objects.RequestSpec
@@ -150,12 +175,12 @@ class Runner:
             enabled = self._filters[name].is_enabled(self._conf)
             if enabled:
                 self._narrow(name, context, spec)
+            if name == self._last_name:
+                self._finish(spec)
         except exception.RequestRefused as exc:
             raise self._refusal(spec, '; '.join(exc.reasons)) from exc
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(spec, str(exc)) from exc
-        if name == self._last_name:
-            self._finish(spec)
         return enabled
 
     def _narrow(
@@ -165,12 +190,11 @@ class Runner:
         spec: objects.RequestSpec,
     ) -> None:
         current = self._round(name, context, spec)
-        only = Pipeline({name: self._filters[name].request_filter})
-        found = only.run(current.request, current.index)
-        adapter.apply(found, spec)
+        self._alone[name].narrow(
+            current.destination, current.request, current.index
+        )
         current.done.append(name)
-        for conclusion in found.conclusions:
-            current.destination.add(conclusion.constraint, name)
+        current.destination.check()
 
     def _round(
         self,
@@ -193,34 +217,57 @@ class Runner:
         return current
 
     def _finish(self, spec: objects.RequestSpec) -> None:
+        """Put what all filters concluded onto the request spec."""
         current: _Round | None = getattr(self._local, 'round', None)
         self._local.round = None
-        self._local.judged = weakref.ref(spec)
         if current is None or current.spec() is not spec:
+            # All of them are off.
+            self._local.judged = weakref.ref(spec), None
             return
+        shortened = self._shortener.shorten(
+            current.destination, current.index, adapter.asked_so_far(spec)
+        )
+        adapter.apply(
+            current.destination,
+            spec,
+            shortened.forbidden if shortened else None,
+        )
+        # What stands for the forbidden aggregates rests on who was in them a
+        # moment ago, so the hosts that come back are looked at again.
+        verdict = (
+            Verdict(current.destination, current.index, self._members)
+            if shortened
+            else None
+        )
+        self._local.judged = weakref.ref(spec), verdict
         if LOG.isEnabledFor(logging.DEBUG):
-            LOG.debug(
-                'Request filters %(names)s took %(milliseconds).1f ms; '
-                'constraints: %(constraints)s; required aggregates: '
-                '%(required)s; forbidden aggregates: %(forbidden)s',
-                {
-                    'names': ', '.join(current.done),
-                    'milliseconds': 1000
-                    * (time.monotonic() - current.started_at),
-                    'constraints': '; '.join(
-                        f'{c.filter_name}: {c.constraint.reason}'
-                        for c in current.destination.conclusions
-                    )
-                    or 'none',
-                    'required': [
-                        sorted(choice)
-                        for choice in current.destination.required_aggregates
-                    ],
-                    'forbidden': sorted(
-                        current.destination.forbidden_aggregates
-                    ),
-                },
-            )
+            self._log(current, shortened)
+
+    def _log(self, done: _Round, shortened: Shortened | None) -> None:
+        destination = done.destination
+        LOG.debug(
+            'Request filters %(names)s took %(milliseconds).1f ms; '
+            'constraints: %(constraints)s; required aggregates: %(required)s; '
+            'forbidden aggregates: %(forbidden)s; in their place: '
+            '%(shortened)s',
+            {
+                'names': ', '.join(done.done),
+                'milliseconds': 1000 * (time.monotonic() - done.started_at),
+                'constraints': '; '.join(
+                    f'{c.filter_name}: {c.constraint.reason}'
+                    for c in destination.conclusions
+                )
+                or 'none',
+                'required': [
+                    sorted(choice)
+                    for choice in destination.required_aggregates
+                ],
+                'forbidden': sorted(destination.forbidden_aggregates),
+                'shortened': sorted(shortened.forbidden)
+                if shortened
+                else 'themselves',
+            },
+        )
 
     def _refusal(
         self, spec: objects.RequestSpec, reason: str
@@ -260,37 +307,41 @@ class Runner:
             if key.startswith(tuple(prefixes))
         }
 
-    def _members(self, host: str, index: AggregateIndex) -> frozenset[str]:
-        if self._host_aggregates:
-            return self._host_aggregates(host)
-        return frozenset(a.uuid for a in index if host in a.hosts)
+    def _members(
+        self, hosts: Iterable[str], index: AggregateIndex
+    ) -> Membership:
+        if self._aggregates_of:
+            return self._aggregates_of(hosts)
+        return index.aggregates_of
 
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """What the filters say of a request, to be held against single hosts.
+    """What the filters say of a request, to be held against hosts.
 
     :param destination: What they concluded.
     :param index: The aggregates they looked at.
-    :param members: Returns the uuids of the aggregates that a host is in.
+    :param members: Returns the uuids of the aggregates that hosts are in, by
+        host.
     """
 
     destination: Destination
     index: AggregateIndex
-    members: Callable[[str, AggregateIndex], Any]
+    members: Callable[[Iterable[str], AggregateIndex], Membership]
 
-    def against(self, host: str) -> list[str]:
-        """Return the reasons why the request may not be on a host.
+    def against(self, hosts: Collection[str]) -> dict[str, list[str]]:
+        """Return the reasons why a request may not be on hosts, by host.
 
-        :param host: The name of the compute service.
-        :raises IsolateAggregatesError: if the host's aggregates can not be
+        :param hosts: The names of the compute services.
+        :raises IsolateAggregatesError: if the hosts' aggregates can not be
             read.
         """
         destination = self.destination
-        if destination.refusals:
-            return list(destination.refusals)
-        if not (
-            destination.required_aggregates or destination.forbidden_aggregates
-        ):
-            return []
-        return objections(destination, self.members(host, self.index))
+        looks_at_hosts = (
+            destination.required_aggregates or destination.forbidden
+        ) and not destination.refusals
+        held = self.members(hosts, self.index) if looks_at_hosts else {}
+        return {
+            host: objections(destination, held.get(host, frozenset()))
+            for host in hosts
+        }

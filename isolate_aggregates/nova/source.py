@@ -7,7 +7,7 @@ after races (`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so they are
 never looked at.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nova import context as nova_context
@@ -40,13 +40,16 @@ _ALL = (
     )
     .order_by(_AGGREGATES.c.id, _METADATA.c.id)
 )
-_OF_HOST = (
-    sa.select(_AGGREGATES.c.uuid)
-    .select_from(
-        _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
-    )
-    .where(_HOSTS.c.host == sa.bindparam('host'))
+_MEMBERS = sa.select(_AGGREGATES.c.uuid, _HOSTS.c.host)
+_ALL_MEMBERS = _MEMBERS.select_from(
+    _AGGREGATES.outerjoin(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
 )
+_MEMBERS_AMONG = _MEMBERS.select_from(
+    _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
+).where(_HOSTS.c.host.in_(sa.bindparam('hosts', expanding=True)))
+
+# Databases bound the number of values in one statement.
+_HOSTS_AT_ONCE = 500
 
 
 class NovaDatabaseSource:
@@ -76,17 +79,39 @@ class NovaDatabaseSource:
             self._last = rows, last
         return last
 
-    def host_aggregates(self, host: str) -> frozenset[str]:
-        """Return the uuids of the aggregates a host is in, as it is now.
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the names of the hosts of all aggregates, by uuid.
 
-        :param host: The name of the compute service.
         :raises ServiceError: if the database can not be read.
         """
-        return frozenset(uuid for (uuid,) in _read(_OF_HOST, {'host': host}))
+        found: dict[str, set[str]] = {}
+        for uuid, host in _read(_ALL_MEMBERS):
+            members = found.setdefault(uuid, set())
+            if host is not None:
+                members.add(host)
+        return {uuid: frozenset(members) for uuid, members in found.items()}
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates that hosts are in, as it is now.
+
+        :param hosts: The names of the compute services.
+        :raises ServiceError: if the database can not be read.
+        """
+        names = list(hosts)
+        found: dict[str, set[str]] = {name: set() for name in names}
+        for start in range(0, len(names), _HOSTS_AT_ONCE):
+            some = names[start : start + _HOSTS_AT_ONCE]
+            for uuid, host in _read(_MEMBERS_AMONG, {'hosts': some}):
+                # Databases that ignore case find other hosts as well.
+                if host in found:
+                    found[host].add(uuid)
+        return {host: frozenset(uuids) for host, uuids in found.items()}
 
 
 def _read(
-    statement: sa.Select[Any], values: dict[str, str] | None = None
+    statement: sa.Select[Any], values: Mapping[str, Any] | None = None
 ) -> list[Any]:
     try:
         return list(
@@ -105,7 +130,7 @@ def _read(
 def _execute(
     context: nova_context.RequestContext,
     statement: sa.Select[Any],
-    values: dict[str, str] | None,
+    values: Mapping[str, Any] | None,
 ) -> Sequence[Any]:
     connection = context.session.connection()
     rows: Sequence[Any] = connection.execute(statement, values or {}).all()
