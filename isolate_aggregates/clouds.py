@@ -17,7 +17,9 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.cloud import load, save
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.glance import GlanceReader
+from isolate_aggregates.cloud.glance_writer import GlanceWriter
 from isolate_aggregates.cloud.nova import NovaReader, Server
+from isolate_aggregates.cloud.nova_writer import NovaWriter
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
@@ -50,6 +52,14 @@ class Cloud(Protocol):
     @property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers as of one moment."""
+
+    @property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors."""
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """All images that can be seen."""
 
     def members(self, max_length: int) -> Members:
         """Return who is a member of what, asked with queries of a length."""
@@ -99,6 +109,16 @@ class LiveCloud:
         return GlanceReader(self.connection)
 
     @functools.cached_property
+    def nova_writer(self) -> NovaWriter:
+        """What writes into Nova."""
+        return NovaWriter(self.connection)
+
+    @functools.cached_property
+    def glance_writer(self) -> GlanceWriter:
+        """What writes into Glance."""
+        return GlanceWriter(self.connection)
+
+    @functools.cached_property
     def placement(self) -> PlacementClient:
         """Placement."""
         return PlacementClient(self.connection.adapter('placement'))
@@ -129,6 +149,16 @@ class LiveCloud:
             aggregates=tuple(self.index),
             providers=save.take_providers(self.nova, self.placement),
         )
+
+    @functools.cached_property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, private ones too, read once."""
+        return tuple(self.nova.flavors())
+
+    @functools.cached_property
+    def images(self) -> tuple[Image, ...]:
+        """All images that the credentials can see, read once."""
+        return tuple(self.glance.images())
 
     def members(self, max_length: int) -> Members:
         """Return who is a member of what, asked of Placement when needed.
@@ -198,6 +228,8 @@ class SnapshotCloud:
         self.snapshot = snapshot
         self._exit = contextlib.ExitStack()
         self.index = snapshot.index
+        self.flavors = snapshot.flavors
+        self.images = snapshot.images
         self.flavor = snapshot.flavor
         self.image = snapshot.image
         self.requested_host = snapshot.requested_host

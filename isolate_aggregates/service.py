@@ -91,6 +91,7 @@ class Service:
         microversion: str | None = None,
         json: Any = None,
         accept: Iterable[int] = (200,),
+        content_type: str = 'application/json',
     ) -> requests.Response:
         """Call the API and return an answer with an accepted status.
 
@@ -102,8 +103,12 @@ class Service:
         :param microversion: The microversion to ask for.
         :param json: The body, if any.
         :param accept: The statuses the caller can use.
+        :param content_type: What kind of JSON the body is.
         :raises ServiceError: or the one of its kinds that says what happened.
         """
+        headers = {'Accept': 'application/json'}
+        if json is not None:
+            headers['Content-Type'] = content_type
         with self.translated(path):
             answer = self._client.request(
                 path,
@@ -111,7 +116,7 @@ class Service:
                 microversion=microversion,
                 json=json,
                 raise_exc=False,
-                headers={'Accept': 'application/json'},
+                headers=headers,
                 connect_retries=RETRIES,
                 connect_retry_delay=self._retry_delay,
                 status_code_retries=RETRIES,

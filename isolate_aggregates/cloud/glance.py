@@ -60,7 +60,7 @@ class GlanceReader:
         :raises ServiceError: if Glance gives no usable answer.
         """
         if uuidutils.is_uuid_like(name):
-            path = f'{self._root}/images/{name}'
+            path = f'{root(self._service)}/images/{name}'
             answer = self._service.request('GET', path, accept=(200, 404))
             if answer.status_code == 200:
                 return self._service.parsed(
@@ -76,23 +76,28 @@ class GlanceReader:
             raise exception.NotUnique('image', name, [i.id for i in found])
         return found[0]
 
-    @property
-    def _root(self) -> str:
-        # The catalog may or may not name the version.
-        endpoint = self._service.endpoint.rstrip('/')
-        return '' if endpoint.endswith('/v2') else '/v2'
-
     def _list(self, params: Mapping[str, str]) -> Iterator[Image]:
         query = {**params, 'limit': str(_PAGE)}
         more = True
         while more:
-            path = f'{self._root}/images?{parse.urlencode(query)}'
+            path = f'{root(self._service)}/images?{parse.urlencode(query)}'
             page, more = self._service.parsed(
                 path, _page, self._service.get(path)
             )
             yield from page
             if more:
                 query['marker'] = page[-1].id
+
+
+def root(glance: service.Service) -> str:
+    """Return how the paths of Glance's API begin.
+
+    The catalog may or may not name the version.
+
+    :param glance: Glance.
+    """
+    endpoint = glance.endpoint.rstrip('/')
+    return '' if endpoint.endswith('/v2') else '/v2'
 
 
 def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:
