@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How sync knows later what it has put into Placement itself.
+
+Placement keeps the marks, as custom traits, so they survive whatever happens
+to whoever runs sync:
+
+* A trait that sync has put on a resource provider has a companion on the same
+  provider, named after it. Both are written in one request.
+* A rollup aggregate has a trait that is on no provider at all: its mere
+  existence says that members of this aggregate were put there by sync.
+"""
+
+from collections.abc import Iterable
+
+# Never to be changed: they are on providers.
+_TRAIT = 'CUSTOM_ISOLATE_SYNC_'
+_ROLLUP = 'CUSTOM_ISOLATE_ROLLUP_'
+
+# The longest name that Placement takes.
+_LONGEST = 255
+
+
+def of_trait(trait: str) -> str:
+    """Return the trait that marks another one.
+
+    :param trait: The name of the marked trait; no other has the same mark.
+    """
+    return _TRAIT + trait
+
+
+def of_rollup(uuid: str) -> str:
+    """Return the trait that marks a rollup aggregate.
+
+    :param uuid: The uuid of the rollup.
+    """
+    return _ROLLUP + uuid.replace('-', '_').upper()
+
+
+def fits(trait: str) -> bool:
+    """Tell whether the mark of a trait is short enough for Placement.
+
+    :param trait: The name of the trait.
+    """
+    return len(of_trait(trait)) <= _LONGEST
+
+
+def is_mark(trait: str) -> bool:
+    """Tell whether a trait is a mark.
+
+    :param trait: The name of the trait.
+    """
+    return trait.startswith((_TRAIT, _ROLLUP))
+
+
+def marked_traits(traits: Iterable[str]) -> frozenset[str]:
+    """Return the traits whose marks are among some traits.
+
+    :param traits: The traits of a provider, or all that Placement has.
+    """
+    return frozenset(
+        trait.removeprefix(_TRAIT)
+        for trait in traits
+        if trait.startswith(_TRAIT)
+    )
+
+
+def marked_rollups(traits: Iterable[str]) -> frozenset[str]:
+    """Return the uuids of the rollups whose marks are among some traits.
+
+    :param traits: All traits that Placement has.
+    """
+    return frozenset(
+        trait.removeprefix(_ROLLUP).replace('_', '-').lower()
+        for trait in traits
+        if trait.startswith(_ROLLUP)
+    )
