@@ -52,7 +52,7 @@ class ShorteningTest(CloudTest):
     def licensed(self, hosts, number=12):
         """Make aggregates that are all locked alike."""
         return [
-            self.aggregate(f'licensed-{i}', hosts, {LOCK: 'required'})
+            self.aggregate(f'{hosts}-{i}', hosts, {LOCK: 'required'})
             for i in range(number)
         ]
 
