@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``matrix``: which flavors may go where."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates import pipeline
+from isolate_aggregates.cli import base, report
+from isolate_aggregates.isolation import columns
+from isolate_aggregates.isolation.columns import Column
+from isolate_aggregates.isolation.matrix import Row, matrix, requests
+from isolate_aggregates.pipeline import Pipeline
+
+
+class ShowMatrix(report.ReportLister):
+    """Show which flavors, and images, may go where.
+
+    By what the request filters say and the traits that are required and
+    forbidden; free capacity is not looked at. As a table hosts to which the
+    same requests may go share a column. As json or yaml: one document with the
+    reasons. As csv or value each host has a column.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--flavors',
+            nargs='+',
+            metavar='<flavor>',
+            help='Names or ids; default: all flavors',
+        )
+        parser.add_argument(
+            '--images',
+            nargs='+',
+            default=[],
+            metavar='<image>',
+            help='Names or ids; each flavor is shown with each image; '
+            'default: without an image',
+        )
+        parser.add_argument(
+            '--project',
+            metavar='<project>',
+            help='Id of the project that asks',
+        )
+        parser.add_argument(
+            '--by',
+            choices=('host', 'aggregate', 'lock'),
+            default='host',
+            help='What the columns are; default: host',
+        )
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Work out the matrix."""
+        conf = self.app.conf
+        with base.opened(self.app, parsed_args) as cloud:
+            filters = Pipeline.from_conf(conf)
+            asked = requests(
+                [cloud.flavor(name) for name in parsed_args.flavors]
+                if parsed_args.flavors
+                else cloud.flavors,
+                [cloud.image(name) for name in parsed_args.images],
+                parsed_args.project,
+            )
+            self._matrix = matrix(cloud.snapshot, filters, asked)
+            locks = pipeline.locks(pipeline.load(conf), cloud.index)
+            base.warn_if_unguarded(cloud, conf)
+        self._by = parsed_args.by
+        if parsed_args.by == 'aggregate':
+            self._columns = columns.by_aggregate(self._matrix, cloud.index)
+        elif parsed_args.by == 'lock':
+            self._columns = columns.by_lock(self._matrix, locks)
+        elif parsed_args.formatter in ('csv', 'value'):
+            self._columns = columns.by_host(self._matrix)
+        else:
+            self._columns = columns.alike(self._matrix)
+        names = [column.name for column in self._columns]
+        about = ['Flavor', 'Image'] if parsed_args.images else ['Flavor']
+        rows = [self._row(row) for row in self._matrix.rows]
+        return (*about, *names), rows
+
+    def document(self) -> dict[str, Any]:
+        """Return all rows, with the reasons."""
+        return {
+            'by': self._by,
+            'rows': [
+                {
+                    'flavor': row.request.flavor.name,
+                    'image': row.request.image and row.request.image.name,
+                    'cells': [self._cell(row, c) for c in self._columns],
+                }
+                for row in self._matrix.rows
+            ],
+        }
+
+    def _row(self, row: Row) -> list[str]:
+        image = [row.request.image.name] if row.request.image else []
+        verdicts = (columns.verdict(row, c).value for c in self._columns)
+        return [row.request.flavor.name, *image, *verdicts]
+
+    def _cell(self, row: Row, column: Column) -> dict[str, Any]:
+        return {
+            'name': column.name,
+            'hosts': columns.hosts_of(self._matrix, column.groups),
+            'verdict': columns.verdict(row, column).value,
+            'reasons': [
+                {
+                    'filter': objection.reason.filter_name,
+                    'reason': objection.reason.text,
+                    'hosts': objection.hosts,
+                }
+                for objection in columns.objections(
+                    self._matrix, row, column
+                )
+            ],
+        }
