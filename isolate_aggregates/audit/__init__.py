@@ -1,6 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what keeps isolation from working, and says what repairs it."""
+"""Finds what keeps isolation from working, and says what repairs it.
 
+A check is a function that takes :class:`~isolate_aggregates.audit.facts.Facts`
+and yields :class:`~isolate_aggregates.audit.finding.Finding`; it reads nothing
+else and changes nothing. To add one, write it and name it in ``CHECKS``.
+"""
+
+from collections.abc import Callable, Iterable
+
+from isolate_aggregates.audit import (
+    demands,
+    keys,
+    leftovers,
+    membership,
+    rollups,
+    servers,
+    services,
+    tags,
+    traits,
+)
+from isolate_aggregates.audit.facts import Facts
 from isolate_aggregates.audit.finding import Finding, Severity
 
-__all__ = ['Finding', 'Severity']
+__all__ = ['CHECKS', 'Facts', 'Finding', 'Severity', 'audit']
+
+CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
+    services.isolation_off,
+    services.prefix_in_one_list,
+    services.old_nova,
+    services.old_placement,
+    membership.no_compute_nodes,
+    membership.not_in_placement,
+    membership.not_in_nova,
+    membership.without_compute_node,
+    tags.without_meaning,
+    traits.missing_on_hosts,
+    traits.outside_aggregates,
+    traits.left_by_sync,
+    demands.misspelt_specs,
+    demands.contradictions,
+    demands.traits_nowhere,
+    demands.classes_nowhere,
+    keys.no_flavors,
+    keys.hosts_that_nothing_opens,
+    keys.tenants_images,
+    keys.reservation_keys,
+    rollups.lagging,
+    rollups.stale,
+    rollups.marks_left,
+    leftovers.resource_classes,
+    leftovers.providers,
+    servers.unknown,
+    servers.misplaced,
+)
+
+
+def audit(facts: Facts) -> list[Finding]:
+    """Return what is not as it should be, the worst first.
+
+    :param facts: The cloud and its configuration.
+    :raises FilterError: if a request filter fails.
+    """
+    found = [finding for check in CHECKS for finding in check(facts)]
+    return sorted(found, key=lambda f: (-f.severity, f.kind, f.subject))

@@ -10,12 +10,13 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import pipeline
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
 from isolate_aggregates.cloud.servers import PlacedServer
 from isolate_aggregates.cloud.snapshot import Provider, Snapshot
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.request import Image
+from isolate_aggregates.sync import plan, state
+from isolate_aggregates.sync.target import Target
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Facts:
     :param nova: The newest microversion of Nova; None if it is not known.
     :param placement: The newest microversion of Placement; None if it is not
         known.
+    :param traits: All traits that Placement knows; None if only the standard
+        ones and those that some provider has are known.
     :param resource_classes: Names of all resource classes; None if only those
         that some provider has are known.
     :param servers: The servers; None if they are not looked at.
@@ -54,6 +57,7 @@ class Facts:
     settings: Mapping[tuple[str, str], Any]
     nova: str | None = None
     placement: str | None = None
+    traits: frozenset[str] | None = None
     resource_classes: frozenset[str] | None = None
     servers: Servers | None = None
 
@@ -106,6 +110,19 @@ class Facts:
             a.uuid for lock in self.locks for a in lock.aggregates
         )
 
+    @functools.cached_property
+    def plan(self) -> plan.Plan:
+        """What a sync would do."""
+        known = state.of_snapshot(self.snapshot)
+        if self.traits is not None:
+            known = dataclasses.replace(known, traits=self.traits)
+        return plan.make(known, self.locks)
+
+    @functools.cached_property
+    def targets(self) -> Mapping[str, Target]:
+        """What a sync gives each compute node, by uuid of the provider."""
+        return {target.provider: target for target in self.plan.targets}
+
     def has_filter(self, name: str) -> bool:
         """Tell whether a filter is configured, on or off.
 
@@ -149,7 +166,7 @@ class Facts:
         """The aggregates that require a trait, by trait."""
         found: dict[str, list[Aggregate]] = {}
         for aggregate in self.snapshot.aggregates:
-            for trait in required_traits(aggregate):
+            for trait in tags.required_traits(aggregate):
                 found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(members) for trait, members in found.items()}
 
@@ -168,18 +185,6 @@ class Facts:
         :param node: The compute node.
         """
         return self.trees[node.uuid]
-
-
-def required_traits(aggregate: Aggregate) -> frozenset[str]:
-    """Return the traits that an aggregate requires.
-
-    :param aggregate: The aggregate.
-    """
-    return frozenset(
-        key.removeprefix(TRAIT_PREFIX)
-        for key, value in aggregate.metadata.items()
-        if key.startswith(TRAIT_PREFIX) and value == REQUIRED
-    )
 
 
 def named(names: Iterable[str], most: int = 5) -> str:

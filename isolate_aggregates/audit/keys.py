@@ -4,10 +4,10 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate, grants
+from isolate_aggregates.aggregates import Aggregate, grants, tags
 from isolate_aggregates.audit import repairs
 from isolate_aggregates.audit.demands import traits_of
-from isolate_aggregates.audit.facts import Facts, named, required_traits
+from isolate_aggregates.audit.facts import Facts, named
 from isolate_aggregates.audit.finding import Finding, Severity
 from isolate_aggregates.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.request import Image
@@ -22,10 +22,10 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
     keys = _keys(facts)
     behind: dict[tuple[Aggregate, ...], set[str]] = {}
     for host, aggregates in facts.aggregates_of.items():
-        locking = tuple(a for a in aggregates if required_traits(a))
+        locking = tuple(a for a in aggregates if tags.required_traits(a))
         behind.setdefault(locking, set()).add(host)
     for locking, hosts in behind.items():
-        wanted = frozenset().union(*map(required_traits, locking))
+        wanted = frozenset().union(*map(tags.required_traits, locking))
         if not wanted or any(wanted <= key for key in keys):
             continue
         plural = 's' if len(locking) > 1 else ''
@@ -38,20 +38,33 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
             f'{"together " if plural else ""}{verb} '
             f'{named(wanted, 20)}, and no {who} does',
             f'no server can land on {named(hosts)}',
-            _opening(locking, hosts),
+            _opening(locking, hosts, keys),
         )
 
 
-def _opening(locking: tuple[Aggregate, ...], hosts: set[str]) -> str:
-    """Return the command that takes away one of the locks."""
+def _opening(
+    locking: tuple[Aggregate, ...],
+    hosts: set[str],
+    keys: set[frozenset[str]],
+) -> str | None:
+    """Return the command that takes away as little of the locks as helps."""
     if len(locking) == 1:
-        [key, *_] = sorted(required_traits(locking[0]))
-        return repairs.unset_tag(locking[0], TRAIT_PREFIX + key)
-    # Least is lost by the one with the fewest other hosts.
-    least = min(locking, key=lambda a: (len(a.hosts), a.name))
-    return ' && '.join(
-        repairs.remove_host(least, host) for host in sorted(hosts)
-    )
+        required = tags.required_traits(locking[0])
+        closest = max(
+            keys, key=lambda held: (len(required & held), sorted(held))
+        )
+        return ' && '.join(
+            repairs.unset_tag(locking[0], TRAIT_PREFIX + trait)
+            for trait in sorted(required - closest)
+        )
+    for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
+        others = (tags.required_traits(a) for a in locking if a is not left)
+        wanted = frozenset[str]().union(*others)
+        if any(wanted <= held for held in keys):
+            return ' && '.join(
+                repairs.remove_host(left, host) for host in sorted(hosts)
+            )
+    return None
 
 
 def _keys(facts: Facts) -> set[frozenset[str]]:

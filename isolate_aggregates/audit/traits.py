@@ -1,39 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the traits that aggregates require with those of the hosts."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import os_traits
 
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.audit import repairs
-from isolate_aggregates.audit.facts import Facts, named, required_traits
+from isolate_aggregates.audit.facts import Facts, named
 from isolate_aggregates.audit.finding import Finding, Severity
 from isolate_aggregates.cloud.snapshot import Provider
+from isolate_aggregates.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.sync import marks
 
 
 def missing_on_hosts(facts: Facts) -> Iterator[Finding]:
     """Find hosts that lack a trait which their aggregate requires."""
     for aggregate in facts.snapshot.aggregates:
-        for trait in sorted(required_traits(aggregate)):
+        for trait in sorted(tags.required_traits(aggregate)):
             without = {
-                host
+                node.uuid: host
                 for host in aggregate.hosts
                 for node in facts.nodes.get(host, ())
                 if not _holders(facts, node, trait)
             }
             if without:
-                yield Finding(
-                    'trait-missing',
-                    Severity.ERROR,
-                    f'aggregate {aggregate.name}',
-                    f'requires trait {trait}, which its hosts '
-                    f'{named(without)} do not have in Placement',
-                    'no server can land there: those that ask for the trait '
-                    'do not find it, and others are kept out',
-                    repairs.SYNC,
-                    safe=True,
-                )
+                yield _missing(facts, aggregate, trait, without)
+
+
+def _missing(
+    facts: Facts,
+    aggregate: Aggregate,
+    trait: str,
+    without: Mapping[str, str],
+) -> Finding:
+    hosts = set(without.values())
+    # Sync leaves alone what nova-compute reports, for instance.
+    given = all(trait in (facts.targets[n].traits or ()) for n in without)
+    return Finding(
+        'trait-missing',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'requires trait {trait}, which its hosts {named(hosts)} do not have '
+        'in Placement',
+        'no server can land there: those that ask for the trait do not find '
+        'it, and others are kept out',
+        repairs.SYNC
+        if given
+        else repairs.unset_tag(aggregate, TRAIT_PREFIX + trait),
+        safe=given,
+    )
 
 
 def outside_aggregates(facts: Facts) -> Iterator[Finding]:
@@ -54,22 +70,42 @@ def _outside(
     requiring: tuple[Aggregate, ...],
     holder: Provider,
 ) -> Finding:
-    names = named(a.name for a in requiring)
-    # nova-compute would report a standard trait anew.
-    repair = (
-        repairs.set_traits(holder, without=trait)
-        if os_traits.is_custom(trait)
-        else repairs.add_host(requiring[0], host)
-    )
+    marked = trait in marks.marked_traits(holder.traits)
+    if marked:
+        repair = repairs.SYNC
+    elif os_traits.is_custom(trait):
+        repair = repairs.set_traits(holder, without=trait)
+    else:
+        # nova-compute would report it anew.
+        repair = repairs.add_host(requiring[0], host)
     return Finding(
         'trait-outside',
         Severity.WARNING,
         f'host {host}',
         f'has trait {trait} but is in none of the aggregates that require '
-        f'it: {names}',
+        f'it: {named(a.name for a in requiring)}',
         'servers that ask for the trait leak out of the pool onto it',
         repair,
+        safe=marked,
     )
+
+
+def left_by_sync(facts: Facts) -> Iterator[Finding]:
+    """Find traits that a sync put on hosts and no aggregate requires now."""
+    for host, nodes in sorted(facts.nodes.items()):
+        for node in nodes:
+            marked = marks.marked_traits(node.traits)
+            for trait in sorted(marked - facts.required_by.keys()):
+                yield Finding(
+                    'trait-left',
+                    Severity.INFO,
+                    f'host {host}',
+                    f'has trait {trait} from a sync, and no aggregate '
+                    'requires it any more',
+                    'servers that ask for the trait still find the host',
+                    repairs.SYNC,
+                    safe=True,
+                )
 
 
 def _holders(facts: Facts, node: Provider, trait: str) -> tuple[Provider, ...]:
