@@ -36,8 +36,16 @@ def required_traits(aggregate: Aggregate) -> frozenset[str]:
         for key, value in aggregate.metadata.items()
         if value == REQUIRED
         and key.startswith(TRAIT_PREFIX)
-        and _NAME.fullmatch(key.removeprefix(TRAIT_PREFIX))
+        and is_trait_name(key.removeprefix(TRAIT_PREFIX))
     )
+
+
+def is_trait_name(name: str) -> bool:
+    """Tell whether a trait can have a name.
+
+    :param name: The name.
+    """
+    return bool(_NAME.fullmatch(name))
 
 
 def _has_trait_tag(aggregate: Aggregate) -> bool:
@@ -60,7 +68,7 @@ def problem(key: str, value: str) -> str | None:
         return None
     if prefix != TRAIT_PREFIX:
         return f'can not be opened; the key has to start with {TRAIT_PREFIX!r}'
-    if not _NAME.fullmatch(trait):
+    if not is_trait_name(trait):
         return (
             'can not be opened; the name of a trait has only upper case '
             'letters, digits and _'

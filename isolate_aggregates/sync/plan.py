@@ -175,7 +175,7 @@ class _Planner:
         self, aggregate: Aggregate, by_host: Mapping[str, list[Provider]]
     ) -> Iterator[str]:
         for trait in sorted(tags.required_traits(aggregate)):
-            reason = self._not_ours(trait)
+            reason = why_not_put(trait, self._state.traits)
             lacking = {
                 host
                 for host in aggregate.hosts
@@ -194,27 +194,32 @@ class _Planner:
         found: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates:
             for trait in tags.required_traits(aggregate):
-                if not self._not_ours(trait):
+                if not why_not_put(trait, self._state.traits):
                     found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(found[trait]) for trait in sorted(found)}
 
-    def _not_ours(self, trait: str) -> str | None:
-        """Return why a trait is not put on providers; None if it is."""
-        if trait.startswith(_NOT_BY_HAND):
-            return (
-                'nova-compute reports it, or it has a meaning of its own; '
-                'require a CUSTOM_ trait instead'
-            )
-        if marks.is_mark(trait):
-            return 'sync keeps such names for itself; choose another'
-        if not marks.fits(trait):
-            return 'its name is too long to be marked; choose a shorter one'
-        if not os_traits.is_custom(trait) and trait not in self._state.traits:
-            return (
-                'this Placement does not know it; others than standard '
-                'traits start with CUSTOM_'
-            )
-        return None
+
+def why_not_put(trait: str, known: Collection[str]) -> str | None:
+    """Return why a trait is not put on providers from here; None if it is.
+
+    :param trait: The name of the trait.
+    :param known: The traits that Placement knows.
+    """
+    if trait.startswith(_NOT_BY_HAND):
+        return (
+            'nova-compute reports it, or it has a meaning of its own; '
+            'require a CUSTOM_ trait instead'
+        )
+    if marks.is_mark(trait):
+        return 'sync keeps such names for itself; choose another'
+    if not marks.fits(trait):
+        return 'its name is too long to be marked; choose a shorter one'
+    if not os_traits.is_custom(trait) and trait not in known:
+        return (
+            'this Placement does not know it; others than standard '
+            'traits start with CUSTOM_'
+        )
+    return None
 
 
 def _naming(hosts: Collection[str]) -> str:
