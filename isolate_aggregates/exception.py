@@ -201,3 +201,18 @@ class QueryTooLong(ServiceError):
 
 class EmbeddedPlacementUnavailable(IsolateAggregatesError):
     """The embedded Placement is not installed or already in use."""
+
+
+class ReportError(IsolateAggregatesError):
+    """The report can not be written.
+
+    :param path: Where to.
+    :param problem: What is wrong.
+    """
+
+    def __init__(self, path: object, problem: str) -> None:
+        self.path = str(path)
+        self.problem = problem
+        super().__init__(
+            f'The report can not be written to {path}: {problem}.'
+        )

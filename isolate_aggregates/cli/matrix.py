@@ -114,8 +114,6 @@ class ShowMatrix(report.ReportLister):
                     'reason': objection.reason.text,
                     'hosts': objection.hosts,
                 }
-                for objection in columns.objections(
-                    self._matrix, row, column
-                )
+                for objection in columns.objections(self._matrix, row, column)
             ],
         }

@@ -7,13 +7,12 @@ import math
 import os
 import pathlib
 import re
-import tempfile
 from typing import Any, NoReturn
 
 import jsonschema
 import yaml
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, files
 from isolate_aggregates.cloud import document as cloud_document
 from isolate_aggregates.cloud.snapshot import Snapshot
 
@@ -55,26 +54,16 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     :param path: The file; an existing one is replaced at the end.
     :raises CloudFileError: if it can not be written.
     """
-    target = pathlib.Path(path)
     document = cloud_document.from_snapshot(snapshot)
     try:
-        handle, name = tempfile.mkstemp(
-            prefix=f'.{target.name}.', dir=target.parent
-        )
-        unfinished = pathlib.Path(name)
-        try:
-            with open(handle, 'w', encoding='utf-8') as stream:
-                yaml.dump(
-                    document,
-                    stream,
-                    Dumper=_Dumper,
-                    allow_unicode=True,
-                    sort_keys=False,
-                )
-            unfinished.replace(target)
-        except BaseException:
-            unfinished.unlink(missing_ok=True)
-            raise
+        with files.replacing(path) as stream:
+            yaml.dump(
+                document,
+                stream,
+                Dumper=_Dumper,
+                allow_unicode=True,
+                sort_keys=False,
+            )
     except OSError as exc:
         raise exception.CloudFileError(
             path, [f'can not be written: {exc.strerror or exc}']
