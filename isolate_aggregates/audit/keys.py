@@ -20,11 +20,13 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
     if not facts.snapshot.flavors:
         return
     keys = _keys(facts)
-    behind: dict[tuple[Aggregate, ...], set[str]] = {}
+    locked = {a.uuid: a for held in facts.required_by.values() for a in held}
+    behind: dict[tuple[str, ...], set[str]] = {}
     for host, aggregates in facts.aggregates_of.items():
-        locking = tuple(a for a in aggregates if tags.required_traits(a))
-        behind.setdefault(locking, set()).add(host)
-    for locking, hosts in behind.items():
+        uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
+        behind.setdefault(uuids, set()).add(host)
+    for uuids, hosts in behind.items():
+        locking = tuple(locked[uuid] for uuid in uuids)
         wanted = frozenset().union(*map(tags.required_traits, locking))
         if not wanted or any(wanted <= key for key in keys):
             continue
@@ -145,7 +147,7 @@ def _image_key(facts: Facts, image: Image, key: str) -> Iterator[Finding]:
         grants(aggregate, image.owner, owner_key) for aggregate in reserved
     ):
         problem = (
-            f'names {key}, which is not of its project '
+            f'names {key}, which does not belong to its project '
             f'{image.owner or "unknown"}'
         )
         consequence = 'its servers are refused, but for those of the owner'
@@ -171,6 +173,7 @@ def _prefixes(facts: Facts) -> tuple[str, ...]:
 def _is_tenants(image: Image) -> bool:
     """Tell whether a tenant may have written the image's properties.
 
-    By default only operators make images public.
+    By default only operators make images public. Of an image in a cloud file
+    it may not be known.
     """
-    return image.visibility != _PUBLIC
+    return image.visibility not in (None, _PUBLIC)

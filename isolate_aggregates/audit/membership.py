@@ -48,7 +48,7 @@ def _not_in_placement(
         'not-in-placement',
         Severity.ERROR if locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
-        f'Placement does not have its hosts {named(outside)} in it',
+        f'Placement does not have in it: {named(outside)}',
         'the aggregate is locked, but any server may land on them'
         if locked
         else 'servers that are sent to the aggregate can not land on them',

@@ -41,8 +41,8 @@ def _missing(
         'trait-missing',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'requires trait {trait}, which its hosts {named(hosts)} do not have '
-        'in Placement',
+        f'requires trait {trait}, which in Placement is missing on '
+        f'{named(hosts)}',
         'no server can land there: those that ask for the trait do not find '
         'it, and others are kept out',
         repairs.SYNC
@@ -61,15 +61,17 @@ def outside_aggregates(facts: Facts) -> Iterator[Finding]:
                 continue
             for node in nodes:
                 for holder in _holders(facts, node, trait):
-                    yield _outside(host, trait, requiring, holder)
+                    yield _outside(node, trait, requiring, holder)
 
 
 def _outside(
-    host: str,
+    node: Provider,
     trait: str,
     requiring: tuple[Aggregate, ...],
     holder: Provider,
 ) -> Finding:
+    host = node.host or ''
+    where = '' if holder is node else f', on its provider {holder.name},'
     marked = trait in marks.marked_traits(holder.traits)
     if marked:
         repair = repairs.SYNC
@@ -82,8 +84,8 @@ def _outside(
         'trait-outside',
         Severity.WARNING,
         f'host {host}',
-        f'has trait {trait} but is in none of the aggregates that require '
-        f'it: {named(a.name for a in requiring)}',
+        f'has trait {trait}{where} but is in none of the aggregates that '
+        f'require it: {named(a.name for a in requiring)}',
         'servers that ask for the trait leak out of the pool onto it',
         repair,
         safe=marked,

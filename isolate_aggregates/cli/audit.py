@@ -98,8 +98,9 @@ class AuditCloud(report.ReportLister):
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
             self._findings = self._audit(parsed_args)
-        if parsed_args.formatter == 'table' and not parsed_args.columns:
-            parsed_args.columns = list(_FOR_PEOPLE)
+        if parsed_args.formatter == 'table':
+            parsed_args.columns = parsed_args.columns or list(_FOR_PEOPLE)
+            parsed_args.fit_width = True
         return _COLUMNS, [
             (
                 number,
