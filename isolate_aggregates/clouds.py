@@ -18,6 +18,7 @@ from isolate_aggregates.cloud import load, save
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.glance import GlanceReader
 from isolate_aggregates.cloud.glance_writer import GlanceWriter
+from isolate_aggregates.cloud.keystone import KeystoneReader
 from isolate_aggregates.cloud.nova import NovaReader, Server
 from isolate_aggregates.cloud.nova_writer import NovaWriter
 from isolate_aggregates.cloud.snapshot import Snapshot
@@ -72,6 +73,9 @@ class Cloud(Protocol):
 
     def requested_host(self, name: str) -> RequestedHost:
         """Return the host of a name, with its compute nodes."""
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of the project of an id or a name."""
 
     def server(self, server_id: str) -> Server:
         """Return what an existing server was asked for with."""
@@ -206,6 +210,16 @@ class LiveCloud:
             ]
         return RequestedHost(name, tuple(found))
 
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project from Keystone.
+
+        :param name: Its id or its name; an id goes first.
+        :param domain: Id or name of its domain; None for any.
+        :raises NotFound: if there is none.
+        :raises NotUnique: if projects of several domains have the name.
+        """
+        return KeystoneReader(self.connection).project(name, domain)
+
     def server(self, server_id: str) -> Server:
         """Return what a server was asked for with.
 
@@ -256,6 +270,14 @@ class SnapshotCloud:
         :param max_length: Not looked at; nothing has to be asked.
         """
         return SnapshotMembers(self.snapshot)
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id as it is: a snapshot has no projects.
+
+        :param name: The id of the project.
+        :param domain: Not looked at; an id says it all.
+        """
+        return name
 
     def server(self, server_id: str) -> Server:
         """Refuse: a snapshot has no servers.

@@ -3,34 +3,17 @@
 
 import argparse
 from collections.abc import Sequence
-import logging
 import sys
 from typing import Any
 import warnings
 
-from cliff import app, command, commandmanager, help
+from cliff import app, command, commandmanager, complete, help
 from oslo_config import cfg
-from oslo_log import log
 import pbr.version
 
-from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, faults
+from isolate_aggregates.cli import settings
 from isolate_aggregates.cli.credentials import Credentials
 from isolate_aggregates.cloud.connection import Connection
-
-_PROJECT = 'isolate-aggregates'
-
-# What libraries say below these levels is of no use to an operator.
-_QUIET = {
-    'alembic': logging.WARNING,
-    'keystoneauth': logging.ERROR,
-    'novaclient': logging.ERROR,
-    'openstack': logging.ERROR,
-    'oslo_policy': logging.ERROR,
-    'placement': logging.WARNING,
-    'stevedore': logging.CRITICAL,
-    'urllib3': logging.ERROR,
-}
 
 
 class IsolateAggregatesApp(app.App):
@@ -44,7 +27,7 @@ class IsolateAggregatesApp(app.App):
         super().__init__(
             description='Keep hosts apart: which hosts may a server use, and '
             'why.',
-            version=pbr.version.VersionInfo(_PROJECT).release_string(),
+            version=pbr.version.VersionInfo(settings.PROJECT).release_string(),
             command_manager=commandmanager.CommandManager(
                 'isolate_aggregates.cli'
             ),
@@ -75,8 +58,7 @@ class IsolateAggregatesApp(app.App):
             action='append',
             metavar='<path>',
             help='Configuration file, such as nova.conf; may be repeated. '
-            f'Default: {_PROJECT}.conf in ~/.{_PROJECT}, ~, /etc/{_PROJECT} '
-            'and /etc',
+            f'Default: {settings.DEFAULT_FILES}',
         )
         parser.add_argument(
             '--config-dir',
@@ -88,14 +70,9 @@ class IsolateAggregatesApp(app.App):
         return parser
 
     def initialize_app(self, argv: list[str]) -> None:
-        """Read the configuration before any command runs."""
-        for name, level in _QUIET.items():
-            logging.getLogger(name).setLevel(
-                logging.NOTSET if self.options.debug else level
-            )
-        ia_conf.register_opts(self.conf)
-        # A nova.conf has these as well.
-        log.register_options(self.conf)
+        """Register the options before any command runs."""
+        settings.quiet_libraries(self.options.debug)
+        settings.register(self.conf)
 
     def prepare_to_run_command(self, cmd: command.Command) -> None:
         """Read the configuration files.
@@ -103,26 +80,14 @@ class IsolateAggregatesApp(app.App):
         :raises ConfigFilesError: if one of them can not be read.
         :raises ConfigError: if one of them has a value that can not work.
         """
-        if isinstance(cmd, help.HelpCommand):
-            # It is to be had whatever the files are like.
+        if isinstance(cmd, help.HelpCommand | complete.CompleteCommand):
+            # They are to be had whatever the files are like.
             return
-        files = self.options.config_file or ()
-        directories = self.options.config_dir or ()
-        try:
-            self.conf(
-                [
-                    *(f'--config-file={path}' for path in files),
-                    *(f'--config-dir={path}' for path in directories),
-                ],
-                project=_PROJECT,
-            )
-        except (cfg.Error, OSError, ValueError) as exc:
-            names = ', '.join([*files, *directories])
-            raise exception.ConfigFilesError(
-                f'The configuration {names or f"{_PROJECT}.conf"} can not be '
-                f'read: {_reason(exc)}.'
-            ) from exc
-        ia_conf.check(self.conf)
+        settings.read(
+            self.conf,
+            self.options.config_file or (),
+            self.options.config_dir or (),
+        )
 
     def connect(self) -> Connection:
         """Return the connection to the live cloud.
@@ -135,16 +100,6 @@ class IsolateAggregatesApp(app.App):
         """Show the help: there is no interactive mode."""
         self.parser.print_help(self.stderr)
         raise SystemExit(2)
-
-
-def _reason(exc: Exception) -> str:
-    inner = exc.__context__
-    if isinstance(inner, cfg.ParseError):
-        # Its text quotes the line, which may be that with the password.
-        return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
-    if isinstance(exc, OSError) and exc.strerror:
-        return exc.strerror
-    return faults.short(exc)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -54,9 +54,7 @@ def add_request_arguments(
             'project and hints are used where they are not given',
         )
     parser.add_argument('--image', metavar='<image>', help='Name or id')
-    parser.add_argument(
-        '--project', metavar='<project>', help='Id of the project that asks'
-    )
+    add_project_arguments(parser)
     parser.add_argument(
         '--hint',
         action='append',
@@ -78,6 +76,37 @@ def add_request_arguments(
     add_snapshot_argument(parser)
 
 
+def add_project_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--project`` and its domain to the parser of a command.
+
+    :param parser: The parser of the command.
+    """
+    parser.add_argument(
+        '--project',
+        metavar='<project>',
+        help='Name or id of the project that asks; with --snapshot its id',
+    )
+    parser.add_argument(
+        '--project-domain',
+        metavar='<domain>',
+        help='Name or id of the domain of the project, if projects of '
+        'several domains have its name',
+    )
+
+
+def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
+    """Return the id of the project that asks, None for nobody in particular.
+
+    :param args: The parsed arguments.
+    :param cloud: Where the project is looked up.
+    :raises NotFound: if there is no such project.
+    :raises NotUnique: if several projects have the name.
+    """
+    if not args.project:
+        return None
+    return cloud.project(args.project, args.project_domain)
+
+
 def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--limit`` to the parser of a command that asks Placement.
 
@@ -96,8 +125,8 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
     """Return the request that the arguments describe.
 
     :param args: The parsed arguments.
-    :param cloud: Where flavor, image and host are looked up.
-    :raises NotFound: if flavor or image does not exist.
+    :param cloud: Where flavor, image, host and project are looked up.
+    :raises NotFound: if flavor, image or project does not exist.
     """
     hints: dict[str, tuple[str, ...]] = {}
     for key, value in args.hint:
@@ -106,7 +135,7 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
         # Replaced below if a server stands for the flavor.
         flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
         image=cloud.image(args.image) if args.image else None,
-        project_id=args.project,
+        project_id=project_from(args, cloud),
         scheduler_hints=hints,
         requested_host=cloud.requested_host(args.host) if args.host else None,
         boot_from_volume=args.boot_from_volume,

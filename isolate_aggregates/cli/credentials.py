@@ -6,8 +6,10 @@ from collections.abc import Sequence
 import os
 
 from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import session
 from openstack import config as os_config
 from openstack import exceptions as os_exceptions
+from openstack.config import cloud_region
 from openstack.config import loader as os_loader
 from oslo_config import cfg
 import yaml
@@ -98,21 +100,7 @@ class Credentials:
 
     def _connection(self, options: argparse.Namespace) -> Connection:
         region = self._config.get_one(argparse=options)
-        session = region.get_session()
-        session.timeout = session.timeout or cloud_connection.TIMEOUT
-        interface = region.get_interface('compute') or 'public'
-        return Connection(
-            session=session,
-            region_name=region.get_region_name(),
-            interface=(
-                (interface,) if isinstance(interface, str) else (*interface,)
-            ),
-            endpoints={
-                service: endpoint
-                for service in _SERVICES
-                if (endpoint := region.get_endpoint(service))
-            },
-        )
+        return from_region(region, region.get_session())
 
     def _check_files(self) -> None:
         """Look for a clouds.yaml that openstacksdk has silently left out."""
@@ -132,6 +120,30 @@ class Credentials:
                 raise exception.CredentialsError(
                     f'The file {path} can not be read: {line}{said}.'
                 ) from exc
+
+
+def from_region(
+    region: cloud_region.CloudRegion, session: session.Session
+) -> Connection:
+    """Return the connection that openstacksdk's settings of a cloud describe.
+
+    :param region: The settings.
+    :param session: The session with its credentials.
+    """
+    session.timeout = session.timeout or cloud_connection.TIMEOUT
+    interface = region.get_interface('compute') or 'public'
+    return Connection(
+        session=session,
+        region_name=region.get_region_name(),
+        interface=(
+            (interface,) if isinstance(interface, str) else (*interface,)
+        ),
+        endpoints={
+            service: endpoint
+            for service in _SERVICES
+            if (endpoint := region.get_endpoint(service))
+        },
+    )
 
 
 def _unusable(exc: Exception) -> exception.CredentialsError:

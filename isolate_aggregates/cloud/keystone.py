@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds projects with Keystone's API.
+
+The Keystone that gives the tokens is asked: its address is known, while the
+service catalog may have none for the region or the interface of Nova. See the
+`Identity API reference
+<https://docs.openstack.org/api-ref/identity/v3/#projects>`_.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter
+from keystoneauth1.identity import base
+from oslo_utils import uuidutils
+import requests
+
+from isolate_aggregates import exception, service
+from isolate_aggregates.cloud.connection import Connection
+
+# The one id of a domain that is no uuid.
+_DEFAULT_DOMAIN = 'default'
+
+
+class KeystoneReader:
+    """Keystone, as far as it is read here.
+
+    :param connection: How to reach it.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        auth = connection.session.auth
+        self._address = (
+            auth.auth_url
+            if isinstance(auth, base.BaseIdentityPlugin)
+            else None
+        )
+        self._service = service.Service(
+            'Keystone',
+            adapter.Adapter(
+                connection.session,
+                service_type='identity',
+                endpoint_override=self._address,
+            ),
+            retry_delay,
+        )
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project.
+
+        What looks like an id is taken as it is where there is no Keystone, or
+        where it does not let these credentials look.
+
+        :param name: Its id or its name; an id goes first.
+        :param domain: Id or name of its domain; None for any.
+        :raises NotFound: if there is no such project, or no such domain.
+        :raises NotUnique: if projects of several domains have the name.
+        :raises ServiceDenied: if Keystone does not let look for a name.
+        :raises ServiceError: if Keystone gives no usable answer.
+        """
+        if uuidutils.is_uuid_like(name) and self._may_be_id('project', name):
+            return name
+        query = {'name': name}
+        if domain:
+            query['domain_id'] = self._domain(domain)
+        found = self._named('project', query)
+        if len(found) > 1:
+            ids = [f'{p["id"]} (domain {p["domain_id"]})' for p in found]
+            raise exception.NotUnique('project', name, ids)
+        return str(found[0]['id'])
+
+    def _domain(self, name: str) -> str:
+        is_id = uuidutils.is_uuid_like(name) or name == _DEFAULT_DOMAIN
+        if is_id and self._may_be_id('domain', name):
+            return name
+        return str(self._named('domain', {'name': name})[0]['id'])
+
+    def _may_be_id(self, kind: str, name: str) -> bool:
+        """Tell whether Keystone knows an id, or does not say."""
+        if not self._address:
+            return True
+        path = f'{self._root}/{kind}s/{parse.quote(name, safe="")}'
+        answer = self._service.request('GET', path, accept=(200, 403, 404))
+        return answer.status_code != 404
+
+    def _named(
+        self, kind: str, query: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
+        """Return what has a name; at least one."""
+        if not self._address:
+            raise exception.ServiceError(
+                'Keystone',
+                None,
+                f'can not be asked for the {kind} {query["name"]!r}: this '
+                'auth type goes without Keystone; give the id.',
+            )
+        path = f'{self._root}/{kind}s?{parse.urlencode(query)}'
+        answer = self._service.request('GET', path, accept=(200, 403))
+        if answer.status_code == 403:
+            raise self._denied(kind, query['name'], answer)
+        # Some databases compare names without regard to case.
+        found = self._service.parsed(
+            path,
+            lambda document: [
+                {'id': each['id'], 'domain_id': each.get('domain_id')}
+                for each in document[f'{kind}s']
+                if each['name'] == query['name']
+            ],
+            self._service.decode(answer, path),
+        )
+        if not found:
+            raise exception.NotFound(
+                kind, query['name'], f'Keystone at {self._service.endpoint}'
+            )
+        return found
+
+    def _denied(
+        self, kind: str, name: str, answer: requests.Response
+    ) -> exception.ServiceDenied:
+        return exception.ServiceDenied(
+            'Keystone',
+            self._service.endpoint,
+            f'does not let these credentials look for the {kind} {name!r} '
+            f'({answer.status_code}); give its id, or use credentials with '
+            'the admin role.',
+        )
+
+    @property
+    def _root(self) -> str:
+        # The address may or may not name the version.
+        endpoint = self._service.endpoint.rstrip('/')
+        return '' if endpoint.endswith('/v3') else '/v3'
