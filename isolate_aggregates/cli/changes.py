@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands that change a cloud have in common."""
+
+import abc
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oslo_log import log as logging
+import tqdm
+
+from isolate_aggregates import exception
+from isolate_aggregates.cli import report
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.isolation.plan import Change, Plan
+
+LOG = logging.getLogger(__name__)
+
+_DONE = 'done'
+_FAILED = 'failed'
+_LEFT = 'not done'
+_PLANNED = 'would be done'
+
+
+class ChangeCommand(report.ReportLister):
+    """Makes the changes of a plan, or shows them.
+
+    Run again, it makes what is missing. If something can not be done, the
+    rest is done and the command ends with 1.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--dry-run',
+            action='store_true',
+            help='Only show what would be done',
+        )
+        return parser
+
+    @abc.abstractmethod
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return what is to be done.
+
+        :param cloud: The cloud.
+        :param args: The parsed arguments.
+        """
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield what to know afterwards, and whether it is left to do.
+
+        :param cloud: The cloud, as it was or as it is.
+        :param plan: What was to be done.
+        """
+        return ()
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Make the changes."""
+        cloud = LiveCloud(self.app.conf, self.app.connect)
+        plan = self.plan(cloud, parsed_args)
+        self._dry_run = parsed_args.dry_run
+        self._error: exception.IsolateAggregatesError | None = None
+        self._problems = plan.problems
+        self._rows = [
+            (change.what, result)
+            for change, result in zip(
+                plan.changes, self._results(plan.changes), strict=True
+            )
+        ]
+        for problem in plan.problems:
+            LOG.warning('%s.', _sentence(problem))
+        remains = [] if self._error else list(self.remains(cloud, plan))
+        self._notes = [
+            *plan.notes,
+            *(say for left, say in remains if not left),
+        ]
+        self._left = [say for left, say in remains if left]
+        return ('Change', 'Result'), self._rows
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 1 if something could not be done.
+        """
+        code = super().run(parsed_args)
+        if self._error:
+            raise self._error
+        return code or int(bool(self._problems))
+
+    def document(self) -> dict[str, Any]:
+        """Return what was done and what is left."""
+        return {
+            'changes': [
+                {'change': change, 'result': result}
+                for change, result in self._rows
+            ],
+            'notes': list(self._notes),
+            'left': list(self._left),
+            'problems': list(self._problems),
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield what was not done."""
+        if not self._rows and not self._problems:
+            yield 'Everything is as it should be; nothing to do.'
+        elif self._dry_run:
+            yield 'Dry run: nothing was changed.'
+
+    def after(self) -> Iterable[str]:
+        """Yield what to know, and what is left to do."""
+        for note in self._notes:
+            yield f'Note: {note}.'
+        for left in self._left:
+            yield f'Left to do: {left}.'
+
+    def _results(self, changes: Sequence[Change]) -> Iterable[str]:
+        if self._dry_run:
+            return [_PLANNED] * len(changes)
+        results = []
+        for change in tqdm.tqdm(
+            changes, 'Changing', unit='', leave=False, disable=None
+        ):
+            try:
+                change.make()
+            except exception.IsolateAggregatesError as exc:
+                # Told after what was done already.
+                self._error = exc
+                results.append(_FAILED)
+                break
+            results.append(_DONE)
+        return results + [_LEFT] * (len(changes) - len(results))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``grant`` and ``revoke``: which flavors and images open a lock."""
+
+import argparse
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cli import changes
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.isolation import grants
+from isolate_aggregates.isolation.plan import Plan
+
+
+class _KeyCommand(changes.ChangeCommand):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
+        what.add_argument('--image', metavar='<image>', help='Name or id')
+        parser.add_argument(
+            '--trait',
+            required=True,
+            metavar='<trait>',
+            help='The trait that locks',
+        )
+        return parser
+
+
+class GrantKey(_KeyCommand):
+    """Let servers of a flavor or an image use hosts locked by a trait.
+
+    Makes the flavor or the image require the trait. Its servers can then use
+    no other hosts; those that are there already stay as they are.
+    """
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return what it takes to grant it."""
+        if args.flavor:
+            return grants.grant_flavor(cloud, args.flavor, args.trait)
+        sources = self.app.conf[ia_conf.GROUP].trait_sources
+        return grants.grant_image(cloud, args.image, args.trait, sources)
+
+
+class RevokeKey(_KeyCommand):
+    """Keep servers of a flavor or an image out of hosts locked by a trait.
+
+    The flavor or the image does not require the trait any more. Servers that
+    are there already stay as they are.
+    """
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return what it takes to revoke it."""
+        if args.flavor:
+            return grants.revoke_flavor(cloud, args.flavor, args.trait)
+        return grants.revoke_image(cloud, args.image, args.trait)

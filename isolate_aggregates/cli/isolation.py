@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``list`` and ``show``: what is locked, and how much is behind it."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cliff import columns, show
+import os_resource_classes as orc
+
+from isolate_aggregates import pipeline
+from isolate_aggregates.cli import base, report
+from isolate_aggregates.isolation import details
+from isolate_aggregates.isolation.overview import (
+    Capacity,
+    LockOverview,
+    overview,
+)
+
+_CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
+
+
+class ListLocks(report.ReportLister):
+    """Show all locks, and the hosts and the capacity behind each.
+
+    A host counts for every lock it is behind. Capacity is that of the hosts'
+    own resource providers, as Placement counts it. As json or yaml: one
+    document with the names of aggregates and hosts and all resource classes.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """List the locks."""
+        with base.opened(self.app, parsed_args) as cloud:
+            filters = pipeline.load(self.app.conf)
+            locks = pipeline.locks(filters, cloud.index)
+            self._found = overview(cloud.snapshot, locks) if locks else ()
+            base.warn_if_unguarded(cloud, self.app.conf)
+        rows = [
+            (
+                one.lock.name,
+                len(one.lock.aggregates),
+                len(one.hosts),
+                *(_amount(one.capacity.get(rc)) for rc in _CLASSES),
+            )
+            for one in self._found
+        ]
+        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES), rows
+
+    def document(self) -> dict[str, Any]:
+        """Return the locks with all that is behind them."""
+        return {'locks': [_document(one) for one in self._found]}
+
+    def before(self) -> Iterable[str]:
+        """Yield a sentence if there is nothing to list."""
+        if not self._found:
+            yield 'No aggregate is locked.'
+
+
+class ShowThing(show.ShowOne):
+    """Show everything about one lock, aggregate or host.
+
+    With what keeps its locks from working, if anything does.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'name',
+            metavar='<name>',
+            help='Lock (its metadata key or its trait), aggregate (name, uuid '
+            'or number), or host',
+        )
+        parser.add_argument(
+            '--kind',
+            choices=details.KINDS,
+            help='What the name is of, where several things have it',
+        )
+        base.add_snapshot_argument(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """Look it up."""
+        with base.opened(self.app, parsed_args) as cloud:
+            filters = pipeline.load(self.app.conf)
+            locks = pipeline.locks(filters, cloud.index)
+            found = details.Details(cloud, locks).find(
+                parsed_args.name, parsed_args.kind
+            )
+            base.warn_if_unguarded(cloud, self.app.conf)
+        return tuple(found), [_column(value) for value in found.values()]
+
+
+class _Lines(columns.FormattableColumn[Any]):
+    """Several values, to people one in each line."""
+
+    def human_readable(self) -> str:
+        """Return the lines."""
+        value = self._value
+        if isinstance(value, Mapping):
+            return '\n'.join(f'{k}: {_inline(v)}' for k, v in value.items())
+        return '\n'.join(map(str, value))
+
+
+def _column(value: Any) -> Any:
+    return _Lines(value) if isinstance(value, Mapping | list) else value
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ', '.join(f'{amount} {what}' for what, amount in value.items())
+    return str(value)
+
+
+def _amount(capacity: Capacity | None) -> str:
+    if capacity is None:
+        return '-'
+    return f'{capacity.free} free, {capacity.used} used'
+
+
+def _document(one: LockOverview) -> dict[str, Any]:
+    return {
+        'name': one.lock.name,
+        'aggregates': [
+            {'name': a.name, 'uuid': a.uuid} for a in one.lock.aggregates
+        ],
+        'hosts': list(one.hosts),
+        'capacity': {
+            resource_class: {'free': amount.free, 'used': amount.used}
+            for resource_class, amount in one.capacity.items()
+        },
+    }

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lock`` and ``unlock``: keep the hosts of an aggregate apart, or not."""
+
+import argparse
+from collections.abc import Iterable
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cli import base, changes
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.isolation import lock, openers, unlock
+from isolate_aggregates.isolation.plan import Plan
+
+
+class LockAggregate(changes.ChangeCommand):
+    """Let only servers that ask for some traits use the hosts of an aggregate.
+
+    Creates the traits, puts the hosts into the aggregate's Placement
+    aggregate where they are missing, tags the aggregate and puts the traits
+    on the hosts' resource providers, in this order: until it is done, the
+    hosts take no new servers at all. Run again, also after an error or for
+    hosts that came later, it does what is missing.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        _add_aggregate(parser)
+        parser.add_argument(
+            '--trait',
+            action='append',
+            required=True,
+            metavar='<trait>',
+            help='Trait that servers have to ask for, such as '
+            'CUSTOM_LICENSED_WINDOWS; repeated, they have to ask for all',
+        )
+        return parser
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return what it takes to lock the aggregate."""
+        return lock.plan(cloud, args.aggregate, args.trait)
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield who can use the hosts."""
+        base.warn_if_unguarded(cloud, self.app.conf)
+        sources = self.app.conf[ia_conf.GROUP].trait_sources
+        return openers.after_lock(cloud, plan.traits, sources)
+
+
+class UnlockAggregate(changes.ChangeCommand):
+    """Let all servers use the hosts of an aggregate again.
+
+    Takes the traits off the hosts' resource providers, except those that
+    somebody else put there and those that another aggregate of the host
+    requires, and takes the tag off the aggregate. Until it is done, the hosts
+    take no new servers at all.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        _add_aggregate(parser)
+        parser.add_argument(
+            '--trait',
+            action='append',
+            default=[],
+            metavar='<trait>',
+            help='Trait that servers need not ask for any more; may be '
+            'repeated. Default: all that lock the aggregate',
+        )
+        return parser
+
+    def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
+        """Return what it takes to unlock the aggregate."""
+        return unlock.plan(cloud, args.aggregate, args.trait)
+
+    def remains(
+        self, cloud: LiveCloud, plan: Plan
+    ) -> Iterable[tuple[bool, str]]:
+        """Yield who still asks for the traits."""
+        sources = self.app.conf[ia_conf.GROUP].trait_sources
+        return openers.after_unlock(cloud, plan.traits, sources)
+
+
+def _add_aggregate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        'aggregate',
+        metavar='<aggregate>',
+        help='Name, uuid or number of the aggregate',
+    )
