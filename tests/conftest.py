@@ -7,7 +7,9 @@ import logging
 import os
 import pathlib
 import textwrap
+import warnings
 
+from openstack.config import loader
 from oslo_config import cfg
 import pytest
 
@@ -188,13 +190,10 @@ class Finished:
 
 
 @pytest.fixture
-def run(
-    last_cloud: LastCloud,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: pathlib.Path,
-) -> Iterator[Callable[..., Finished]]:
-    """Run ``isolate-aggregates`` as a user without any configuration."""
+def without_configuration(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> Iterator[None]:
+    """Be a user without any configuration; undo what programs do to logs."""
     for name in ('HOME', 'XDG_CONFIG_HOME'):
         monkeypatch.setenv(name, str(tmp_path))
     for name in list(os.environ):
@@ -202,18 +201,60 @@ def run(
             monkeypatch.delenv(name)
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-
-    def run_program(*arguments: str) -> Finished:
-        last_cloud.close()
-        capsys.readouterr()
-        try:
-            code = app.main(arguments)
-        except SystemExit as exc:
-            code = int(exc.code or 0)
-        return Finished(code, *capsys.readouterr())
-
-    yield run_program
+    yield
     # cliff adds a handler to the root logger that writes to this test's
     # standard error.
     root.handlers[:] = handlers
     root.setLevel(level)
+
+
+@pytest.fixture
+def run(
+    last_cloud: LastCloud,
+    capsys: pytest.CaptureFixture[str],
+    without_configuration: None,
+) -> Callable[..., Finished]:
+    """Run ``isolate-aggregates`` as a user without any configuration."""
+
+    def run_program(*arguments: str) -> Finished:
+        last_cloud.close()
+        return finish(lambda: app.main(arguments), capsys)
+
+    return run_program
+
+
+@pytest.fixture
+def openstack(
+    last_cloud: LastCloud,
+    capsys: pytest.CaptureFixture[str],
+    without_configuration: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Finished]:
+    """Run the real ``openstack`` as a user without any configuration."""
+    from openstackclient import shell
+
+    monkeypatch.setattr(loader, 'CONFIG_FILES', [])
+    root = logging.getLogger()
+
+    def run_client(*arguments: str) -> Finished:
+        last_cloud.close()
+        handlers = list(root.handlers)
+        with warnings.catch_warnings():
+            finished = finish(lambda: shell.main(list(arguments)), capsys)
+        # Each run adds a handler of its own.
+        root.handlers[:] = handlers
+        return finished
+
+    return run_client
+
+
+def finish(
+    program: Callable[[], int], capsys: pytest.CaptureFixture[str]
+) -> Finished:
+    """Run a program to its end."""
+    capsys.readouterr()
+    try:
+        code = program()
+    except SystemExit as exc:
+        code = int(exc.code or 0)
+    return Finished(code, *capsys.readouterr())

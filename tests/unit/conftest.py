@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cloud that answers over HTTP, for the tests that ask one."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import pathlib
 
 from http_fakes import FakeGlance, FakeKeystone, FakeNova
+from live_example import CREDENTIALS, Live
 import pytest
 import requests_mock
 
@@ -39,3 +40,32 @@ def nova(
 def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
     """An empty Glance; it answers once it is told to."""
     return FakeGlance()
+
+
+@pytest.fixture
+def live(http: requests_mock.Mocker) -> Iterator[Live]:
+    """The example as a live cloud."""
+    cloud = Live(http)
+    yield cloud
+    cloud.stop()
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
+    """Write a configuration file and return its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / 'live.conf'
+        path.write_text(text, 'utf-8')
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def in_environment(
+    without_configuration: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Give the credentials as ``OS_*`` variables."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)

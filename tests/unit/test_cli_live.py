@@ -5,42 +5,16 @@ The cloud is the Windows licensing example: Keystone, Nova and Glance answer
 as the real ones do, Placement is the real one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 import json
 import pathlib
 import textwrap
 from typing import Any
 
-from http_fakes import (
-    AUTH_URL,
-    GLANCE,
-    NOVA,
-    PASSWORD,
-    TOKEN,
-    FakeGlance,
-    FakeKeystone,
-    FakeNova,
-)
+from http_fakes import GLANCE, NOVA, PASSWORD, TOKEN
+from live_example import CREDENTIALS, ISOLATE, Live
 import pytest
 import requests_mock
-
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
-
-EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
-
-CREDENTIALS = {
-    'auth_url': AUTH_URL,
-    'username': 'admin',
-    'password': PASSWORD,
-    'project_name': 'admin',
-    'user_domain_id': 'default',
-    'project_domain_id': 'default',
-}
-ISOLATE = '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
 
 WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
@@ -54,81 +28,11 @@ LINUX_QUERY = (
 Run = Callable[..., Any]
 
 
-class Live:
-    """The example as a live cloud.
-
-    :param http: Where its services answer.
-    """
-
-    def __init__(self, http: requests_mock.Mocker) -> None:
-        self._placement = EmbeddedPlacement()
-        adapter = self._placement.open()
-        self.placement_url = adapter.get_endpoint()
-        http.register_uri(
-            requests_mock.ANY,
-            requests_mock.ANY,
-            real_http=True,
-            additional_matcher=lambda request: request.url.startswith(
-                self.placement_url
-            ),
-        )
-        snapshot = cloud_file.load(EXAMPLE)
-        load.into_placement(snapshot, PlacementClient(adapter))
-        FakeKeystone(
-            http,
-            {
-                'compute': NOVA,
-                'image': GLANCE,
-                'placement': self.placement_url,
-            },
-        )
-        self.nova = FakeNova(
-            aggregates=list(snapshot.aggregates),
-            flavors=list(snapshot.flavors),
-            nodes=[
-                ComputeNode(p.uuid, p.name, p.host)
-                for p in snapshot.providers
-                if p.host
-            ],
-        )
-        self.nova.answer(http)
-        FakeGlance(images=list(snapshot.images)).answer(http)
-
-    def stop(self) -> None:
-        """Make room for the Placement of a snapshot; may be done twice."""
-        self._placement.close()
-
-
-@pytest.fixture
-def live(http: requests_mock.Mocker) -> Iterator[Live]:
-    """The example as a live cloud."""
-    cloud = Live(http)
-    yield cloud
-    cloud.stop()
-
-
-@pytest.fixture
-def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
-    """Write a configuration file and return its path."""
-
-    def write(text: str) -> str:
-        path = tmp_path / 'live.conf'
-        path.write_text(text, 'utf-8')
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
-def in_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give the credentials as ``OS_*`` variables."""
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(f'OS_{name.upper()}', value)
-
-
 @pytest.fixture
 def in_clouds_yaml(
-    run: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    without_configuration: None,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Give the credentials as the cloud ``mine`` of ``clouds.yaml``."""
     path = tmp_path / 'clouds.yaml'
