@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever goes wrong while sync runs, the next run completes it.
+
+Each call of a run is broken in turn, in each way: it fails before anything was
+done, its answer is lost though it was done, or the connection ends there.
+"""
+
+import pytest
+from sync_world import GOLD, LICENSED, World, uuid
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.sync import apply
+
+
+def refused(number):
+    """One call is refused."""
+    return lambda call: 'refused' if call == number else None
+
+
+def lost(number):
+    """One call is done, but its answer is lost."""
+    return lambda call: 'lost' if call == number else None
+
+
+def cut(number):
+    """From one call on nothing gets through."""
+    return lambda call: 'cut' if call >= number else None
+
+
+def cut_behind(number):
+    """One call is done, its answer is lost, and nothing gets through then."""
+    return lambda call: lost(number)(call) or cut(number)(call)
+
+
+@pytest.fixture(scope='module')
+def embedded():
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def world(embedded, conf):
+    world = World(embedded, conf)
+    yield world
+    world.reset()
+
+
+def untouched(world):
+    """Three hosts of which one has a trait and an aggregate of others."""
+    world.reset()
+    world.add_host('h1', traits=['HW_NIC_SRIOV'])
+    world.add_host('h2', traits=[GOLD], aggregates=[uuid(9, 'others')])
+    # It has nothing to give, so no answer with candidates tells its traits.
+    world.add_host('h3', vcpus=0)
+    world.require('a', ['h1', 'h2'], LICENSED, GOLD)
+    world.require('b', ['h2', 'h3'], LICENSED)
+
+
+def synced_and_untagged(world):
+    """The same after sync, and after all tags were taken away."""
+    untouched(world)
+    world.sync()
+    world.require('a', ['h1', 'h2'])
+    world.require('b', ['h2', 'h3'])
+
+
+def synced_and_changed(world):
+    """The same after sync, and after hosts and tags were changed."""
+    untouched(world)
+    world.sync()
+    world.require('a', ['h1'], LICENSED)
+    world.require('b', ['h2', 'h1'], GOLD)
+    world.require('c', ['h3'], GOLD, 'CUSTOM_NEW')
+
+
+@pytest.mark.parametrize(
+    ('begin', 'fault'),
+    [
+        (synced_and_changed, refused),
+        (synced_and_changed, lost),
+        (synced_and_changed, cut),
+        (synced_and_changed, cut_behind),
+        (untouched, lost),
+        (synced_and_untagged, cut),
+    ],
+)
+def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
+    world, begin, fault
+):
+    begin(world)
+    before = world.picture()
+    world.wire.calls.clear()
+    assert world.sync().is_complete
+    calls = list(world.wire.calls)
+    expected = world.picture()
+    assert len(calls) > 15
+
+    for number, call in enumerate(calls, 1):
+        world.restore(before)
+        world.wire.calls.clear()
+        world.wire.fault = fault(number)
+        try:
+            complete = world.sync().is_complete
+        except exception.IsolateAggregatesError:
+            complete = False
+        world.wire.fault = None
+        # It must not pass for a success.
+        assert not complete or world.picture() == expected, call
+        assert world.sync().is_complete, call
+        assert world.picture() == expected, call
+
+
+def test_a_provider_that_fails_does_not_stop_the_others(world):
+    untouched(world)
+    target = 'PUT', f'/resource_providers/{uuid(1, "h2")}/traits'
+    world.wire.fault = lambda _: (
+        'refused' if world.wire.calls[-1] == target else None
+    )
+    outcome = world.sync()
+    assert [f.partition(':')[0] for f in outcome.failures] == [
+        'resource provider h2'
+    ]
+    world.wire.fault = None
+    assert {todo.partition(':')[0] for todo in world.todo()} == {'h2'}
+
+
+def test_a_provider_that_is_gone_meanwhile_is_skipped(world):
+    untouched(world)
+    gone = f'/resource_providers/{uuid(1, "h2")}'
+
+    def meddle(method, url):
+        if method == 'PUT' and uuid(1, 'h1') in url:
+            world.wire.meddle = None
+            world.direct.send('DELETE', gone)
+
+    world.wire.meddle = meddle
+    outcome = world.sync()
+    assert outcome.skipped == ['h2']
+    assert outcome.is_complete
+    assert LICENSED in world.of('h3', 'traits')
+
+
+def test_after_many_failures_in_a_row_the_rest_is_not_tried(world):
+    world.reset()
+    hosts = [f'h{number:02d}' for number in range(15)]
+    for host in hosts:
+        world.add_host(host)
+    world.require('a', hosts, LICENSED)
+    plan = world.plan()
+    world.wire.fault = lambda call: (
+        'cut' if 'resource_providers' in world.wire.calls[-1][1] else None
+    )
+    outcome = apply.carry_out(
+        plan, world.placement, world.nova.aggregates, parallel=1
+    )
+    assert (len(outcome.failures), outcome.untried) == (10, 5)
+    assert not outcome.is_complete

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Others write to the same resource providers while sync does.
+
+nova-compute does once a minute: traits of its driver come and go, and so do
+memberships when hosts are moved between aggregates. Nothing of theirs is lost,
+and nothing of sync's.
+"""
+
+from concurrent import futures
+import re
+
+import pytest
+from sync_world import GOLD, LICENSED, World, uuid
+
+from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.sync import apply, marks
+
+AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
+MARK = marks.of_trait(LICENSED)
+BOTH = rollups.uuid_of(f'trait:{LICENSED}')
+OTHERS = uuid(9, 'others')
+
+_WRITE = re.compile(r'/resource_providers/([^/]+)/(traits|aggregates)')
+
+
+@pytest.fixture
+def world(conf):
+    placement = EmbeddedPlacement()
+    world = World(placement.open(), conf)
+    world.add_host('h1', traits=[SRIOV])
+    world.add_host('h2')
+    world.require('a', ['h1'], LICENSED)
+    world.require('b', ['h1', 'h2'], LICENSED)
+    yield world
+    placement.close()
+
+
+def writer(world, times):
+    """Let another write the same thing just before sync does, some times."""
+    left = dict.fromkeys([('PUT', 'traits'), ('PUT', 'aggregates')], times)
+
+    def meddle(method, url):
+        found = _WRITE.fullmatch(url)
+        if not found or not left.get((method, found[2])):
+            return
+        left[method, found[2]] -= 1
+        if found[2] == 'traits':
+            providers.change_traits(
+                world.direct, found[1], lambda traits: traits - {SRIOV} | {AVX}
+            )
+        else:
+            providers.change_aggregates(
+                world.direct, found[1], lambda members: members | {OTHERS}
+            )
+        # It writes again even if that changes nothing, as nova-compute does
+        # with its inventory.
+        path = f'/resource_providers/{found[1]}/inventories'
+        inventories = world.direct.get(path)
+        inventories['inventories']['VCPU']['total'] += 1
+        world.direct.send('PUT', path, inventories)
+
+    return meddle
+
+
+def test_what_is_written_between_reading_and_writing_is_not_lost(world):
+    world.wire.meddle = writer(world, 3)
+    assert world.sync().is_complete
+    world.wire.meddle = None
+    assert world.of('h1', 'traits') == {AVX, LICENSED, MARK}
+    assert world.of('h1', 'aggregates') == {
+        OTHERS, BOTH, uuid(2, 'a'), uuid(2, 'b'),
+    }  # fmt: skip
+    assert world.todo() == []
+
+
+def test_a_writer_who_is_always_faster_is_told_of(world, monkeypatch):
+    monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
+    world.wire.meddle = writer(world, 1000)
+    outcome = world.sync()
+    assert len(outcome.failures) == 2
+    assert 'with 409' in outcome.failures[0]
+    world.wire.meddle = None
+    assert world.sync().is_complete
+    assert world.todo() == []
+
+
+def test_writers_at_the_same_time_lose_nothing(world):
+    client = PlacementClient(world.direct._service._client)
+    rounds = 40
+    kept = {'h1': SRIOV, 'h2': 'HW_GPU_API_VULKAN'}
+
+    def compute(host):
+        """Be the nova-compute of a host."""
+        for number in range(rounds):
+            odd = number % 2
+            providers.change_traits(
+                client,
+                uuid(1, host),
+                lambda traits, odd=odd: (
+                    (traits | {AVX} if odd else traits - {AVX}) | {kept[host]}
+                ),
+            )
+            providers.change_aggregates(
+                client,
+                uuid(1, host),
+                lambda members, number=number: (
+                    members | {uuid(9, f'g{number}')}
+                ),
+            )
+
+    with futures.ThreadPoolExecutor(3) as pool:
+        computes = [pool.submit(compute, host) for host in ('h1', 'h2')]
+        syncs = 0
+        while syncs < 4 or not all(future.done() for future in computes):
+            traits = [LICENSED] if syncs % 2 else [LICENSED, GOLD]
+            world.require('b', ['h1', 'h2'], *traits)
+            # One that gives up because the others are faster is repeated.
+            world.sync(parallel=2)
+            syncs += 1
+        for future in computes:
+            future.result()
+    world.require('b', ['h1', 'h2'], LICENSED)
+    assert world.sync().is_complete
+
+    everything = {uuid(9, f'g{number}') for number in range(rounds)}
+    for host, mirrored in ('h1', {'a', 'b'}), ('h2', {'b'}):
+        assert world.of(host, 'traits') == {AVX, kept[host], LICENSED, MARK}
+        assert world.of(host, 'aggregates') == {
+            *everything, BOTH, *(uuid(2, name) for name in mirrored)
+        }  # fmt: skip
+
+
+def test_a_host_that_leaves_while_sync_runs_is_no_member_for_long(world):
+    def meddle(method, url):
+        if method == 'PUT' and url.endswith('/aggregates'):
+            world.wire.meddle = None
+            world.require('a', [], LICENSED)
+
+    world.wire.meddle = meddle
+    outcome = world.sync()
+    assert outcome.is_complete
+    assert 'remove aggregate a' in [
+        f'{c.action} {c.subject}' for c in outcome.changes
+    ]
+    assert uuid(2, 'a') not in world.of('h1', 'aggregates')
+    assert uuid(2, 'b') in world.of('h1', 'aggregates')
+
+
+def test_a_host_that_comes_back_while_that_is_undone_stays_a_member(world):
+    def leave(method, url):
+        if method == 'PUT' and url.endswith('/aggregates'):
+            world.wire.meddle = come_back
+            world.require('a', [], LICENSED)
+
+    def come_back(method, url):
+        # Nova does as sync did: the membership is there, so nothing changes.
+        if ('GET', 'nova') in world.wire.calls[3:] and method == 'PUT':
+            world.wire.meddle = None
+            world.require('a', ['h1'], LICENSED)
+
+    world.wire.meddle = leave
+    assert world.sync().is_complete
+    assert uuid(2, 'a') in world.of('h1', 'aggregates')
+    assert world.todo() == []
+
+
+def test_where_nova_can_not_be_read_again_the_run_is_no_success(world):
+    plan = world.plan()
+    world.wire.fault = lambda _: (
+        'cut' if world.wire.calls[-1] == ('GET', 'nova') else None
+    )
+    outcome = apply.carry_out(plan, world.placement, world.nova.aggregates)
+    assert outcome.failures == [
+        'resource providers may have been made members of aggregates that '
+        'their hosts have left meanwhile: Nova is cut off.'
+    ]
+    assert world.of('h1', 'aggregates') == {BOTH, uuid(2, 'a'), uuid(2, 'b')}
+
+
+def test_standing_still_nova_is_not_read_again(world):
+    world.sync()
+    world.wire.calls.clear()
+    assert world.sync().changes == []
+    assert world.wire.calls.count(('GET', 'nova')) == 2
+    assert not [call for call in world.wire.calls if call[0] != 'GET']
