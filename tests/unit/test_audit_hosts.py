@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of aggregates and hosts: memberships, traits, tags, rollups."""
+
+import dataclasses
+import shlex
+
+from audit_facts import LICENSED, LOCK, configuration, findings, kinds
+import pytest
+
+from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.audit import Severity
+from isolate_aggregates.sync import marks
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_provider,
+    make_tree,
+)
+
+SYNC = 'isolate-aggregates sync --apply'
+WIN = make_aggregate('win', LOCK, ['h1'], id=7)
+KEYED = make_flavor('win.small', LOCK)
+LICENSED_H1 = make_compute_node('h1', traits=[LICENSED])
+
+
+def test_a_cloud_in_order_is_clean():
+    assert (
+        findings(
+            [WIN],
+            [LICENSED_H1, make_compute_node('h2')],
+            [KEYED, make_flavor()],
+        )
+        == []
+    )
+
+
+# Memberships.
+
+
+@pytest.mark.parametrize(
+    ('metadata', 'severity'),
+    [
+        pytest.param(LOCK, Severity.ERROR, id='locked: anybody gets in'),
+        pytest.param({}, Severity.WARNING, id='not locked'),
+    ],
+)
+def test_a_host_that_placement_lacks_in_an_aggregate(metadata, severity):
+    aggregate = make_aggregate('win', metadata, ['h1', 'h2'])
+    [found] = findings(
+        [aggregate],
+        [
+            make_compute_node('h1', traits=[LICENSED]),
+            make_compute_node('h2', traits=[LICENSED], aggregates=[aggregate]),
+        ],
+        [KEYED],
+        mirror=False,
+    )
+    assert (found.kind, found.severity) == ('not-in-placement', severity)
+    assert found.subject == 'aggregate win'
+    assert found.problem == 'Placement does not have in it: h1'
+    assert (found.repair, found.safe) == (SYNC, True)
+
+
+def test_each_node_of_a_host_has_to_be_in_the_aggregate():
+    ironic = make_aggregate('metal', {}, ['h1'])
+    nodes = [
+        make_compute_node('node-1', host='h1', aggregates=[ironic]),
+        make_compute_node('node-2', host='h1'),
+    ]
+    assert kinds([ironic], nodes, mirror=False) == ['not-in-placement']
+
+
+def test_a_host_that_only_placement_has_in_an_aggregate():
+    other = 'f7b3c2f4-6d33-4c7f-8b0a-31d0b7a1c001'
+    node = make_compute_node(
+        'h2', traits=[LICENSED], aggregates=[WIN, other], uuid=other
+    )
+    [found] = [
+        f
+        for f in findings([WIN], [LICENSED_H1, node], [KEYED])
+        if f.kind != 'trait-outside'
+    ]
+    assert found.kind == 'not-in-nova'
+    assert found.subject == 'host h2'
+    assert 'aggregate win' in found.problem
+    assert not found.safe
+    assert found.repair == (
+        'openstack --os-placement-api-version 1.18 resource provider '
+        f'aggregate set --aggregate {other} {other}'
+    )
+
+
+@pytest.mark.parametrize(
+    'provider',
+    [
+        pytest.param(
+            make_compute_node(
+                'h2', aggregates=['f7b3c2f4-6d33-4c7f-8b0a-31d0b7a1c001']
+            ),
+            id='an aggregate that Nova does not know',
+        ),
+        pytest.param(
+            make_provider(
+                'nfs',
+                traits=['MISC_SHARES_VIA_AGGREGATE'],
+                aggregates=[WIN],
+            ),
+            id='a provider that shares with the aggregate',
+        ),
+    ],
+)
+def test_what_is_somebody_elses_is_left_alone(provider):
+    assert kinds([WIN], [LICENSED_H1, provider], [KEYED]) == []
+
+
+def test_a_host_without_a_compute_node():
+    gone = make_aggregate('rack', {}, ['h1', 'gone'], id=3)
+    node = make_compute_node('h1', aggregates=[gone])
+    [found] = findings([gone], [node], mirror=False)
+    assert found.kind == 'host-without-compute-node'
+    assert 'gone' in found.problem
+    assert found.repair == 'openstack aggregate remove host 3 gone'
+
+
+def test_a_cloud_without_compute_nodes_is_not_called_clean():
+    [found] = findings([WIN], [], [KEYED], mirror=False)
+    assert found.kind == 'no-compute-nodes'
+    assert found.severity == Severity.WARNING
+
+
+# Traits.
+
+
+def test_a_host_that_lacks_the_trait_its_aggregate_requires():
+    aggregate = make_aggregate('win', LOCK, ['h1', 'h2'])
+    providers = [LICENSED_H1, make_compute_node('h2')]
+    [found] = findings([aggregate], providers, [KEYED])
+    assert (found.kind, found.severity) == ('trait-missing', Severity.ERROR)
+    assert found.problem == (
+        f'requires trait {LICENSED}, which in Placement is missing on h2'
+    )
+    assert (found.repair, found.safe) == (SYNC, True)
+
+
+def test_a_trait_anywhere_in_the_tree_of_a_host_is_there():
+    tree = make_tree(
+        make_compute_node('h1'), make_provider('gpu', traits=[LICENSED])
+    )
+    assert kinds([WIN], [tree], [KEYED]) == []
+
+
+def test_a_missing_trait_that_sync_does_not_give_is_not_required_instead():
+    trait = 'HW_CPU_X86_AVX512F'
+    aggregate = make_aggregate('avx', {f'trait:{trait}': 'required'}, ['h1'])
+    aggregate = dataclasses.replace(aggregate, id=5)
+    found = findings(
+        [aggregate],
+        [make_compute_node('h1'), make_compute_node('h2', traits=[trait])],
+        [make_flavor('avx', aggregate.metadata)],
+    )
+    repair = {f.kind: (f.repair, f.safe) for f in found}
+    assert repair['trait-missing'] == (
+        f'openstack aggregate unset --property trait:{trait} 5',
+        False,
+    )
+    # nova-compute would report it anew.
+    assert repair['trait-outside'] == (
+        'openstack aggregate add host 5 h2',
+        False,
+    )
+
+
+def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
+    leak = make_compute_node('h2', traits=[LICENSED, 'CUSTOM_B', 'CUSTOM_A'])
+    [found] = findings([WIN], [LICENSED_H1, leak], [KEYED])
+    assert (found.kind, found.subject) == ('trait-outside', 'host h2')
+    assert not found.safe
+    assert found.repair == (
+        'openstack --os-placement-api-version 1.6 resource provider trait '
+        f'set --trait CUSTOM_A --trait CUSTOM_B {leak.uuid}'
+    )
+
+
+def test_a_trait_on_a_host_in_another_aggregate_that_requires_it():
+    other = make_aggregate('win-2', LOCK, ['h2'])
+    nodes = [LICENSED_H1, make_compute_node('h2', traits=[LICENSED])]
+    assert kinds([WIN, other], nodes, [KEYED]) == []
+
+
+def test_the_provider_below_the_host_is_named_that_has_the_trait():
+    child = make_provider('gpu-0', traits=[LICENSED])
+    tree = make_tree(make_compute_node('h2'), child)
+    [found] = findings([WIN], [LICENSED_H1, tree], [KEYED])
+    assert 'gpu-0' in found.problem
+    assert found.repair.endswith(child.uuid)
+
+
+@pytest.mark.parametrize(
+    ('tagged', 'kind'),
+    [
+        pytest.param(True, 'trait-outside', id='another host still needs it'),
+        pytest.param(False, 'trait-left', id='nobody needs it any more'),
+    ],
+)
+def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
+    left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])
+    aggregates = [WIN] if tagged else []
+    [found] = findings(aggregates, [LICENSED_H1, left], [KEYED])
+    assert (found.kind, found.repair, found.safe) == (kind, SYNC, True)
+
+
+# Tags.
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'kind', 'commands'),
+    [
+        (
+            f'trait:{LICENSED}',
+            'Required ',
+            'tag-without-effect',
+            [f'aggregate set --property trait:{LICENSED}=required 7'],
+        ),
+        (
+            f'traits:{LICENSED}',
+            'required',
+            'tag-without-effect',
+            [
+                f'aggregate unset --property traits:{LICENSED} 7',
+                f'aggregate set --property trait:{LICENSED}=required 7',
+            ],
+        ),
+        (
+            f'trait:{LICENSED.lower()}',
+            'required',
+            'tag-that-nothing-opens',
+            [
+                f'aggregate unset --property trait:{LICENSED.lower()} 7',
+                f'aggregate set --property trait:{LICENSED}=required 7',
+            ],
+        ),
+        (
+            f'trait:{LICENSED} ',
+            'required',
+            'tag-that-nothing-opens',
+            [
+                f"aggregate unset --property 'trait:{LICENSED} ' 7",
+                f'aggregate set --property trait:{LICENSED}=required 7',
+            ],
+        ),
+        (
+            f'Trait:{LICENSED}',
+            'required',
+            'tag-that-nothing-opens',
+            [
+                f'aggregate unset --property Trait:{LICENSED} 7',
+                f'aggregate set --property trait:{LICENSED}=required 7',
+            ],
+        ),
+        (
+            'trait:HW_NO_SUCH',
+            'required',
+            'tag-that-nothing-opens',
+            ['aggregate unset --property trait:HW_NO_SUCH 7'],
+        ),
+        (
+            f'trait:{LICENSED}',
+            'preferred',
+            'tag-without-effect',
+            [f'aggregate unset --property trait:{LICENSED} 7'],
+        ),
+    ],
+)
+def test_a_tag_that_does_not_do_what_it_looks_like(key, value, kind, commands):
+    aggregate = make_aggregate('win', {key: value}, id=7)
+    tagged = [
+        f
+        for f in findings([aggregate], [make_compute_node('h1')])
+        if f.kind.startswith('tag-')
+    ]
+    [found] = tagged
+    assert found.kind == kind
+    assert f'{key}={value}' in found.problem
+    assert not found.safe
+    assert found.repair == ' && '.join(f'openstack {c}' for c in commands)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('availability_zone', 'required'),
+        ('filter_tenant_id', 'x'),
+        ('traitor', 'required'),
+        ('trait:HW_NOT_IN_OS_TRAITS_YET', 'required'),
+    ],
+)
+def test_a_tag_that_is_none_of_ours_or_is_right(key, value):
+    trait = key.removeprefix('trait:')
+    aggregate = make_aggregate('win', {key: value}, ['h1'])
+    node = make_compute_node('h1', traits={trait} - {key})
+    assert kinds([aggregate], [node]) == []
+
+
+@pytest.mark.parametrize(
+    'name', ['$(reboot)', "it's; rm -rf /", '-f', 'a\nb', '<script>']
+)
+def test_names_do_nothing_in_a_shell(name):
+    key = f'traits:{name}'
+    aggregate = make_aggregate(name, {key: 'required'}, ['h1'])
+    found = findings([aggregate], [make_compute_node('h1')])
+    [tag] = [f for f in found if f.kind == 'tag-without-effect']
+    words = shlex.split(tag.repair)
+    assert words[:3] == ['openstack', 'aggregate', 'unset']
+    assert f'traits:{name}' in words
+    assert words[-1] == name
+    assert ('--' in words) == name.startswith('-')
+
+
+# Rollups.
+
+TWO = [make_aggregate(f'win-{n}', LOCK, [f'h{n}']) for n in (1, 2)]
+ROLLUP = rollups.uuid_of(f'trait:{LICENSED}')
+
+
+def node(name, *memberships, traits=(LICENSED,)):
+    """Return the compute node of a host with some traits."""
+    return make_compute_node(name, traits=traits, aggregates=memberships)
+
+
+def test_without_any_rollup_none_is_missed():
+    assert kinds(TWO, [node('h1'), node('h2')], [KEYED]) == []
+
+
+def test_a_rollup_that_lags_is_safe_and_said():
+    [found] = findings(TWO, [node('h1', ROLLUP), node('h2')], [KEYED])
+    assert (found.kind, found.severity) == ('rollup-lagging', Severity.INFO)
+    assert found.subject == f'rollup trait:{LICENSED}'
+    assert 'h2' in found.problem
+    assert (found.repair, found.safe) == (SYNC, True)
+
+
+def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
+    nodes = [node('h1', ROLLUP), node('h2', ROLLUP)]
+    stale = node('h3', ROLLUP, traits=())
+    [found] = findings(TWO, [*nodes, stale], [KEYED])
+    assert (found.kind, found.severity) == ('rollup-stale', Severity.WARNING)
+    assert 'h3' in found.problem
+    assert 'h1' not in found.problem
+    assert (found.repair, found.safe) == (SYNC, True)
+
+
+def test_a_rollup_of_a_lock_that_is_gone_is_known_by_its_mark():
+    gone = rollups.uuid_of('trait:CUSTOM_GONE')
+    known = {LICENSED, marks.of_rollup(gone)}
+    [found] = findings(
+        [WIN], [node('h1', gone)], [KEYED], traits=frozenset(known)
+    )
+    assert (found.kind, found.subject) == ('rollup-stale', f'rollup {gone}')
+
+
+def test_marks_of_nothing_are_clutter():
+    idle = marks.of_rollup(ROLLUP)
+    [found] = findings(
+        [WIN], [LICENSED_H1], [KEYED], traits=frozenset({LICENSED, idle})
+    )
+    assert (found.kind, found.severity) == ('marks-left', Severity.INFO)
+    assert (found.repair, found.safe) == (SYNC, True)
+
+
+# The worst comes first.
+
+
+def test_the_worst_is_told_first():
+    aggregates = [
+        make_aggregate('a', {'trait:CUSTOM_X': 'preferred'}),
+        make_aggregate('b', {'traits:CUSTOM_X': 'required'}),
+    ]
+    found = findings(aggregates, [make_compute_node('h1')])
+    assert [f.subject for f in found] == ['aggregate b', 'aggregate a']
+
+
+def test_locks_of_a_filter_that_is_off_are_audited_too():
+    conf = configuration(enable_isolated_aggregate_filtering=False)
+    assert kinds(
+        [make_aggregate('win', LOCK, ['h1'])],
+        [make_compute_node('h1')],
+        [KEYED],
+        conf=conf,
+    ) == ['isolation-off', 'trait-missing', 'trait-nowhere']

@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of flavors, images, reservations and services."""
+
+import dataclasses
+
+from audit_facts import (
+    LICENSED,
+    LOCK,
+    PREFIXES,
+    configuration,
+    findings,
+    kinds,
+)
+import pytest
+
+from isolate_aggregates.audit import Facts, Severity, audit
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_provider,
+    make_snapshot,
+    make_tree,
+)
+
+WIN = make_aggregate('win', LOCK, ['h1'], id=7)
+H1 = make_compute_node('h1', traits=[LICENSED])
+KEYED = make_flavor('win.small', LOCK)
+PLAIN = make_flavor('m1.small')
+KEYED_IMAGE = make_image('windows', LOCK)
+RESERVED = configuration(**dict.fromkeys(PREFIXES, ['reservation:']))
+
+
+# Extra specs.
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'kind', 'commands'),
+    [
+        (
+            f'trait:{LICENSED}',
+            'Required',
+            'extra-spec-without-effect',
+            ['set --property trait:CUSTOM_LICENSED=required'],
+        ),
+        (
+            f'Trait:{LICENSED}',
+            'required',
+            'extra-spec-without-effect',
+            [
+                'unset --property Trait:CUSTOM_LICENSED',
+                'set --property trait:CUSTOM_LICENSED=required',
+            ],
+        ),
+        (
+            f'trait:{LICENSED}',
+            'yes',
+            'extra-spec-without-effect',
+            ['unset --property trait:CUSTOM_LICENSED'],
+        ),
+        (
+            f'traits:{LICENSED}',
+            'required',
+            'group-without-resources',
+            [
+                'unset --property traits:CUSTOM_LICENSED',
+                'set --property trait:CUSTOM_LICENSED=required',
+            ],
+        ),
+    ],
+)
+def test_an_extra_spec_that_does_not_do_what_it_looks_like(
+    key, value, kind, commands
+):
+    flavor = dataclasses.replace(make_flavor('f', {key: value}), id='42')
+    [found] = findings([], [H1], [flavor])
+    assert found.kind == kind
+    assert f'{key}={value}' in found.problem
+    assert found.repair == ' && '.join(
+        f'openstack flavor {command} 42' for command in commands
+    )
+    assert not found.safe
+
+
+@pytest.mark.parametrize(
+    'extra_specs',
+    [
+        {f'trait:{LICENSED}': 'forbidden'},
+        {f'trait_GPU:{LICENSED}': 'required', 'resources_GPU:VCPU': '1'},
+        {'hw:cpu_policy': 'dedicated'},
+    ],
+)
+def test_an_extra_spec_that_is_right_or_none_of_ours(extra_specs):
+    assert kinds([], [H1], [make_flavor('f', extra_specs)]) == []
+
+
+def test_settings_that_nova_refuses():
+    bad = {'hw:cpu_policy': 'perhaps'}
+    image = make_image('i', {'hw_cpu_policy': 'perhaps'})
+    assert kinds([], [H1], [make_flavor('f', bad)], [image]) == [
+        'flavor-invalid',
+        'image-invalid',
+    ]
+
+
+# Demands.
+
+
+def test_a_flavor_that_requires_a_trait_no_host_has():
+    flavor = dataclasses.replace(KEYED, id='42')
+    [found] = findings([], [make_compute_node('h1')], [flavor])
+    assert (found.kind, found.subject) == ('trait-nowhere', 'flavor win.small')
+    assert found.repair == (
+        f'openstack flavor unset --property trait:{LICENSED} 42'
+    )
+
+
+def test_a_flavor_that_a_setting_makes_require_a_trait_no_host_has():
+    flavor = make_flavor('f', {'os:secure_boot': 'required'})
+    [found] = findings([], [H1], [flavor])
+    assert (found.kind, found.repair) == ('trait-nowhere', None)
+
+
+def test_an_image_that_requires_a_trait_no_host_has():
+    image = make_image('windows', LOCK)
+    [found] = findings([], [make_compute_node('h1')], [PLAIN], [image])
+    assert found.kind == 'trait-nowhere'
+    assert found.subject == f'image windows ({image.id})'
+    assert found.repair == (
+        f'openstack image unset --property trait:{LICENSED} {image.id}'
+    )
+
+
+def test_a_trait_that_sync_gives_to_hosts_is_wanted_from_sync():
+    found = findings([WIN], [make_compute_node('h1')], [KEYED])
+    assert {f.kind: f.repair for f in found} == dict.fromkeys(
+        ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync --apply'
+    )
+
+
+@pytest.mark.parametrize(
+    ('name', 'kind', 'command'),
+    [
+        (
+            'CUSTOM_RESERVATION_1',
+            'reservation-flavor-left',
+            'openstack flavor delete 42',
+        ),
+        (
+            'CUSTOM_FPGA',
+            'resource-class-nowhere',
+            'openstack flavor unset --property resources:CUSTOM_FPGA 42',
+        ),
+    ],
+)
+def test_a_flavor_that_asks_for_resources_no_host_has(name, kind, command):
+    flavor = make_flavor('f', {f'resources:{name}': '1'})
+    flavor = dataclasses.replace(flavor, id='42')
+    [found] = findings([], [H1], [flavor])
+    assert (found.kind, found.repair) == (kind, command)
+    has = make_provider('fpga', inventories={name: 1})
+    assert kinds([], [make_tree(H1, has)], [flavor]) == []
+
+
+def test_asking_for_none_of_a_resource_class_asks_for_nothing():
+    flavor = make_flavor('f', {'resources:CUSTOM_FPGA': '0'})
+    assert kinds([], [H1], [flavor]) == []
+
+
+# Keys.
+
+
+@pytest.mark.parametrize(
+    ('flavors', 'images', 'sources', 'expected'),
+    [
+        pytest.param([KEYED], [], ['flavor', 'image'], [], id='flavor'),
+        pytest.param(
+            [PLAIN], [KEYED_IMAGE], ['flavor', 'image'], [], id='image'
+        ),
+        pytest.param(
+            [PLAIN],
+            [KEYED_IMAGE],
+            ['flavor'],
+            ['nothing-opens'],
+            id='image that does not count',
+        ),
+        pytest.param(
+            [PLAIN], [], ['flavor', 'image'], ['nothing-opens'], id='nobody'
+        ),
+    ],
+)
+def test_somebody_has_to_have_the_key(flavors, images, sources, expected):
+    conf = configuration(trait_sources=sources)
+    assert kinds([WIN], [H1], flavors, images, conf=conf) == expected
+
+
+def test_two_aggregates_with_traits_that_nothing_has_together():
+    other = make_aggregate('gpu', {'trait:CUSTOM_GPU': 'required'}, ['h1'])
+    other = dataclasses.replace(other, id=8, hosts=frozenset({'h1', 'h2'}))
+    nodes = [
+        make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU']),
+        make_compute_node('h2', traits=['CUSTOM_GPU']),
+    ]
+    flavors = [KEYED, make_flavor('gpu', {'trait:CUSTOM_GPU': 'required'})]
+    [found] = findings([WIN, other], nodes, flavors)
+    assert (found.kind, found.severity) == ('nothing-opens', Severity.WARNING)
+    assert found.subject == 'aggregates gpu, win'
+    assert 'CUSTOM_GPU, CUSTOM_LICENSED' in found.problem
+    assert found.consequence == 'no server can land on h1'
+    # It is the only host there, so least is lost.
+    assert found.repair == 'openstack aggregate remove host 7 h1'
+    both = make_image('both', LOCK)
+    assert kinds([WIN, other], nodes, flavors, [both]) == []
+
+
+def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
+    tags = {**LOCK, 'trait:CUSTOM_GPU': 'required'}
+    both = make_aggregate('both', tags, ['h1'], id=9)
+    node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
+    [found] = findings([both], [node], [KEYED, PLAIN])
+    assert found.repair == (
+        'openstack aggregate unset --property trait:CUSTOM_GPU 9'
+    )
+
+
+def test_without_flavors_nobody_knows_what_opens():
+    snapshot = make_snapshot([WIN], [H1])
+    [found] = audit(Facts.of(snapshot, configuration()))
+    assert (found.kind, found.severity) == ('no-flavors', Severity.INFO)
+
+
+# Keys of tenants.
+
+
+@pytest.mark.parametrize(
+    ('visibility', 'sources', 'expected'),
+    [
+        ('private', ['flavor', 'image'], ['tenant-image-opens']),
+        ('shared', ['flavor', 'image'], ['tenant-image-opens']),
+        ('community', ['flavor', 'image'], ['tenant-image-opens']),
+        ('public', ['flavor', 'image'], []),
+        ('private', ['flavor'], []),
+        (None, ['flavor', 'image'], []),
+    ],
+)
+def test_an_image_of_a_tenant_that_opens_a_lock(visibility, sources, expected):
+    image = make_image('mine', LOCK, owner='p1', visibility=visibility)
+    conf = configuration(trait_sources=sources)
+    found = findings([WIN], [H1], [KEYED], [image], conf=conf)
+    assert [f.kind for f in found] == expected
+    for finding in found:
+        assert 'project p1' in finding.problem
+        assert finding.repair == (
+            f'openstack image unset --property trait:{LICENSED} {image.id}'
+        )
+
+
+LEASE = make_aggregate(
+    'lease', {'reservation:1': 'yes', 'blazar:owner': 'p1'}, ['h1']
+)
+
+
+@pytest.mark.parametrize(
+    ('key', 'owner', 'expected'),
+    [
+        ('reservation:1', 'p1', []),
+        ('reservation:1', 'p2', ['reservation-key-foreign']),
+        ('reservation:2', 'p1', ['reservation-key-left']),
+        ('other:2', 'p1', []),
+    ],
+)
+def test_an_image_that_names_a_reservation(key, owner, expected):
+    image = make_image('i', {key: 'x'}, owner=owner, visibility='private')
+    found = findings([LEASE], [H1], [PLAIN], [image], conf=RESERVED)
+    assert [f.kind for f in found] == expected
+    assert kinds([LEASE], [H1], [PLAIN], [image]) == []
+
+
+@pytest.mark.parametrize(
+    ('key', 'expected'),
+    [('reservation:1', []), ('reservation:2', ['reservation-key-left'])],
+)
+def test_a_flavor_that_names_a_reservation(key, expected):
+    flavor = make_flavor('reserved', {key: 'x'})
+    assert kinds([LEASE], [H1], [flavor], conf=RESERVED) == expected
+
+
+# What reservations leave behind.
+
+
+def test_a_resource_class_of_a_reservation_that_is_over():
+    classes = {'CUSTOM_RESERVATION_1', 'CUSTOM_RESERVATION_2', 'CUSTOM_FPGA'}
+    held = make_provider('blazar_h1', inventories={'CUSTOM_RESERVATION_1': 1})
+    [found] = findings(
+        [],
+        [make_tree(H1, held)],
+        [PLAIN],
+        resource_classes=frozenset(classes),
+    )
+    assert found.kind == 'reservation-class-left'
+    assert found.subject == 'resource class CUSTOM_RESERVATION_2'
+    assert found.repair == (
+        'openstack --os-placement-api-version 1.2 resource class delete '
+        'CUSTOM_RESERVATION_2'
+    )
+
+
+def test_a_provider_of_blazar_below_no_compute_node():
+    stray = make_provider('blazar_h2')
+    [found] = findings([], [H1, stray], [PLAIN])
+    assert found.kind == 'reservation-provider-left'
+    assert found.repair.endswith(f'resource provider delete {stray.uuid}')
+    assert kinds([], [make_tree(H1, stray)], [PLAIN]) == []
+
+
+def test_a_provider_of_blazar_that_is_in_use_is_not_to_be_deleted():
+    used = make_provider(
+        'blazar_h2',
+        inventories={'CUSTOM_RESERVATION_1': 1},
+        usages={'CUSTOM_RESERVATION_1': 1},
+    )
+    [found] = findings([], [H1, used], [PLAIN])
+    assert (found.kind, found.repair) == ('reservation-provider-left', None)
+
+
+# Configuration and services.
+
+
+@pytest.mark.parametrize(
+    'options',
+    [
+        {'enable_isolated_aggregate_filtering': False},
+        {'request_filters': ['compute_status']},
+    ],
+)
+def test_tagged_aggregates_that_no_filter_looks_at(options):
+    conf = configuration(**options)
+    [found] = findings([WIN], [H1], [KEYED], conf=conf)
+    assert (found.kind, found.severity) == ('isolation-off', Severity.ERROR)
+    assert next(iter(options)) in found.problem
+    assert kinds([], [H1], conf=conf) == []
+
+
+def test_a_prefix_that_only_forbids():
+    conf = configuration(**{PREFIXES[1]: ['reservation:']})
+    assert kinds([LEASE], [H1], [PLAIN], conf=conf) == ['prefix-in-one-list']
+
+
+@pytest.mark.parametrize(
+    ('newest', 'severity'),
+    [
+        ('2.52', [Severity.WARNING]),
+        ('2.53', [Severity.INFO]),
+        ('2.69', []),
+        ('2.100', []),
+    ],
+)
+def test_an_old_nova(newest, severity):
+    found = findings([], [H1], nova=newest)
+    assert [f.severity for f in found] == severity
+    assert {f.kind for f in found} <= {'nova-too-old'}
+
+
+@pytest.mark.parametrize(
+    ('newest', 'filters', 'needed'),
+    [
+        ('1.35', ['isolate_aggregates', 'compute_status'], None),
+        ('1.34', ['isolate_aggregates', 'compute_status'], '1.35 (Train)'),
+        ('1.32', ['isolate_aggregates'], None),
+        ('1.31', ['isolate_aggregates'], '1.32 (Train)'),
+        ('1.30', ['requested_host'], '1.31 (Stein)'),
+        ('1.29', [], None),
+    ],
+)
+def test_an_old_placement(newest, filters, needed):
+    conf = configuration(request_filters=filters)
+    found = findings([WIN], [H1], [PLAIN, KEYED], conf=conf, placement=newest)
+    old = [f.problem for f in found if f.kind == 'placement-too-old']
+    assert len(old) == (needed is not None)
+    assert all(needed in problem for problem in old)

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of servers that are running already."""
+
+import dataclasses
+
+from audit_facts import (
+    LICENSED,
+    LOCK,
+    PREFIXES,
+    configuration,
+    findings,
+    server,
+    servers,
+)
+import pytest
+
+from isolate_aggregates.audit import Severity
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+)
+
+WIN = make_aggregate('win', LOCK, ['h1'])
+NODES = [make_compute_node('h1', traits=[LICENSED]), make_compute_node('h2')]
+KEYED = make_flavor('win.small', LOCK)
+PLAIN = make_flavor('m1.small')
+DEBIAN = make_image('debian')
+WINDOWS = make_image('windows', LOCK)
+
+
+def judged(known, aggregates=(WIN,), **more):
+    """Audit some servers of the small cloud."""
+    return findings(aggregates, NODES, [KEYED], servers=known, **more)
+
+
+def on(host, flavor, image=DEBIAN, **more):
+    """Return a server on a host."""
+    return server(host=host, flavor=flavor, image_id=image.id, **more)
+
+
+@pytest.mark.parametrize(
+    ('host', 'flavor', 'image', 'misplaced'),
+    [
+        ('h1', KEYED, DEBIAN, False),
+        ('h1', PLAIN, WINDOWS, False),
+        ('h1', PLAIN, DEBIAN, True),
+        ('h2', PLAIN, DEBIAN, False),
+        # No filter has anything against it; Placement looks at traits.
+        ('h2', KEYED, DEBIAN, False),
+    ],
+)
+def test_a_server_is_judged_by_flavor_and_image(
+    host, flavor, image, misplaced
+):
+    known = servers(on(host, flavor, image), images=[DEBIAN, WINDOWS])
+    found = judged(known)
+    assert [f.kind for f in found] == ['server-misplaced'] * misplaced
+
+
+def test_what_is_said_of_a_misplaced_server():
+    [found] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
+    assert found.severity == Severity.ERROR
+    assert found.subject == 'server vm (id-of-vm)'
+    assert found.problem == (
+        f'runs on host h1: aggregate win: locked by trait {LICENSED}, which '
+        'neither flavor m1.small nor image debian requires'
+    )
+    assert 'demo' in found.consequence
+    assert not found.safe
+    assert found.repair == (
+        'openstack server migrate --live-migration --wait id-of-vm'
+    )
+
+
+@pytest.mark.parametrize(
+    ('status', 'repair'),
+    [
+        (
+            'PAUSED',
+            'openstack server migrate --live-migration --wait id-of-vm',
+        ),
+        (
+            'SHUTOFF',
+            'openstack server migrate --wait id-of-vm && openstack server '
+            'migrate confirm id-of-vm',
+        ),
+        ('ERROR', None),
+    ],
+)
+def test_how_a_server_is_moved_depends_on_its_status(status, repair):
+    stopped = dataclasses.replace(on('h1', PLAIN), status=status)
+    [found] = judged(servers(stopped, images=[DEBIAN]))
+    assert found.repair == repair
+
+
+def test_a_server_on_no_host_is_where_it_may_be():
+    assert judged(servers(on(None, PLAIN), images=[DEBIAN])) == []
+
+
+def test_a_server_is_judged_by_its_project():
+    aggregate = make_aggregate('theirs', {'filter_tenant_id': 'a'}, ['h1'])
+    conf = configuration(request_filters=['isolate_tenants'])
+    known = servers(
+        *(
+            dataclasses.replace(on('h1', PLAIN), id=p, project_id=p)
+            for p in ('a', 'b')
+        ),
+        images=[DEBIAN],
+    )
+    [found] = judged(known, [aggregate], conf=conf)
+    assert found.subject == 'server vm (b)'
+
+
+def test_a_server_of_a_reservation_that_is_over_can_not_be_moved_either():
+    flavor = make_flavor('reserved', {'reservation:1': 'x'})
+    conf = configuration(**{PREFIXES[0]: ['reservation:']})
+    [found] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)
+    assert (found.kind, found.repair) == ('server-misplaced', None)
+
+
+# What is not known.
+
+
+@pytest.mark.parametrize(
+    'image_id',
+    [
+        pytest.param(None, id='volume'),
+        pytest.param('gone', id='image that is gone'),
+    ],
+)
+def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
+    known = servers(server(host='h1', flavor=PLAIN, image_id=image_id))
+    found = judged(known)
+    assert [(f.kind, f.severity) for f in found] == [
+        ('server-not-judged', Severity.INFO),
+        ('servers-image-unknown', Severity.INFO),
+    ]
+    # Where no image can open anything, there is nothing to doubt.
+    conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
+    assert [f.kind for f in judged(known, conf=conf)] == ['server-misplaced']
+
+
+def test_a_server_of_unknown_image_properties_in_its_place_is_mentioned():
+    known = servers(server(host='h2', flavor=PLAIN))
+    [found] = judged(known)
+    assert (found.kind, found.subject) == (
+        'servers-image-unknown',
+        'servers: 1',
+    )
+
+
+POOL = make_aggregate(
+    'pool', {'blazar:owner': 'demo'}, ['h1'], availability_zone='blazar_pool'
+)
+
+
+@pytest.mark.parametrize(
+    ('hints', 'hints_known', 'expected'),
+    [
+        ({'reservation': ('pool',)}, True, []),
+        ({}, True, ['server-misplaced']),
+        ({}, False, ['server-not-judged', 'servers-hints-unknown']),
+    ],
+)
+def test_a_server_is_judged_by_its_hints_where_nova_tells_them(
+    hints, hints_known, expected
+):
+    conf = configuration(request_filters=['blazar_reservation'])
+    known = servers(
+        on('h1', PLAIN, scheduler_hints=hints),
+        images=[DEBIAN],
+        hints_known=hints_known,
+    )
+    assert [f.kind for f in judged(known, [POOL], conf=conf)] == expected
+
+
+def test_unknown_hints_do_not_matter_where_no_filter_reads_them():
+    known = servers(on('h1', KEYED), images=[DEBIAN], hints_known=False)
+    assert judged(known) == []
+
+
+def test_servers_of_a_cell_that_is_down_are_counted():
+    known = servers(server(host=None), server('vm2', host=None))
+    [found] = judged(known)
+    assert (found.kind, found.severity, found.subject) == (
+        'servers-out-of-reach',
+        Severity.WARNING,
+        'servers: 2',
+    )
+
+
+def test_a_server_that_makes_no_sense_is_not_judged():
+    flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
+    [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
+    assert (found.kind, found.repair) == ('server-not-judged', None)
+    assert 'perhaps' in found.problem
+
+
+def test_servers_are_looked_at_only_when_they_were_read():
+    assert judged(None) == []
