@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+import functools
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
@@ -14,28 +15,71 @@ from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 
-def to_request(
-    spec: objects.RequestSpec, properties: Mapping[str, str] | None = None
-) -> RequestSpec:
-    """Return Nova's request spec as the request filters want it.
+class NovaRequest(RequestSpec):
+    """Nova's request spec as the request filters want it.
 
-    The required traits are Nova's own, so that those it derives from settings,
-    ports and device profiles count as well.
+    It is taken apart only as far as a filter looks at it; most look at little,
+    and this is done for every request. The required traits are Nova's own, so
+    that those it derives from settings, ports and device profiles count too.
 
     :param spec: Nova's request spec; not changed.
     :param properties: Image properties that Nova has dropped.
     """
-    known = scheduler_utils.ResourceRequest.from_request_spec(spec)
-    return RequestSpec(
-        flavor=_flavor(spec.flavor),
-        image=_image(spec, properties or {}),
-        project_id=spec.project_id if 'project_id' in spec else None,
-        scheduler_hints=_hints(spec),
-        num_instances=spec.num_instances if 'num_instances' in spec else 1,
-        boot_from_volume=bool('is_bfv' in spec and spec.is_bfv),
-        derived_traits=_outside_traits(spec),
-        known_traits=frozenset(known.all_required_traits),
-    )
+
+    _spec: objects.RequestSpec
+    _properties: Mapping[str, str]
+
+    def __init__(
+        self,
+        spec: objects.RequestSpec,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        # All else is frozen.
+        self.__dict__.update(_spec=spec, _properties=properties or {})
+
+    @functools.cached_property
+    def flavor(self) -> Flavor:
+        """The flavor."""
+        return _flavor(self._spec.flavor)
+
+    @functools.cached_property
+    def image(self) -> Image | None:
+        """The image."""
+        return _image(self._spec, self._properties)
+
+    @functools.cached_property
+    def project_id(self) -> str | None:
+        """The project."""
+        spec = self._spec
+        return spec.project_id if 'project_id' in spec else None
+
+    @functools.cached_property
+    def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
+        """The scheduler hints."""
+        return _hints(self._spec)
+
+    @functools.cached_property
+    def num_instances(self) -> int:
+        """How many servers are asked for at once."""
+        spec = self._spec
+        return spec.num_instances if 'num_instances' in spec else 1
+
+    @functools.cached_property
+    def boot_from_volume(self) -> bool:
+        """Whether the root disk is a volume."""
+        spec = self._spec
+        return bool('is_bfv' in spec and spec.is_bfv)
+
+    @functools.cached_property
+    def derived_traits(self) -> frozenset[str]:
+        """Required traits of ports and device profiles."""
+        return _outside_traits(self._spec)
+
+    @functools.cached_property
+    def known_traits(self) -> frozenset[str]:
+        """All required traits, as Nova works them out."""
+        known = scheduler_utils.ResourceRequest.from_request_spec(self._spec)
+        return frozenset(known.all_required_traits)
 
 
 def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:

@@ -162,7 +162,7 @@ class Runner:
             # A reservation that is not seen to be named opens nothing.
             LOG.debug('Judging without the properties of the image: %s', exc)
             dropped = {}
-        request = adapter.to_request(spec, dropped)
+        request = adapter.NovaRequest(spec, dropped)
         return Verdict(pipeline.evaluate(request, index), index, self._members)
 
     def _run_one(
@@ -209,7 +209,7 @@ class Runner:
         index = self._cache.get()
         current = _Round(
             spec=weakref.ref(spec),
-            request=adapter.to_request(spec, self._dropped(context, spec)),
+            request=adapter.NovaRequest(spec, self._dropped(context, spec)),
             index=index,
             started_at=started_at,
         )
@@ -284,17 +284,17 @@ class Runner:
         self, context: nova_context.RequestContext, spec: objects.RequestSpec
     ) -> Mapping[str, str]:
         """Return image properties that Nova has dropped, if they matter."""
+        if (
+            'reservation_prefix' not in self._filters
+            or 'image' not in self._conf[ia_conf.GROUP].reservation_key_sources
+        ):
+            return {}
         section = self._conf[ia_conf.SCHEDULER]
         prefixes = (
             section.placement_req_required_member_prefix
             + section.placement_req_default_forbidden_member_prefix
         )
-        wanted = (
-            prefixes
-            and 'reservation_prefix' in self._filters
-            and 'image' in self._conf[ia_conf.GROUP].reservation_key_sources
-        )
-        if not wanted or 'image' not in spec or not spec.image:
+        if not prefixes or 'image' not in spec or not spec.image:
             return {}
         # A server that boots from a volume has an image without an id.
         image_id = spec.image.id if 'id' in spec.image else None

@@ -31,7 +31,7 @@ HOUR = 3600
 def broken_database():
     """Let the query of the aggregates fail in the database driver."""
     engine = api_db.context_manager.reader.get_engine()
-    query = str(source._ALL.compile(engine))
+    query = str(source._ALL_METADATA.compile(engine))
 
     def fail(cursor, statement, parameters, context):
         if statement == query:
