@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sync plans: each rule, in both directions."""
+
+import pytest
+
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    Lock,
+    rollups,
+)
+from isolate_aggregates.cloud.snapshot import Provider
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.sync import marks
+from isolate_aggregates.sync import plan as plans
+from isolate_aggregates.sync.state import State
+from isolate_aggregates.sync.target import Change
+
+X, Y = 'CUSTOM_X', 'CUSTOM_Y'
+MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
+MARK_Y = 'CUSTOM_ISOLATE_SYNC_CUSTOM_Y'
+ROLLUP_X = rollups.uuid_of('trait:CUSTOM_X')
+MARK_ROLLUP_X = marks.of_rollup(ROLLUP_X)
+STANDARD = {'HW_NIC_SRIOV', 'HW_CPU_X86_AVX2', 'COMPUTE_NODE'}
+
+REQUIRES_X = Aggregate(
+    'uuid-x', 'win', {'trait:CUSTOM_X': 'required'}, frozenset({'h1'})
+)
+ALSO_X = Aggregate(
+    'uuid-x2', 'win-2', {'trait:CUSTOM_X': 'required'}, frozenset({'h2'})
+)
+PLAIN = Aggregate('uuid-plain', 'rack', {'a': 'b'}, frozenset({'h1'}))
+
+
+def node(name='h1', traits=(), aggregates=(), host=None):
+    return Provider(
+        f'uuid-{name}',
+        name,
+        host=host or name,
+        traits=frozenset(traits),
+        aggregates=frozenset(aggregates),
+    )
+
+
+def made(aggregates, nodes, parts=tuple(plans.Part), known=()):
+    """Plan for a cloud; Placement knows its traits and some more."""
+    index = AggregateIndex(aggregates)
+    known = STANDARD.union(known, *(n.traits for n in nodes))
+    locks = IsolateAggregates().locks(index)
+    state = State(index, tuple(nodes), frozenset(known))
+    return plans.make(state, locks, parts)
+
+
+def in_short(plan):
+    return [f'{c.provider}: {c.action} {c.subject}' for c in plan.changes]
+
+
+def after(plan, node):
+    """Return traits and aggregates of a node once the plan is done."""
+    [target] = [t for t in plan.targets if t.provider == node.uuid]
+    return (
+        target.traits_after(node.traits),
+        target.aggregates_after(node.aggregates),
+    )
+
+
+# Traits.
+
+TRAITS = [plans.Part.TRAITS]
+
+
+@pytest.mark.parametrize(
+    ('required', 'before', 'expected', 'changes'),
+    [
+        pytest.param(
+            True, [], {X, MARK_X}, ['add trait CUSTOM_X'],
+            id='missing: put there with its mark',
+        ),
+        pytest.param(True, [X], {X}, [], id="somebody else's: left unmarked"),
+        pytest.param(True, [X, MARK_X], {X, MARK_X}, [], id='done before'),
+        pytest.param(
+            True, [MARK_X], {X, MARK_X}, ['add trait CUSTOM_X'],
+            id='taken away by somebody: put there again',
+        ),
+        pytest.param(
+            False, [X, MARK_X], set(), ['remove trait CUSTOM_X'],
+            id='not required any more: taken away with its mark',
+        ),
+        pytest.param(False, [X], {X}, [], id="somebody else's: stays"),
+        pytest.param(
+            False, [MARK_X], set(), [f'remove trait {MARK_X}'],
+            id='nothing but the mark is left: taken away',
+        ),
+        pytest.param(False, [], set(), [], id='nothing there'),
+    ],
+)  # fmt: skip
+def test_a_trait_is_put_and_taken_away_with_its_mark(
+    required, before, expected, changes
+):
+    host = node(traits=[*before, 'HW_NIC_SRIOV'])
+    plan = made([REQUIRES_X] if required else [], [host], TRAITS)
+    assert after(plan, host)[0] == {*expected, 'HW_NIC_SRIOV'}
+    assert in_short(plan) == [f'h1: {change}' for change in changes]
+    assert [t.name for t in plan.pending] == ['h1' for _ in changes]
+
+
+def test_of_two_traits_each_is_marked_by_itself():
+    host = node(traits=[X, MARK_X, Y])
+    lab = Aggregate(
+        'uuid-lab', 'lab', {'trait:CUSTOM_Y': 'required'}, frozenset({'h1'})
+    )
+    assert after(made([lab], [host], TRAITS), host)[0] == {Y}
+
+
+def test_a_trait_stays_for_as_long_as_one_aggregate_requires_it():
+    host = node(traits=[X, MARK_X])
+    other = Aggregate('uuid-o', 'o', REQUIRES_X.metadata, REQUIRES_X.hosts)
+    assert made([REQUIRES_X, other], [host], TRAITS).changes == ()
+    assert made([other], [host], TRAITS).changes == ()
+
+
+def test_all_nodes_of_a_host_get_its_traits_and_other_hosts_do_not():
+    nodes = [node('n1', host='h1'), node('n2', host='h1'), node('h2')]
+    plan = made([REQUIRES_X], nodes, TRAITS)
+    assert in_short(plan) == [
+        'n1: add trait CUSTOM_X',
+        'n2: add trait CUSTOM_X',
+    ]
+
+
+def test_only_traits_that_placement_lacks_are_created():
+    plan = made([REQUIRES_X], [node()], TRAITS)
+    assert plan.new_traits == (MARK_X, X)
+    plan = made([REQUIRES_X], [node()], TRAITS, known=[X])
+    assert plan.new_traits == (MARK_X,)
+    nic = Aggregate(
+        'uuid-n', 'n', {'trait:HW_NIC_SRIOV': 'required'}, frozenset({'h1'})
+    )
+    plan = made([nic], [node()], TRAITS)
+    assert plan.new_traits == ('CUSTOM_ISOLATE_SYNC_HW_NIC_SRIOV',)
+
+
+def test_marks_that_no_provider_has_any_more_are_deleted():
+    hosts = [node('h1', [X, MARK_X]), node('h2', [Y, MARK_Y])]
+    lab = Aggregate(
+        'uuid-lab', 'lab', {'trait:CUSTOM_Y': 'required'}, frozenset({'h2'})
+    )
+    plan = made([lab], hosts, TRAITS, known=['CUSTOM_ISOLATE_SYNC_CUSTOM_OLD'])
+    assert plan.old_marks == ('CUSTOM_ISOLATE_SYNC_CUSTOM_OLD', MARK_X)
+
+
+@pytest.mark.parametrize(
+    ('key', 'value'),
+    [
+        ('trait:CUSTOM_X', 'Required'),
+        ('trait:CUSTOM_X', 'forbidden'),
+        ('Trait:CUSTOM_X', 'required'),
+        ('trait:custom_x', 'required'),
+        ('trait:', 'required'),
+        ('traits:CUSTOM_X', 'required'),
+    ],
+)
+def test_what_is_no_requirement_of_a_trait_puts_none(key, value):
+    aggregate = Aggregate('uuid-a', 'a', {key: value}, frozenset({'h1'}))
+    assert made([aggregate], [node()], TRAITS).changes == ()
+
+
+def test_a_tag_that_can_not_work_is_a_problem():
+    aggregate = Aggregate(
+        'uuid-a', 'a', {'trait:custom_x': 'required'}, frozenset({'h1'})
+    )
+    [problem] = made([aggregate], [node()], TRAITS).problems
+    assert problem.startswith('aggregate a: trait:custom_x=required can not')
+
+
+@pytest.mark.parametrize(
+    ('trait', 'reason'),
+    [
+        pytest.param(
+            trait, 'nova-compute reports it, or it has a meaning of its own; '
+            'require a CUSTOM_ trait instead', id=trait,
+        )
+        for trait in (
+            'HW_CPU_X86_AVX2',
+            'COMPUTE_TRUSTED_CERTS',
+            'HW_ARCH_X86_64',
+            'HW_NUMA_ROOT',
+            'MISC_SHARES_VIA_AGGREGATE',
+            'OWNER_NOVA',
+        )
+    ]
+    + [
+        pytest.param(
+            MARK_X, 'sync keeps such names for itself; choose another',
+            id='a mark',
+        ),
+        pytest.param(
+            MARK_ROLLUP_X, 'sync keeps such names for itself; choose another',
+            id='the mark of a rollup',
+        ),
+        pytest.param(
+            'CUSTOM_' + 'X' * 229,
+            'its name is too long to be marked; choose a shorter one',
+            id='too long',
+        ),
+    ],
+)  # fmt: skip
+def test_a_trait_that_is_not_put_by_hand_is_a_problem_where_it_lacks(
+    trait, reason
+):
+    aggregate = Aggregate(
+        'uuid-a', 'a', {f'trait:{trait}': 'required'},
+        frozenset({'h1', 'h2', 'h3'}),
+    )  # fmt: skip
+    nodes = [node('h1'), node('h2'), node('h3', [trait])]
+    plan = made([aggregate], nodes, TRAITS)
+    assert [c for c in plan.changes if c.action == 'add trait'] == []
+    assert plan.problems[-1] == (
+        f'aggregate a: hosts h1, h2 have no {trait}, and sync does not put it '
+        f'there: {reason}'
+    )
+    with_it = [node(name, [trait]) for name in ('h1', 'h2', 'h3')]
+    problems = made([aggregate], with_it, TRAITS).problems
+    assert not [p for p in problems if 'sync does not' in p]
+
+
+def test_a_standard_trait_that_placement_does_not_know_is_a_problem():
+    aggregate = Aggregate(
+        'uuid-a', 'a', {'trait:HW_NEW': 'required'}, frozenset({'h1'})
+    )
+    plan = made([aggregate], [node()], TRAITS)
+    assert plan.changes == ()
+    assert plan.problems[-1] == (
+        'aggregate a: host h1 has no HW_NEW, and sync does not put it there: '
+        'this Placement does not know it; others than standard traits start '
+        'with CUSTOM_'
+    )
+    plan = made([aggregate], [node()], TRAITS, known=['HW_NEW'])
+    assert in_short(plan) == ['h1: add trait HW_NEW']
+
+
+def test_the_longest_name_whose_mark_fits_is_put():
+    trait = 'CUSTOM_' + 'X' * 228
+    aggregate = Aggregate(
+        'uuid-a', 'a', {f'trait:{trait}': 'required'}, frozenset({'h1'})
+    )
+    plan = made([aggregate], [node()], TRAITS)
+    assert in_short(plan) == [f'h1: add trait {trait}']
+    assert max(map(len, plan.new_traits)) == 255
+
+
+# Mirror.
+
+MIRROR = [plans.Part.MIRROR]
+
+
+def test_providers_become_members_of_the_aggregates_of_their_host():
+    host = node(aggregates=['uuid-others', 'uuid-x'])
+    plan = made([REQUIRES_X, PLAIN], [host, node('h2')], MIRROR)
+    assert in_short(plan) == ['h1: add aggregate rack']
+    assert after(plan, host)[1] == {'uuid-others', 'uuid-x', 'uuid-plain'}
+
+
+def test_a_membership_that_nova_does_not_have_is_left_alone():
+    host = node('h2', aggregates=['uuid-x'])
+    assert made([REQUIRES_X], [host, node()], MIRROR).pending[0].name == 'h1'
+    assert after(made([REQUIRES_X], [host], MIRROR), host)[1] == {'uuid-x'}
+
+
+# Rollups.
+
+ROLLUPS = [plans.Part.ROLLUPS]
+
+
+def test_providers_become_members_of_the_rollups_of_their_aggregates():
+    nodes = [node('h1'), node('h2'), node('h3')]
+    plan = made([REQUIRES_X, ALSO_X, PLAIN], nodes, ROLLUPS)
+    assert in_short(plan) == [
+        'h1: add rollup trait:CUSTOM_X',
+        'h2: add rollup trait:CUSTOM_X',
+    ]
+    assert after(plan, nodes[1])[1] == {ROLLUP_X}
+    assert plan.new_traits == (MARK_ROLLUP_X,)
+
+
+def test_a_provider_leaves_a_rollup_that_stands_for_none_of_its_aggregates():
+    host = node('h3', aggregates=[ROLLUP_X, 'uuid-others'])
+    plan = made([REQUIRES_X, ALSO_X], [host], ROLLUPS)
+    assert in_short(plan) == ['h3: remove rollup trait:CUSTOM_X']
+    assert after(plan, host)[1] == {'uuid-others'}
+
+
+def test_a_rollup_that_is_no_more_is_known_by_its_mark():
+    host = node(aggregates=[ROLLUP_X, 'uuid-others'])
+    plan = made([REQUIRES_X], [host], ROLLUPS, known=[MARK_ROLLUP_X])
+    assert in_short(plan) == [f'h1: remove rollup {ROLLUP_X}']
+    assert after(plan, host)[1] == {'uuid-others'}
+    assert plan.old_marks == (MARK_ROLLUP_X,)
+
+
+def test_without_its_mark_it_is_somebody_elses_aggregate():
+    host = node(aggregates=[ROLLUP_X])
+    assert made([REQUIRES_X], [host], ROLLUPS).changes == ()
+
+
+def test_a_rollup_with_members_whose_mark_is_gone_is_marked_again():
+    nodes = [node(name, aggregates=[ROLLUP_X]) for name in ('h1', 'h2')]
+    plan = made([REQUIRES_X, ALSO_X], nodes, ROLLUPS)
+    assert plan.changes == ()
+    assert plan.new_traits == (MARK_ROLLUP_X,)
+    assert plan.old_marks == ()
+
+
+def test_locks_of_any_family_have_rollups():
+    index = AggregateIndex([REQUIRES_X, ALSO_X])
+    lock = Lock('reservation:', 'reservation:', (REQUIRES_X, ALSO_X))
+    state = State(index, (node('h2'),), frozenset())
+    plan = plans.make(state, [lock], ROLLUPS)
+    assert in_short(plan) == ['h2: add rollup reservation:']
+
+
+# All of it.
+
+
+def test_parts_that_are_left_out_change_nothing():
+    host = node(traits=[Y, MARK_Y], aggregates=[ROLLUP_X])
+    known = [MARK_ROLLUP_X]
+    cloud = [REQUIRES_X], [host]
+    assert in_short(made(*cloud, TRAITS, known)) == [
+        'h1: add trait CUSTOM_X',
+        'h1: remove trait CUSTOM_Y',
+    ]
+    assert in_short(made(*cloud, MIRROR, known)) == ['h1: add aggregate win']
+    assert in_short(made(*cloud, ROLLUPS, known)) == [
+        f'h1: remove rollup {ROLLUP_X}'
+    ]
+    assert made(*cloud, [], known).changes == ()
+    assert made(*cloud, MIRROR, known).old_marks == ()
+    assert made(*cloud, ROLLUPS, known).old_marks == (MARK_ROLLUP_X,)
+    assert made(*cloud, TRAITS, known).old_marks == (MARK_Y,)
+
+
+def test_changes_say_where_what_and_why():
+    nodes = [node('n1', host='h1'), node('h2', [Y, MARK_Y], [ROLLUP_X])]
+    other = Aggregate('uuid-o', 'o', REQUIRES_X.metadata, REQUIRES_X.hosts)
+    assert made([REQUIRES_X, other], nodes).changes == (
+        Change(
+            'h1', 'n1', 'add aggregate', 'win',
+            'the host is in it, its resource provider is not',
+        ),
+        Change(
+            'h1', 'n1', 'add aggregate', 'o',
+            'the host is in it, its resource provider is not',
+        ),
+        Change(
+            'h1', 'n1', 'add rollup', 'trait:CUSTOM_X',
+            'it stands for aggregates o, win',
+        ),
+        Change(
+            'h1', 'n1', 'add trait', 'CUSTOM_X',
+            'aggregates o, win require it',
+        ),
+        Change(
+            'h2', 'h2', 'remove rollup', 'trait:CUSTOM_X',
+            'it stands for no aggregate of the host any more',
+        ),
+        Change(
+            'h2', 'h2', 'remove trait', 'CUSTOM_Y',
+            'sync put it there, and no aggregate of the host requires it any '
+            'more',
+        ),
+    )  # fmt: skip
+
+
+def test_a_host_without_a_compute_node_is_a_problem():
+    many = Aggregate(
+        'uuid-m', 'many', hosts=frozenset(f'h{n}' for n in range(8))
+    )
+    assert made([REQUIRES_X, many], [node('h0')]).problems == (
+        'aggregate win: host h1 has no compute node with a resource provider; '
+        'see that nova-compute runs there, or take it out of the aggregate',
+        'aggregate many: hosts h1, h2, h3, h4, h5 and 2 more have no compute '
+        'node with a resource provider; see that nova-compute runs there, or '
+        'take it out of the aggregate',
+    )
+
+
+def test_what_was_noticed_while_reading_is_a_problem_too():
+    state = State(AggregateIndex(), (), frozenset(), ('something is odd',))
+    assert plans.make(state, []).problems == ('something is odd',)
+
+
+# Marks.
+
+
+def test_marks_are_found_again():
+    uuid = 'f461ca9d-484f-55e4-86a3-4e8052e6eec1'
+    mark = marks.of_rollup(uuid)
+    assert mark == 'CUSTOM_ISOLATE_ROLLUP_F461CA9D_484F_55E4_86A3_4E8052E6EEC1'
+    assert marks.marked_rollups([mark, X, MARK_X]) == {uuid}
+    assert marks.marked_traits([mark, X, MARK_X]) == {X}
+    assert [marks.is_mark(t) for t in (mark, MARK_X, X)] == [True, True, False]
