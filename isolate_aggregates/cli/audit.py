@@ -160,7 +160,7 @@ class AuditCloud(report.ReportLister):
         with base.opened(self.app, args) as cloud:
             if isinstance(cloud, LiveCloud):
                 facts = collect.facts(
-                    cloud, self.app.conf, args.servers, _progress
+                    cloud, self.app.conf, args.servers, progress
                 )
             else:
                 facts = Facts.of(cloud.snapshot, self.app.conf)
@@ -224,7 +224,7 @@ def _printable(text: str) -> str:
     )
 
 
-def _progress(
+def progress(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
     """Show progress to a person; a pipe or a log gets none."""

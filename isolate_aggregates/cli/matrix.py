@@ -13,6 +13,26 @@ from isolate_aggregates.isolation.matrix import Row, matrix, requests
 from isolate_aggregates.pipeline import Pipeline
 
 
+def add_row_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that say what each flavor is asked for with.
+
+    :param parser: The parser of the command.
+    """
+    parser.add_argument(
+        '--images',
+        nargs='+',
+        default=[],
+        metavar='<image>',
+        help='Names or ids; each flavor is shown with each image; '
+        'default: without an image',
+    )
+    parser.add_argument(
+        '--project',
+        metavar='<project>',
+        help='Id of the project that asks',
+    )
+
+
 class ShowMatrix(report.ReportLister):
     """Show which flavors, and images, may go where.
 
@@ -31,19 +51,7 @@ class ShowMatrix(report.ReportLister):
             metavar='<flavor>',
             help='Names or ids; default: all flavors',
         )
-        parser.add_argument(
-            '--images',
-            nargs='+',
-            default=[],
-            metavar='<image>',
-            help='Names or ids; each flavor is shown with each image; '
-            'default: without an image',
-        )
-        parser.add_argument(
-            '--project',
-            metavar='<project>',
-            help='Id of the project that asks',
-        )
+        add_row_arguments(parser)
         parser.add_argument(
             '--by',
             choices=('host', 'aggregate', 'lock'),

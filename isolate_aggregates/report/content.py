@@ -6,10 +6,10 @@ import dataclasses
 import datetime
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.audit.finding import Finding, Severity
-from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.isolation.matrix import Matrix
-from isolate_aggregates.isolation.overview import LockOverview
+from isolate_aggregates.audit import Facts, Finding, Severity, audit
+from isolate_aggregates.isolation.matrix import Matrix, matrix, requests
+from isolate_aggregates.isolation.overview import LockOverview, overview
+from isolate_aggregates.request import Image
 
 # What an operator looks at first; other resource classes follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -19,29 +19,64 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """All that the page shows.
 
-    :param snapshot: The cloud.
+    :param facts: The cloud and its configuration.
     :param matrix: Which request may go to which host.
     :param locks: What is behind each lock.
     :param findings: What the audit found.
-    :param filters: The request filters that run, in their order.
-    :param idle: The request filters that are switched off.
     :param project_id: Id of the project that the requests are of.
-    :param made_at: When the cloud was looked at, in UTC.
+    :param made_at: When the page is made, in UTC.
     """
 
-    snapshot: Snapshot
+    facts: Facts
     matrix: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[Finding, ...]
-    filters: tuple[str, ...]
-    idle: tuple[str, ...]
     project_id: str | None
     made_at: datetime.datetime
+
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        images: Sequence[Image],
+        project_id: str | None,
+        made_at: datetime.datetime,
+    ) -> 'Content':
+        """Gather what there is to show.
+
+        :param facts: The cloud and its configuration.
+        :param images: The images to show each flavor with; none for flavors
+            alone.
+        :param project_id: Id of the project that asks.
+        :param made_at: The time, in UTC.
+        :raises FilterError: if a request filter fails.
+        """
+        asked = requests(facts.snapshot.flavors, images, project_id)
+        return cls(
+            facts,
+            matrix(facts.snapshot, facts.pipeline, asked),
+            overview(facts.snapshot, facts.locks),
+            tuple(audit(facts)),
+            project_id,
+            made_at,
+        )
 
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The host aggregates."""
-        return self.snapshot.aggregates
+        return self.facts.snapshot.aggregates
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of the request filters that run, in their order."""
+        return self.facts.pipeline.names
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The names of the request filters that are switched off."""
+        running = self.facts.enabled
+        names = (loaded.name for loaded in self.facts.filters)
+        return tuple(name for name in names if name not in running)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +144,7 @@ def figures(content: Content) -> list[Figure]:
         Figure('Aggregates', len(content.aggregates)),
         Figure(
             'Flavors',
-            len({row.request.flavor for row in rows}),
+            len(content.facts.snapshot.flavors),
             f'{nowhere} may go nowhere' if nowhere else 'all have hosts',
         ),
     ] + [
@@ -135,13 +170,3 @@ def bars(overview: LockOverview) -> list[Bar]:
             key=lambda item: (order.get(item[0], len(order)), item[0]),
         )
     ]
-
-
-def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Return findings, the most severe first.
-
-    :param findings: The findings.
-    """
-    return sorted(
-        findings, key=lambda f: (-f.severity, f.kind, f.subject, f.problem)
-    )

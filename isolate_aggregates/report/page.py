@@ -41,7 +41,6 @@ def render(content: Content) -> str:
     return environment.from_string(template).render(
         content=content,
         figures=report_content.figures(content),
-        findings=report_content.worst_first(content.findings),
         bars=report_content.bars,
         cells=cells(content.matrix, content.aggregates, locks),
         # Files of this package, not anybody's input.

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``report``: a page that shows how the cloud is isolated."""
+
+import argparse
+import datetime
+from typing import Any
+
+from cliff import command
+
+from isolate_aggregates.audit import Facts, collect
+from isolate_aggregates.cli import base
+from isolate_aggregates.cli.audit import progress
+from isolate_aggregates.cli.matrix import add_row_arguments
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.report import page
+from isolate_aggregates.report.content import Content
+
+
+class WriteReport(command.Command):
+    """Write a page that shows how the cloud is isolated.
+
+    One HTML file that needs no network: which flavors may go where and why
+    not, the locks with the capacity behind them, and what the audit finds.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--output',
+            required=True,
+            metavar='<file>',
+            help='HTML file to write',
+        )
+        add_row_arguments(parser)
+        parser.add_argument(
+            '--servers',
+            action='store_true',
+            help='Look at the servers of all projects too: do they run where '
+            'they may',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Gather what there is to show and write the page."""
+        if parsed_args.snapshot and parsed_args.servers:
+            self._usage.error(
+                'a cloud file has no servers: leave out --servers or '
+                '--snapshot'
+            )
+        with base.opened(self.app, parsed_args) as cloud:
+            images = [cloud.image(name) for name in parsed_args.images]
+            if isinstance(cloud, LiveCloud):
+                facts = collect.facts(
+                    cloud, self.app.conf, parsed_args.servers, progress
+                )
+            else:
+                facts = Facts.of(cloud.snapshot, self.app.conf)
+            now = datetime.datetime.now(datetime.UTC)
+            content = Content.of(facts, images, parsed_args.project, now)
+        page.write(content, parsed_args.output)
+        self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

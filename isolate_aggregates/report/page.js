@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// The matrix, the search box and the filters. What comes from the cloud is
+// only ever put in as text.
+'use strict';
+(() => {
+  // More cells than these at once would make a page slow; the rest is a
+  // button, or an arrow key, away.
+  const MOST_COLUMNS = 40;
+  const MOST_ROWS = 60;
+  const SIGNS = { yes: '✓', some: '◐', no: '×' };
+  const WORDS = {
+    yes: 'may go to all of them',
+    some: 'may go to some of them',
+    no: 'may go to none of them',
+  };
+
+  const $ = (id) => document.getElementById(id);
+  const data = JSON.parse($('cells').textContent);
+  const grid = $('grid');
+  const panel = $('reason');
+  const state = {
+    view: 'alike', search: '', rows: 'all', only: null,
+    firstRow: 0, firstColumn: 0,
+    // The cell that the tabulator key leads to; row and column -1 are heads.
+    row: 0, column: 0,
+  };
+  let shown = { rows: [], columns: [] };
+  let open = null;
+
+  const number = (value) => value.toLocaleString('en');
+  const count = (value, one, many) =>
+    `${number(value)} ${value === 1 ? one : many}`;
+  const make = (name, text, attributes = {}) => {
+    const element = document.createElement(name);
+    if (text !== undefined) element.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) {
+      element.setAttribute(key, value);
+    }
+    return element;
+  };
+  const fold = (text) => text.toLowerCase();
+  const has = (text) => fold(text).includes(state.search);
+
+  // What there is.
+
+  const hostsOf = (column) => column.host
+    ? [column.host]
+    : column.groups.flatMap((place) => data.groups[place].hosts).sort();
+  data.columns.host = data.groups
+    .flatMap((group, place) =>
+      group.hosts.map((host) => ({ name: host, host, groups: [place] })))
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
+  for (const row of data.rows) {
+    row.name = row.image === null ? row.flavor : `${row.flavor} + ${row.image}`;
+    row.text = fold(row.name);
+  }
+  for (const columns of Object.values(data.columns)) {
+    for (const column of columns) {
+      column.text = fold([column.name, ...column.groups.flatMap((place) =>
+        column.host ? data.groups[place].aggregates
+          : [...data.groups[place].hosts, ...data.groups[place].aggregates],
+      )].join('\n'));
+    }
+  }
+  const verdict = (row, column) => {
+    const may = column.groups.filter((place) => row.cells[place] === 0).length;
+    if (!may) return 'no';
+    return may === column.groups.length ? 'yes' : 'some';
+  };
+
+  // What is shown of it.
+
+  const choose = () => {
+    let rows = data.rows;
+    if (state.rows === 'nowhere') {
+      rows = rows.filter((row) => row.cells.every((held) => held !== 0));
+    } else if (state.rows === 'keyed') {
+      rows = rows.filter((row) => row.keys.length);
+    }
+    let columns = data.columns[state.view];
+    if (state.only) {
+      columns = columns.filter((column) =>
+        column.groups.some((place) => state.only.groups.includes(place)));
+    }
+    if (state.search) {
+      // A word may be that of a row, of a column, or of both.
+      const some = rows.filter((row) => row.text.includes(state.search));
+      const those = columns.filter((c) => c.text.includes(state.search));
+      if (some.length || !those.length) rows = some;
+      if (those.length || !some.length) columns = those;
+    }
+    return { rows, columns };
+  };
+
+  const head = (text, row, column, attributes) => {
+    const cell = make('th', undefined, {
+      tabindex: -1, 'data-row': row, 'data-column': column, ...attributes,
+    });
+    cell.append(make('span', text));
+    cell.title = text;
+    return cell;
+  };
+
+  const draw = () => {
+    shown = choose();
+    state.firstRow = page(state.firstRow, shown.rows.length, MOST_ROWS);
+    state.firstColumn = page(
+      state.firstColumn, shown.columns.length, MOST_COLUMNS);
+    const rows = shown.rows.slice(state.firstRow, state.firstRow + MOST_ROWS);
+    const columns = shown.columns.slice(
+      state.firstColumn, state.firstColumn + MOST_COLUMNS);
+    const top = make('tr');
+    const label = data.rows.some((row) => row.image !== null)
+      ? 'Flavor and image' : 'Flavor';
+    top.append(make('th', label, { scope: 'col' }));
+    columns.forEach((column, place) => top.append(head(
+      column.name, -1, place, { scope: 'col' })));
+    const body = make('tbody');
+    rows.forEach((row, number) => {
+      const line = make('tr');
+      line.append(head(row.name, number, -1, { scope: 'row' }));
+      columns.forEach((column, place) => {
+        const word = verdict(row, column);
+        line.append(make('td', SIGNS[word], {
+          class: word, tabindex: -1, 'aria-label': word,
+          'aria-selected': false, 'data-row': number, 'data-column': place,
+        }));
+      });
+      body.append(line);
+    });
+    const header = make('thead');
+    header.append(top);
+    grid.replaceChildren(header, body);
+    grid.setAttribute('aria-rowcount', shown.rows.length + 1);
+    grid.setAttribute('aria-colcount', shown.columns.length + 1);
+    const empty = !rows.length || !columns.length;
+    grid.hidden = empty;
+    $('none').hidden = !empty;
+    state.row = Math.min(state.row, rows.length - 1);
+    state.column = Math.min(state.column, columns.length - 1);
+    lead(at(state.row, state.column) || at(0, 0));
+    pagers('row', state.firstRow, rows.length, shown.rows.length);
+    pagers('column', state.firstColumn, columns.length, shown.columns.length);
+    tell();
+  };
+
+  const page = (first, total, most) =>
+    Math.max(0, Math.min(first, Math.floor((total - 1) / most) * most));
+
+  const pagers = (what, first, some, total) => {
+    $(`${what}-pages`).hidden = some === total;
+    $(`${what}s-shown`).textContent =
+      `${what}s ${number(first + 1)} to ${number(first + some)} ` +
+      `of ${number(total)}`;
+    $(`${what}s-back`).disabled = first === 0;
+    $(`${what}s-on`).disabled = first + some >= total;
+  };
+
+  const tell = () => {
+    const hosts = new Set(shown.columns.flatMap((column) => column.groups));
+    const items = (kind) => document.querySelectorAll(
+      `.item[data-kind="${kind}"]:not([hidden])`).length;
+    const parts = [
+      count(shown.rows.length, 'row', 'rows'),
+      count(shown.columns.length, 'column', 'columns'),
+      count(items('lock'), 'lock', 'locks'),
+      count(items('finding'), 'finding', 'findings'),
+    ];
+    $('found').textContent = state.search || hosts.size
+      ? parts.join(', ') : 'nothing';
+  };
+
+  // The grid by keyboard: one stop of the tabulator key, arrows within.
+
+  const at = (row, column) => grid.querySelector(
+    `[data-row="${row}"][data-column="${column}"]`);
+
+  const lead = (cell) => {
+    grid.querySelectorAll('[tabindex="0"]').forEach((other) => {
+      other.tabIndex = -1;
+    });
+    if (!cell) return;
+    cell.tabIndex = 0;
+    state.row = Number(cell.dataset.row);
+    state.column = Number(cell.dataset.column);
+  };
+
+  const go = (row, column) => {
+    const cell = at(row, column);
+    if (!cell) return;
+    lead(cell);
+    cell.focus();
+  };
+
+  const turn = (what, by) => {
+    if (what === 'row') state.firstRow += by * MOST_ROWS;
+    else state.firstColumn += by * MOST_COLUMNS;
+    draw();
+  };
+
+  // Step over the edge of what is shown, if there is more behind it.
+  const step = (rows, columns) => {
+    let row = state.row + rows;
+    let column = state.column + columns;
+    const last = {
+      row: Math.min(MOST_ROWS, shown.rows.length - state.firstRow) - 1,
+      column: Math.min(
+        MOST_COLUMNS, shown.columns.length - state.firstColumn) - 1,
+    };
+    if (row > last.row && state.firstRow + last.row + 1 < shown.rows.length) {
+      turn('row', 1);
+      row = 0;
+    } else if (row < 0 && rows < 0 && state.firstRow > 0) {
+      turn('row', -1);
+      row = MOST_ROWS - 1;
+    }
+    if (column > last.column &&
+        state.firstColumn + last.column + 1 < shown.columns.length) {
+      turn('column', 1);
+      column = 0;
+    } else if (column < 0 && columns < 0 && state.firstColumn > 0) {
+      turn('column', -1);
+      column = MOST_COLUMNS - 1;
+    }
+    // There is no cell in the corner.
+    if (row >= 0 || column >= 0) go(row, column);
+  };
+
+  const keys = {
+    ArrowUp: () => step(-1, 0),
+    ArrowDown: () => step(1, 0),
+    ArrowLeft: () => step(0, -1),
+    ArrowRight: () => step(0, 1),
+    Home: () => go(state.row, state.row < 0 ? 0 : -1),
+    End: () => go(state.row, Math.min(
+      MOST_COLUMNS, shown.columns.length - state.firstColumn) - 1),
+    PageUp: () => go(-1, Math.max(state.column, 0)),
+    PageDown: () => go(Math.min(
+      MOST_ROWS, shown.rows.length - state.firstRow) - 1, state.column),
+    Enter: () => explain(),
+    ' ': () => explain(),
+  };
+
+  grid.addEventListener('keydown', (event) => {
+    const plain = !event.ctrlKey && !event.altKey && !event.metaKey;
+    if (!plain || !(event.key in keys)) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
+  grid.addEventListener('click', (event) => {
+    const cell = event.target.closest('[data-row]');
+    if (!cell) return;
+    go(Number(cell.dataset.row), Number(cell.dataset.column));
+    explain();
+  });
+  document.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && !panel.hidden) close();
+  });
+
+  // The reason of a cell, or what a row or a column is.
+
+  const explain = () => {
+    const row = shown.rows[state.firstRow + state.row];
+    const column = shown.columns[state.firstColumn + state.column];
+    const cell = at(state.row, state.column);
+    mark(cell);
+    const parts = [];
+    if (state.row < 0) parts.push(make('h3', column.name), ...aboutHosts(column));
+    else if (state.column < 0) parts.push(make('h3', row.name), ...aboutRow(row));
+    else parts.push(...aboutCell(row, column));
+    const button = make('button', 'Close', { type: 'button', class: 'close' });
+    button.addEventListener('click', close);
+    panel.replaceChildren(...parts, button);
+    panel.hidden = false;
+    panel.scrollTop = 0;
+    cell.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  };
+
+  const mark = (cell) => {
+    if (open) open.setAttribute('aria-selected', false);
+    open = cell;
+    if (open && open.tagName === 'TD') open.setAttribute('aria-selected', true);
+  };
+
+  const close = () => {
+    panel.hidden = true;
+    panel.replaceChildren();
+    mark(null);
+    go(state.row, state.column);
+  };
+
+  const aboutCell = (row, column) => {
+    const word = verdict(row, column);
+    const parts = [make('h3', `${row.name} on ${column.name}`)];
+    const badge = make('p', `${SIGNS[word]} ${WORDS[word]}`);
+    badge.className = `verdict ${word}`;
+    parts.push(badge);
+    const places = new Map();
+    for (const place of column.groups) {
+      for (const reason of data.cases[row.cells[place]]) {
+        if (!places.has(reason)) places.set(reason, []);
+        places.get(reason).push(place);
+      }
+    }
+    if (!column.groups.length) parts.push(make('p', 'It has no hosts.'));
+    const list = make('ul');
+    for (const [reason, kept] of places) {
+      const { filter, text } = data.reasons[reason];
+      const item = make('li', text);
+      const from = kept.length === column.groups.length ? ''
+        : hostsOf({ groups: kept }).join(', ');
+      item.append(make('div', filter ? `filter ${filter}` : 'Placement',
+        { class: 'by' }));
+      if (from) item.append(make('div', `on ${from}`, { class: 'by' }));
+      list.append(item);
+    }
+    if (places.size) parts.push(list);
+    return [...parts, ...aboutHosts(column), ...aboutRow(row)];
+  };
+
+  const aboutHosts = (column) => {
+    const hosts = hostsOf(column);
+    const aggregates = new Set(
+      column.groups.flatMap((place) => data.groups[place].aggregates));
+    const parts = [
+      make('h4', count(hosts.length, 'host', 'hosts')),
+      make('p', hosts.join(', ') || 'none', { class: 'names' }),
+    ];
+    if (aggregates.size) {
+      parts.push(
+        make('h4', count(aggregates.size, 'aggregate', 'aggregates')),
+        make('p', [...aggregates].sort().join(', '), { class: 'names' }));
+    }
+    if (state.view !== 'host' && hosts.length > 1) {
+      const button = make('button', 'Show each of these hosts',
+        { type: 'button' });
+      button.addEventListener('click', () => {
+        state.only = column;
+        $('only-name').textContent = column.name;
+        $('only').hidden = false;
+        view('host');
+        close();
+      });
+      parts.push(button);
+    }
+    return parts;
+  };
+
+  const aboutRow = (row) => {
+    const hosts = data.groups.filter((_, place) => row.cells[place] === 0)
+      .reduce((sum, group) => sum + group.hosts.length, 0);
+    const parts = [
+      make('h4', 'Request'),
+      make('p', `May go to ${count(hosts, 'host', 'hosts')} in all.`,
+        { class: 'names' }),
+    ];
+    for (const [whose, text] of row.keys) {
+      const line = make('p', `${whose}: `, { class: 'names' });
+      line.append(make('code', text));
+      parts.push(line);
+    }
+    return parts;
+  };
+
+  // Search box, filters, and the rest of what can be pressed.
+
+  const view = (name) => {
+    state.view = name;
+    state.firstColumn = 0;
+    state.column = 0;
+    document.querySelector(`input[name="view"][value="${name}"]`).checked = true;
+    draw();
+  };
+
+  const filter = () => {
+    const severity = $('severity') ? $('severity').value : '';
+    document.querySelectorAll('.item').forEach((item) => {
+      const other = severity && item.dataset.kind === 'finding' &&
+        item.dataset.severity !== severity;
+      item.hidden = Boolean(other) || !has(item.textContent);
+    });
+    state.firstRow = state.firstColumn = 0;
+    draw();
+  };
+
+  document.querySelectorAll('input[name="view"]').forEach((input) => {
+    input.addEventListener('change', () => view(input.value));
+  });
+  $('rows').addEventListener('change', () => {
+    state.rows = $('rows').value;
+    filter();
+  });
+  $('search').addEventListener('input', () => {
+    state.search = fold($('search').value.trim());
+    filter();
+  });
+  if ($('severity')) $('severity').addEventListener('change', filter);
+  $('only-off').addEventListener('click', () => {
+    state.only = null;
+    $('only').hidden = true;
+    view('alike');
+    document.querySelector('input[name="view"]:checked').focus();
+  });
+  for (const what of ['row', 'column']) {
+    $(`${what}s-back`).addEventListener('click', () => turn(what, -1));
+    $(`${what}s-on`).addEventListener('click', () => turn(what, 1));
+  }
+
+  const root = document.documentElement;
+  const dark = () => (root.dataset.theme
+    ? root.dataset.theme === 'dark'
+    : matchMedia('(prefers-color-scheme: dark)').matches);
+  const label = () => {
+    $('theme').textContent = dark() ? 'Light' : 'Dark';
+    $('theme').setAttribute(
+      'aria-label', dark() ? 'Light colours' : 'Dark colours');
+  };
+  $('theme').addEventListener('click', () => {
+    root.dataset.theme = dark() ? 'light' : 'dark';
+    label();
+  });
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
+  addEventListener('beforeprint', () => {
+    document.querySelectorAll('details').forEach((one) => {
+      one.open = true;
+    });
+  });
+
+  root.classList.add('js');
+  label();
+  draw();
+})();
