@@ -89,6 +89,27 @@ class IsolateAggregatesApp(app.App):
             self.options.config_dir or (),
         )
 
+    def run_subcommand(self, argv: list[str]) -> int:
+        """Run a command and return its status.
+
+        A command that means something by 1 has another status for failures,
+        as its ``error_status``.
+
+        :param argv: The arguments, from the name of the command on.
+        """
+        self._failed: command.Command | None = None
+        status = super().run_subcommand(argv)
+        return int(getattr(self._failed, 'error_status', status))
+
+    def clean_up(
+        self,
+        cmd: command.Command,
+        result: int,
+        err: BaseException | None,
+    ) -> None:
+        """Note which command failed."""
+        self._failed = cmd if err else None
+
     def connect(self) -> Connection:
         """Return the connection to the live cloud.
 
@@ -106,7 +127,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
     :param argv: The arguments, without the name of the program.
-    :returns: 0, or 1 after an error, or 2 for arguments that make no sense.
+    :returns: 0, or 1 after an error, or 2 for arguments that make no sense;
+        some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     with warnings.catch_warnings():

@@ -42,7 +42,7 @@ class AuditCloud(report.ReportLister):
     failed. As json or yaml: one document with the findings and their counts.
     """
 
-    # For failures before the command runs, such as that of the configuration.
+    # For failures outside, such as a configuration that can not be read.
     error_status = FAILED
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -227,7 +227,12 @@ def _printable(text: str) -> str:
 def progress(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
-    """Show progress to a person; a pipe or a log gets none."""
+    """Show progress to a person; a pipe or a log gets none.
+
+    :param found: What comes one by one.
+    :param what: What it is, in the plural.
+    :param total: How many will come; None if that is not known.
+    """
     return tqdm.tqdm(
         found, f'Reading {what}', total, unit='', leave=False, disable=None
     )
