@@ -234,6 +234,7 @@ def openstack(
     from openstackclient import shell
 
     monkeypatch.setattr(loader, 'CONFIG_FILES', [])
+    monkeypatch.setattr(shell.OpenStackShell, 'NAME', 'openstack')
     root = logging.getLogger()
 
     def run_client(*arguments: str) -> Finished:
