@@ -110,56 +110,43 @@ def traits_nowhere(facts: Facts) -> Iterator[Finding]:
         return
     for flavor in facts.snapshot.flavors:
         for trait in _unknown(facts, traits_of(flavor)):
-            yield Finding(
-                'trait-nowhere',
-                Severity.WARNING,
-                f'flavor {flavor.name}',
-                f'requires trait {trait}, which no host has',
-                _NOWHERE,
-                _unset(facts, trait, flavor),
-            )
+            subject = f'flavor {flavor.name}'
+            yield _nowhere(facts, subject, trait, _unset(trait, flavor))
     for image in facts.snapshot.images:
         for trait in _unknown(facts, traits_of(image=image)):
-            yield Finding(
-                'trait-nowhere',
-                Severity.WARNING,
-                f'image {image.name} ({image.id})',
-                f'requires trait {trait}, which no host has',
-                _NOWHERE,
-                _unset_image(facts, trait, image),
-            )
+            subject = f'image {image.name} ({image.id})'
+            key = xs.TRAIT_PREFIX + trait
+            # Some other property may imply it.
+            own = key in image.properties
+            unset = repairs.unset_property(image, key) if own else None
+            yield _nowhere(facts, subject, trait, unset)
 
 
 def _unknown(facts: Facts, traits: Iterable[str]) -> list[str]:
     return sorted(set(traits) - facts.all_traits)
 
 
-def _gives(facts: Facts, trait: str) -> bool:
-    """Tell whether a sync puts the trait on some host."""
-    return any(
-        host in facts.nodes
-        for aggregate in facts.required_by.get(trait, ())
-        for host in aggregate.hosts
+def _nowhere(
+    facts: Facts, subject: str, trait: str, unset: str | None
+) -> Finding:
+    synced = any(trait in (t.traits or ()) for t in facts.plan.targets)
+    return Finding(
+        'trait-nowhere',
+        Severity.WARNING,
+        subject,
+        f'requires trait {trait}, which no host has',
+        _NOWHERE,
+        repairs.SYNC if synced else unset,
+        safe=synced,
     )
 
 
-def _unset(facts: Facts, trait: str, flavor: Flavor) -> str | None:
-    if _gives(facts, trait):
-        return repairs.SYNC
-    for key in flavor.extra_specs:
-        for spec in xs.parse({key: flavor.extra_specs[key]}):
+def _unset(trait: str, flavor: Flavor) -> str | None:
+    for key, value in flavor.extra_specs.items():
+        for spec in xs.parse({key: value}):
             if (spec.kind, spec.name) == ('trait', trait):
                 return repairs.unset_spec(flavor, key)
     # Some other setting implies it.
-    return None
-
-
-def _unset_image(facts: Facts, trait: str, image: Image) -> str | None:
-    if _gives(facts, trait):
-        return repairs.SYNC
-    key = xs.TRAIT_PREFIX + trait
-    if key in image.properties:
-        return repairs.unset_property(image, key)
     return None
 
 

@@ -29,7 +29,7 @@ H1 = make_compute_node('h1', traits=[LICENSED])
 KEYED = make_flavor('win.small', LOCK)
 PLAIN = make_flavor('m1.small')
 KEYED_IMAGE = make_image('windows', LOCK)
-RESERVED = configuration(**dict.fromkeys(PREFIXES, ['reservation:']))
+RESERVED = configuration(**{key: ['reservation:'] for key in PREFIXES})
 
 
 # Extra specs.

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates audit``: output, statuses, what could not be read."""
+
+import json
+import re
+
+from http_fakes import NOVA
+from live_example import ISOLATE, Live
+import pytest
+
+CLEAN = """
+    settings: {scheduler: {enable_isolated_aggregate_filtering: true}}
+    aggregates:
+    - {name: win, metadata: {trait:CUSTOM_A: required}, hosts: [h1]}
+    providers:
+    - {name: h1, inventories: {VCPU: 4}, traits: [CUSTOM_A]}
+    flavors:
+    - {name: f, vcpus: 1, extra_specs: {trait:CUSTOM_A: required}}
+"""
+MISSING = CLEAN.replace('traits: [CUSTOM_A]', 'traits: []')
+ODD = CLEAN + '    - {name: odd, extra_specs: {trait:CUSTOM_A: maybe}}\n'
+NOTE = CLEAN.replace(
+    '{trait:CUSTOM_A: required}, hosts',
+    '{trait:CUSTOM_A: required, trait:CUSTOM_B: maybe}, hosts',
+)
+
+
+@pytest.fixture
+def audit(run, write_cloud):
+    """Audit the cloud that a text describes."""
+    return lambda text, *arguments: run(
+        'audit', '--snapshot', str(write_cloud(text)), *arguments
+    )
+
+
+@pytest.mark.parametrize(
+    ('text', 'level', 'status'),
+    [
+        pytest.param(CLEAN, 'info', 0, id='clean'),
+        pytest.param(NOTE, 'info', 1, id='info'),
+        pytest.param(NOTE, 'warning', 0, id='only info'),
+        pytest.param(MISSING, 'error', 1, id='error'),
+    ],
+)
+def test_the_status_says_whether_something_was_found(
+    audit, text, level, status
+):
+    finished = audit(text, '--fail-on', level)
+    assert (finished.code, finished.err) == (status, '')
+
+
+def test_a_warning_is_enough_unless_something_else_is_said(audit):
+    assert audit(ODD).code == 1
+    assert audit(ODD, '--fail-on', 'error').code == 0
+
+
+def test_a_table_for_people(audit):
+    finished = audit(MISSING, '--max-width', '100')
+    assert finished.out.startswith('error: 1, warning: 1, info: 0\n')
+    assert '| No. | Severity | Subject' in finished.out
+    assert finished.out.endswith(
+        'Repairs (with *: safe, --fix applies them):\n'
+        '* 1, 2: isolate-aggregates sync --apply\n'
+    )
+
+
+def test_a_clean_cloud_is_called_so(audit):
+    assert audit(CLEAN).out.startswith('Nothing was found.\n')
+
+
+def test_one_document_for_monitoring(audit):
+    finished = audit(MISSING, '-f', 'json')
+    document = json.loads(finished.out)
+    assert document['summary'] == {'info': 0, 'warning': 1, 'error': 1}
+    assert document['findings'][0] == {
+        'kind': 'trait-missing',
+        'severity': 'error',
+        'subject': 'aggregate win',
+        'problem': 'requires trait CUSTOM_A, which in Placement is missing '
+        'on h1',
+        'consequence': 'no server can land there: those that ask for the '
+        'trait do not find it, and others are kept out',
+        'repair': 'isolate-aggregates sync --apply',
+        'safe': True,
+    }
+
+
+def test_rows_for_scripts(audit):
+    finished = audit(MISSING, '-f', 'value', '-c', 'Kind', '-c', 'Safe')
+    assert finished.out == 'trait-missing True\ntrait-nowhere True\n'
+
+
+def test_names_do_nothing_to_a_terminal(audit):
+    text = CLEAN.replace('name: win', r'name: "\e[2Jwin\nfake"')
+    text = text.replace('traits: [CUSTOM_A]', 'traits: []')
+    assert audit(text).code == 1
+    assert '\x1b' not in audit(text).out
+    assert r'\x1b[2Jwin\nfake' in audit(text).out
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ('--snapshot', 'x.yaml', '--servers'),
+        ('--snapshot', 'x.yaml', '--fix'),
+        ('--yes',),
+        ('--fail-on', 'never'),
+    ],
+)
+def test_arguments_that_make_no_sense(run, arguments):
+    finished = run('audit', *arguments)
+    assert finished.code == 2
+    assert ' audit: error: ' in finished.err
+
+
+# What could not be looked at is never called clean.
+
+
+def test_a_file_that_is_none_is_a_failure(audit):
+    finished = audit('aggregates: 7')
+    assert (finished.code, finished.out) == (4, '')
+    assert 'Cloud file' in finished.err
+
+
+@pytest.mark.usefixtures('without_configuration')
+def test_a_configuration_that_can_not_be_read_is_a_failure(run, config):
+    finished = run('--config-file', config('[scheduler'), 'audit')
+    assert (finished.code, finished.out) == (4, '')
+    assert finished.err.startswith('The configuration ')
+
+
+@pytest.mark.usefixtures('without_configuration')
+def test_missing_credentials_are_a_failure(run, config):
+    finished = run('--config-file', config(ISOLATE), 'audit')
+    assert (finished.code, finished.out) == (4, '')
+
+
+@pytest.fixture
+def live_audit(run, config, live: Live, in_environment):
+    """Audit the example as a live cloud."""
+    path = config(ISOLATE)
+    return lambda *arguments: run('--config-file', path, 'audit', *arguments)
+
+
+def test_a_live_cloud_in_order_is_clean(live_audit):
+    finished = live_audit('-f', 'json', '--fail-on', 'info')
+    assert json.loads(finished.out)['findings'] == []
+    assert (finished.code, finished.err) == (0, '')
+
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        'os-aggregates',
+        'flavors/detail',
+        'os-hypervisors/detail',
+        'servers',
+        'servers/detail',
+        'v2/images',
+        'resource_providers',
+        'resource_classes',
+        'traits',
+    ],
+)
+@pytest.mark.parametrize('status', [403, 500])
+def test_whatever_can_not_be_read_is_a_failure(live_audit, http, path, status):
+    http.get(f'{NOVA}/servers', json={'servers': []})
+    http.get(f'{NOVA}/servers/detail', json={'servers': []})
+    assert live_audit('--servers').code == 0
+    http.get(
+        re.compile(rf'//[^?]*/{path}(\?|$)'),
+        status_code=status,
+        json={'error': {'message': 'not for you'}},
+    )
+    finished = live_audit('--servers')
+    assert (finished.code, finished.out) == (4, '')
+    assert 'not for you' in finished.err
