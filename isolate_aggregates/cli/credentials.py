@@ -67,7 +67,7 @@ class Credentials:
         :raises ConfigError: if those of the configuration make no sense.
         """
         if self._problem:
-            self._check_files()
+            check_files()
             raise _unusable(self._problem)
         named = (
             options.os_auth_type == 'none'
@@ -80,7 +80,7 @@ class Credentials:
         if not named and cloud_connection.is_configured(conf):
             return cloud_connection.from_conf(conf)
         if not named and self._config.default_cloud == 'defaults':
-            self._check_files()
+            check_files()
             raise exception.CredentialsError(
                 'There are no credentials for a cloud: give --os-cloud, OS_* '
                 f'variables or [{ia_conf.GROUP}] auth_type with what it '
@@ -102,24 +102,28 @@ class Credentials:
         region = self._config.get_one(argparse=options)
         return from_region(region, region.get_session())
 
-    def _check_files(self) -> None:
-        """Look for a clouds.yaml that openstacksdk has silently left out."""
-        first = os.environ.get('OS_CLIENT_CONFIG_FILE')
-        for path in ([first] if first else []) + os_loader.CONFIG_FILES:
-            if not os.path.exists(path):
-                continue
-            try:
-                with open(path, encoding='utf-8') as stream:
-                    yaml.safe_load(stream)
-                # Those after it do not count.
-                return
-            except (OSError, ValueError, yaml.YAMLError) as exc:
-                mark = getattr(exc, 'problem_mark', None)
-                line = f'line {mark.line + 1}: ' if mark else ''
-                said = faults.short(getattr(exc, 'problem', exc))
-                raise exception.CredentialsError(
-                    f'The file {path} can not be read: {line}{said}.'
-                ) from exc
+
+def check_files() -> None:
+    """Look for a clouds.yaml that openstacksdk has silently left out.
+
+    :raises CredentialsError: if there is one.
+    """
+    first = os.environ.get('OS_CLIENT_CONFIG_FILE')
+    for path in ([first] if first else []) + os_loader.CONFIG_FILES:
+        if not os.path.exists(path):
+            continue
+        try:
+            with open(path, encoding='utf-8') as stream:
+                yaml.safe_load(stream)
+            # Those after it do not count.
+            return
+        except (OSError, ValueError, yaml.YAMLError) as exc:
+            mark = getattr(exc, 'problem_mark', None)
+            line = f'line {mark.line + 1}: ' if mark else ''
+            said = faults.short(getattr(exc, 'problem', exc))
+            raise exception.CredentialsError(
+                f'The file {path} can not be read: {line}{said}.'
+            ) from exc
 
 
 def from_region(

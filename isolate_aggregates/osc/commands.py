@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from cliff import command
 from keystoneauth1 import exceptions as ks_exceptions
+from openstack import exceptions as os_exceptions
 from oslo_config import cfg
 
 from isolate_aggregates import exception, faults, plugins
@@ -53,6 +54,7 @@ class Program:
     def connect(self) -> Connection:
         """Return the connection to the live cloud, by the client's means.
 
+        :raises CredentialsError: if a clouds.yaml can not be read.
         :raises ServiceError: if Keystone gives no token.
         """
         client = self._client
@@ -64,6 +66,10 @@ class Program:
             raise faults.from_keystone(
                 client.cloud.config['auth'].get('auth_url'), exc
             ) from exc
+        except os_exceptions.ConfigException:
+            credentials.check_files()
+            # The client itself says what it misses.
+            raise
         return credentials.from_region(
             client.cloud, client.client_manager.session
         )

@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack isolation ...`` against a live cloud, run by the real client.
+
+Keystone, Nova and Glance answer as the real ones do, Placement is the real
+one. Credentials, regions and the like are the client's own.
+"""
+
+from collections.abc import Callable
+import json
+import pathlib
+from typing import Any
+
+from http_fakes import AUTH_URL, GLANCE, NOVA, PASSWORD, TOKEN, FakeKeystone
+from live_example import CREDENTIALS, ISOLATE, Live
+import pytest
+import requests
+import requests_mock
+import yaml
+
+LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
+WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
+
+Run = Callable[..., Any]
+Clouds = Callable[..., None]
+
+
+@pytest.fixture
+def clouds(
+    without_configuration: None,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    config: Callable[[str], str],
+) -> Clouds:
+    """Write ``clouds.yaml`` with the cloud ``mine``."""
+
+    def write(auth: Any = CREDENTIALS, **settings: Any) -> None:
+        cloud = {
+            'auth': auth,
+            'isolation_config_file': config(ISOLATE),
+            **settings,
+        }
+        path = tmp_path / 'clouds.yaml'
+        path.write_text(yaml.safe_dump({'clouds': {'mine': cloud}}))
+        monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
+
+    return write
+
+
+@pytest.fixture
+def ask(openstack: Run) -> Run:
+    """Ask for candidates, with options of the client before."""
+
+    def ask_cloud(*options: str, command: str = 'candidates') -> Any:
+        form = ('-f', 'json') if command == 'candidates' else ()
+        return openstack(
+            *('--os-cloud', 'mine', *options),
+            *('isolation', command, *form, *LINUX),
+        )
+
+    return ask_cloud
+
+
+def hosts(finished: Any) -> list[str]:
+    """Return the hosts that a run has found."""
+    assert (finished.code, finished.err) == (0, '')
+    return [host['name'] for host in json.loads(finished.out)['hosts']]
+
+
+def sentence(finished: Any) -> str:
+    """Return the one sentence that a run has failed with."""
+    assert finished.code == 1
+    assert finished.out == ''
+    assert finished.err.endswith('.\n')
+    assert finished.err.count('\n') == 1
+    return str(finished.err).rstrip('\n')
+
+
+# Credentials
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_credentials_of_the_environment_are_enough(
+    openstack: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    option = ('--os-isolation-config-file', config(ISOLATE))
+    asked = (*option, 'isolation', 'candidates', '-f', 'json')
+    assert hosts(openstack(*asked, *LINUX)) == ['linux-1', 'linux-2']
+    assert hosts(openstack(*asked, *WINDOWS)) == ['win-1', 'win-2']
+
+
+def test_a_cloud_of_clouds_yaml_is_enough(
+    ask: Run, live: Live, clouds: Clouds
+) -> None:
+    clouds()
+    assert hosts(ask()) == ['linux-1', 'linux-2']
+
+
+def test_the_client_asks_with_one_token(
+    ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
+) -> None:
+    clouds()
+    assert hosts(ask())
+    issued = [r for r in http.request_history if r.path == '/v3/auth/tokens']
+    assert [request.method for request in issued] == ['POST']
+
+
+def test_options_of_the_client_go_before_clouds_yaml(
+    ask: Run, live: Live, clouds: Clouds
+) -> None:
+    clouds({**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'})
+    assert hosts(ask('--os-auth-url', AUTH_URL)) == ['linux-1', 'linux-2']
+
+
+def test_a_token_and_endpoints_do_without_keystone(
+    openstack: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
+) -> None:
+    clouds(
+        {'endpoint': NOVA, 'token': TOKEN},
+        auth_type='admin_token',
+        compute_endpoint_override=NOVA,
+        image_endpoint_override=GLANCE,
+        placement_endpoint_override=live.placement_url,
+    )
+    asked = ('isolation', 'candidates', '-f', 'json', *LINUX)
+    finished = openstack('--os-cloud', 'mine', *asked)
+    assert hosts(finished) == ['linux-1', 'linux-2']
+    assert not [r for r in http.request_history if 'keystone' in r.url]
+
+
+# Where and how the services are asked
+
+
+@pytest.mark.parametrize('option', ['--os-region-name', '--os-interface'])
+def test_region_and_interface_are_those_of_the_client(
+    ask: Run, live: Live, clouds: Clouds, option: str
+) -> None:
+    clouds()
+    value = {'--os-region-name': 'Mars', '--os-interface': 'admin'}[option]
+    said = sentence(ask(option, value, command='query'))
+    assert said.startswith('Nova has no endpoint in the service catalog: ')
+    assert value in said
+    right = {'--os-region-name': 'RegionOne', '--os-interface': 'public'}
+    assert hosts(ask(option, right[option])) == ['linux-1', 'linux-2']
+
+
+@pytest.mark.parametrize(
+    ('settings', 'seconds'),
+    [
+        pytest.param({}, 60, id='if nothing else is said'),
+        pytest.param({'api_timeout': 5}, 5, id='as long as is said'),
+    ],
+)
+def test_no_service_is_waited_for_without_end(
+    ask: Run,
+    live: Live,
+    clouds: Clouds,
+    http: requests_mock.Mocker,
+    settings: dict[str, Any],
+    seconds: int,
+) -> None:
+    clouds(**settings)
+    http.reset_mock()
+    assert hosts(ask())
+    services = {'nova.test', 'glance.test'}
+    sent = [r for r in http.request_history if r.hostname in services]
+    assert {request.hostname for request in sent} == services
+    assert {request.timeout for request in sent} == {seconds}
+
+
+def test_insecure_is_heeded(
+    ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
+) -> None:
+    clouds()
+    http.reset_mock()
+    assert hosts(ask('--insecure'))
+    assert {request.verify for request in http.request_history} == {False}
+
+
+def test_what_another_command_has_saved_is_the_same(
+    openstack: Run, ask: Run, live: Live, clouds: Clouds, tmp_path: Any
+) -> None:
+    clouds()
+    before = ask()
+    path = str(tmp_path / 'saved.yaml')
+    saved = openstack(
+        *('--os-cloud', 'mine', 'isolation', 'snapshot', 'save', path)
+    )
+    assert (saved.code, saved.err) == (0, '')
+    live.stop()
+    asked = ('isolation', 'candidates', '-f', 'json', '--snapshot', path)
+    assert openstack(*asked, *LINUX) == before
+
+
+def test_no_secret_is_shown_even_when_debugging(
+    openstack: Run, live: Live, clouds: Clouds
+) -> None:
+    clouds()
+    finished = openstack(
+        *('--debug', '--os-cloud', 'mine', 'isolation', 'query', *LINUX)
+    )
+    # There is something to look at.
+    assert 'X-Auth-Token' in finished.err
+    assert PASSWORD not in finished.out + finished.err
+    assert TOKEN not in finished.out + finished.err
+
+
+def test_a_cloud_file_needs_no_cloud_that_works(
+    openstack: Run, clouds: Clouds, http: requests_mock.Mocker
+) -> None:
+    clouds({})
+    root = pathlib.Path(__file__).parents[2]
+    example = str(root / 'examples/windows-licensing.yaml')
+    finished = openstack(
+        *('--os-cloud', 'mine', 'isolation', 'query', *LINUX),
+        *('--snapshot', example),
+    )
+    assert (finished.code, finished.err) == (0, '')
+    assert http.request_history == []
+
+
+# What goes wrong
+
+
+def test_a_wrong_password_is_said_in_one_sentence(
+    ask: Run, clouds: Clouds, keystone: FakeKeystone
+) -> None:
+    clouds({**CREDENTIALS, 'password': 'wrong'})
+    assert sentence(ask(command='query')) == (
+        f'Keystone at {AUTH_URL} does not accept the credentials: The '
+        'request you have made requires authentication; look at the user, '
+        'the password, the project and their domains.'
+    )
+
+
+def test_a_keystone_that_is_not_there_is_said_in_one_sentence(
+    ask: Run, clouds: Clouds, http: requests_mock.Mocker
+) -> None:
+    refused = ConnectionRefusedError(111, 'Connection refused')
+    http.register_uri(
+        requests_mock.ANY,
+        requests_mock.ANY,
+        exc=requests.exceptions.ConnectionError(refused),
+    )
+    clouds()
+    said = sentence(ask(command='query'))
+    assert said.startswith(f'Keystone at {AUTH_URL} can not be reached: ')
+
+
+def test_missing_rights_are_said_in_one_sentence(
+    ask: Run, clouds: Clouds, live: Live, http: requests_mock.Mocker
+) -> None:
+    clouds()
+    http.get(
+        f'{NOVA}/os-aggregates',
+        status_code=403,
+        json={'forbidden': {'message': 'Policy does not allow it.'}},
+    )
+    assert sentence(ask(command='query')) == (
+        f'Nova at {NOVA} denied GET /os-aggregates (403): Policy does not '
+        'allow it; use credentials with the admin or service role.'
+    )
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        pytest.param('clouds: [', id='no YAML'),
+        pytest.param('clouds: {other: {}}', id='other clouds'),
+    ],
+)
+def test_a_cloud_that_is_not_there_is_said_in_one_sentence(
+    ask: Run, clouds: Clouds, tmp_path: pathlib.Path, text: str
+) -> None:
+    clouds()
+    (tmp_path / 'clouds.yaml').write_text(text)
+    assert sentence(ask(command='query')) == 'Cloud mine was not found.'
+
+
+def test_a_clouds_yaml_that_can_not_be_read_is_said_in_one_sentence(
+    openstack: Run, clouds: Clouds, tmp_path: pathlib.Path
+) -> None:
+    clouds()
+    path = tmp_path / 'clouds.yaml'
+    path.write_text('clouds:\n  mine: [\n')
+    assert sentence(openstack('isolation', 'query', *LINUX)) == (
+        f'The file {path} can not be read: line 3: expected the node '
+        "content, but found '<stream end>'."
+    )
