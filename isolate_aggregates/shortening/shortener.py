@@ -101,6 +101,7 @@ class Shortener:
                 known.value, lasts = self._work_out(destination, index, most)
                 known.until = self._clock() + lasts
         if known.value is None:
+            number = others + len(destination.forbidden_aggregates)
             raise exception.RequestRefused([self._too_long(number, required)])
         return known.value
 

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A shortened query gets the hosts that the long one gets.
+
+Both are asked of a real Placement, for random clouds with rollups that are
+right, lag behind, or still have hosts that have left.
+"""
+
+import uuid
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+import os_resource_classes as orc
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.placement import group, providers
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.shortening import PlacementMembers, Shortener
+
+HOSTS = {
+    f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)
+}
+FILTERS = Pipeline({'isolate_aggregates': IsolateAggregates()})
+
+# More locks than a family may have without branches.
+locks = st.integers(0, 23).map('trait:CUSTOM_{}'.format)
+members = st.frozensets(st.sampled_from(sorted(HOSTS)))
+aggregates = st.lists(
+    st.tuples(st.sets(locks, min_size=1, max_size=2), members),
+    min_size=10,
+    max_size=40,
+).map(
+    lambda found: [
+        Aggregate(
+            str(uuid.UUID(int=number)),
+            f'aggregate-{number}',
+            dict.fromkeys(keys, 'required'),
+            hosts,
+        )
+        for number, (keys, hosts) in enumerate(found, start=1)
+    ]
+)
+requests = st.sets(locks, max_size=2).map(
+    lambda keys: RequestSpec(
+        Flavor('f', vcpus=1, extra_specs=dict.fromkeys(keys, 'required'))
+    )
+)
+
+
+@pytest.fixture(scope='module')
+def placement():
+    """Five hosts and nothing else."""
+    with EmbeddedPlacement() as placement:
+        for name, provider in HOSTS.items():
+            placement.send(
+                'POST', '/resource_providers', {'name': name, 'uuid': provider}
+            )
+            placement.send(
+                'PUT',
+                f'/resource_providers/{provider}/inventories',
+                {
+                    'resource_provider_generation': 0,
+                    'inventories': {orc.VCPU: {'total': 8}},
+                },
+            )
+        yield placement
+
+
+def hosts_without(placement, forbidden):
+    """Return the hosts that Placement offers when aggregates are forbidden."""
+    request = group.ResourceRequest()
+    request.group().resources[orc.VCPU] = 1
+    request.group().forbidden_aggregates.update(forbidden)
+    answer = placement.allocation_candidates(request)
+    return {name for name, uuid in HOSTS.items() if uuid in answer.by_root()}
+
+
+def place(placement, index, missing, stale):
+    """Make the hosts members of their aggregates and rollups, or nearly."""
+    known = rollups(FILTERS.locks(index))
+    for host, provider in HOSTS.items():
+        held = index.aggregates_of.get(host, frozenset())
+        right = {r.uuid for r in known if r.aggregates & held}
+        wrong = {r.uuid for r in known} - right
+        wanted = held | (right - missing.get(host, set()))
+        wanted |= wrong & stale.get(host, set())
+        providers.change_aggregates(
+            placement, provider, lambda _, wanted=wanted: wanted
+        )
+
+
+def shorten(placement, index, request, limit):
+    """Return what is forbidden, and what is to be forbidden in its place."""
+    destination = FILTERS.run(request, index)
+    known = PlacementMembers(lambda: placement, lambda: index.hosts, 200)
+    shortened = Shortener(limit, FILTERS.locks, known).shorten(
+        destination, index
+    )
+    plain = destination.forbidden_aggregates
+    return plain, shortened
+
+
+def some_rollups(data, index):
+    """Draw for each host some of all rollups."""
+    uuids = sorted(r.uuid for r in rollups(FILTERS.locks(index)))
+    if not uuids:
+        return {}
+    return data.draw(
+        st.dictionaries(
+            st.sampled_from(sorted(HOSTS)), st.sets(st.sampled_from(uuids))
+        )
+    )
+
+
+limits = st.integers(1, 8).map(group.forbidden_length)
+
+
+@settings(max_examples=60, deadline=None)
+@given(aggregates, requests, limits, st.data())
+def test_lagging_rollups_keep_out_exactly_the_same_hosts(
+    placement, found, request, limit, data
+):
+    index = AggregateIndex(found)
+    place(placement, index, some_rollups(data, index), {})
+    try:
+        plain, shortened = shorten(placement, index, request, limit)
+    except exception.RequestRefused:
+        event('refused')
+        return
+    if shortened is None:
+        event('short enough')
+        return
+    event(f'rollups: {len(shortened.rollups)}')
+    event(f'left out: {bool(shortened.left_out)}')
+    assert group.forbidden_length(len(shortened.forbidden)) <= limit
+    assert hosts_without(placement, shortened.forbidden) == hosts_without(
+        placement, plain
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(aggregates, requests, limits, st.data())
+def test_stale_rollups_let_nobody_in(placement, found, request, limit, data):
+    index = AggregateIndex(found)
+    place(
+        placement,
+        index,
+        some_rollups(data, index),
+        some_rollups(data, index),
+    )
+    try:
+        plain, shortened = shorten(placement, index, request, limit)
+    except exception.RequestRefused:
+        event('refused')
+        return
+    if shortened is None:
+        event('short enough')
+        return
+    offered = hosts_without(placement, shortened.forbidden)
+    wanted = hosts_without(placement, plain)
+    event(f'kept out for nothing: {len(wanted - offered)}')
+    assert offered <= wanted
+    # Only a rollup can keep out more.
+    uuids = {rollup.uuid for rollup in shortened.rollups}
+    stale = {
+        host
+        for host in wanted
+        if uuids & providers.aggregates(placement, HOSTS[host])
+    }
+    assert wanted - offered == stale

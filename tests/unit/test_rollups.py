@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rollup aggregates: which there are, and what they stand for."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import rollups as ru
+from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
+from isolate_aggregates.shortening import cover
+
+
+def lock(name, *numbers, family='trait:'):
+    aggregates = tuple(Aggregate(f'{n}', f'aggregate-{n}') for n in numbers)
+    return Lock(family, f'{family}{name}', aggregates)
+
+
+def many(number, each=2):
+    """Return locks with aggregates of their own."""
+    return [
+        lock(f'CUSTOM_{i}', *range(i * each, (i + 1) * each))
+        for i in range(number)
+    ]
+
+
+def test_the_uuid_of_a_rollup_never_changes():
+    # Providers of real clouds are members of it.
+    assert (
+        ru.uuid_of('trait:CUSTOM_LICENSED_WINDOWS')
+        == '83ca0d6e-045c-5aa0-9606-6899d1a7a8d9'
+    )
+
+
+def test_a_lock_of_several_aggregates_has_a_rollup():
+    [found] = ru.rollups([lock('CUSTOM_A', 1, 2), lock('CUSTOM_B', 3)])
+    assert found.name == 'trait:CUSTOM_A'
+    assert found.uuid == ru.uuid_of('trait:CUSTOM_A')
+    assert found.aggregates == {'1', '2'}
+
+
+def test_many_locks_of_a_family_have_branches():
+    names = [rollup.name for rollup in ru.rollups(many(17))]
+    assert names[0] == 'trait:*'
+    assert sum('*' in name for name in names) > 1
+    assert not any('*' in rollup.name for rollup in ru.rollups(many(16)))
+
+
+def test_families_do_not_share_branches():
+    others = [lock('x', i, -i, family='other:') for i in range(20, 40)]
+    found = ru.rollups([*many(20), *others])
+    branches = {r.name: r.uuid for r in found if r.name.endswith('*')}
+    assert set(branches) == {'trait:*', 'other:*'}
+    assert len(set(branches.values())) == 2
+
+
+def test_a_branch_is_not_the_rollup_of_a_lock_with_its_name():
+    # Metadata keys may be anything.
+    found = ru.rollups([*many(17), lock('*', 1, 2)])
+    assert [r.name for r in found].count('trait:*') == 2
+    assert len({r.uuid for r in found}) == len(found)
+
+
+def test_all_branches_are_known_by_their_uuids():
+    known = ru.branch_uuids('trait:')
+    for rollup in ru.rollups(many(300)):
+        assert (rollup.uuid in known) == ('*' in rollup.name)
+
+
+@pytest.mark.parametrize('number', [1000, 5000])
+def test_all_locks_but_one_are_few_rollups(number):
+    locks = many(number)
+    forbidden = frozenset(a.uuid for lk in locks[1:] for a in lk.aggregates)
+    chosen, left = cover.with_rollups(
+        forbidden, ru.rollups(locks), lambda rollup: rollup.aggregates
+    )
+    assert len(chosen) + len(left) < 85
+    assert left.union(*(r.aggregates for r in chosen)) == forbidden
+
+
+names = st.integers(0, 60).map('CUSTOM_{}'.format)
+families = st.dictionaries(
+    names,
+    st.sets(st.integers(0, 20), min_size=1, max_size=4),
+    max_size=60,
+)
+
+
+@given(families, st.sets(names, max_size=3), st.data())
+def test_rollups_and_the_rest_are_what_is_forbidden(found, held, data):
+    locks = [lock(name, *numbers) for name, numbers in found.items()]
+    opened = {f'trait:{name}' for name in held}
+    forbidden = frozenset(
+        a.uuid for lk in locks if lk.name not in opened for a in lk.aggregates
+    )
+    lagging = data.draw(st.sets(st.integers(0, 20).map(str)))
+
+    chosen, left = cover.with_rollups(
+        forbidden, ru.rollups(locks), lambda r: r.aggregates - lagging
+    )
+
+    assert left <= forbidden
+    assert all(rollup.aggregates <= forbidden for rollup in chosen)
+    covered = frozenset().union(*(r.aggregates - lagging for r in chosen))
+    assert covered | left == forbidden
+
+
+TAGGED = [
+    Aggregate('a', 'a', {'trait:CUSTOM_A': 'required'}),
+    Aggregate(
+        'ab', 'ab', {f'trait:CUSTOM_{x}': 'required' for x in ('A', 'B')}
+    ),
+    Aggregate('no', 'no', {'trait:CUSTOM_A': 'preferred'}),
+    Aggregate('r', 'r', {'reservation:1': ''}),
+    Aggregate('p', 'p', {'filter_tenant_id': 'p2,p1'}),
+    Aggregate(
+        'q', 'q', {'filter_tenant_id_x': 'p1', 'filter_tenant_id': 'p2'}
+    ),
+    Aggregate('z', 'z', availability_zone='blazar_1'),
+    Aggregate('f', 'freepool'),
+]
+
+
+@pytest.mark.parametrize(
+    ('request_filter', 'locks'),
+    [
+        (
+            IsolateAggregates(),
+            {'trait:CUSTOM_A': ['a', 'ab'], 'trait:CUSTOM_B': ['ab']},
+        ),
+        (
+            ReservationPrefix(forbidden_prefixes=('reservation:', 'none:')),
+            {'reservation:': ['r']},
+        ),
+        (IsolateTenants(), {'filter_tenant_id=p1,p2': ['p', 'q']}),
+        (BlazarReservation(), {'availability_zone=blazar_': ['z']}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_filters_name_their_locks(request_filter, locks):
+    found = request_filter.locks(AggregateIndex(TAGGED))
+    assert {
+        one.name: [a.uuid for a in one.aggregates] for one in found
+    } == locks

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queries that would be too long, and what becomes of them."""
+
+import threading
+from urllib import parse
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.rollups import uuid_of
+from isolate_aggregates.destination import Destination
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.placement import group
+from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.shortening import Shortener, cover
+
+LOCK = 'trait:CUSTOM_A'
+ROLLUP = uuid_of(LOCK)
+ROOM_FOR_FOUR = group.forbidden_length(4)
+
+
+def uuid(number):
+    return f'{number:08d}-0000-4000-8000-000000000000'
+
+
+class Known:
+    """Members as a test says they are."""
+
+    def __init__(self, hosts=None, lagging=(), broken=False):
+        self._hosts = hosts or {}
+        self._lagging = frozenset(lagging)
+        self.broken = broken
+        self.asked = 0
+
+    def covered(self, rollup):
+        self.asked += 1
+        if self.broken:
+            raise exception.ServiceError('Placement', None, 'is broken.')
+        return rollup.aggregates - self._lagging
+
+    def hosts(self):
+        if self.broken:
+            raise exception.ServiceError('Nova', None, 'is broken.')
+        return self._hosts
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def shorten(
+    number=12,
+    members=None,
+    limit=ROOM_FOR_FOUR,
+    clock=None,
+    shortener=None,
+    required=(),
+    beside=None,
+):
+    index = AggregateIndex(
+        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(number)
+    )
+    request_filter = IsolateAggregates()
+    destination = Destination()
+    for found in request_filter(RequestSpec(Flavor('f')), index):
+        destination.add(found, 'isolate_aggregates')
+    for choice in required:
+        destination.require_aggregates(choice)
+    shortener = shortener or Shortener(
+        limit, request_filter.locks, members or Known(), clock or Clock()
+    )
+    return shortener.shorten(destination, index, beside)
+
+
+def test_what_fits_is_left_alone():
+    assert shorten(4) is None
+
+
+def test_no_limit_is_no_limit():
+    assert shorten(5000, limit=0) is None
+
+
+def test_a_rollup_stands_for_all():
+    found = shorten(5)
+    assert found.forbidden == {ROLLUP}
+    assert [rollup.uuid for rollup in found.rollups] == [ROLLUP]
+    assert (found.replaced, found.left_out) == (5, 0)
+
+
+def test_what_a_rollup_lacks_is_forbidden_itself():
+    found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
+    assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
+
+
+def test_too_many_that_a_rollup_lacks_are_refused():
+    with pytest.raises(exception.RequestRefused, match='sync --apply'):
+        shorten(members=Known(lagging=[uuid(n) for n in range(4)]))
+
+
+def test_empty_aggregates_are_left_out_next():
+    everything = {uuid(n) for n in range(12)}
+    hosts = {uuid(n): frozenset() for n in range(12)}
+    hosts[uuid(7)] = frozenset(['host1'])
+    hosts[uuid(8)] = frozenset(['host1', 'host2'])
+    found = shorten(members=Known(hosts, everything))
+    # Both have hosts, and both fit.
+    assert found.forbidden == {uuid(7), uuid(8)}
+    assert (found.rollups, found.left_out) == ((), 10)
+
+
+def test_then_aggregates_whose_hosts_are_in_others():
+    everything = {uuid(n) for n in range(12)}
+    hosts = {uuid(n): frozenset([f'host{n % 3}']) for n in range(12)}
+    hosts[uuid(5)] = frozenset(['host0', 'host1', 'host2', 'host9'])
+    found = shorten(members=Known(hosts, everything))
+    assert found.forbidden == {uuid(5)}
+
+
+def test_an_aggregate_whose_hosts_are_not_known_stays():
+    everything = {uuid(n) for n in range(12)}
+    hosts = {uuid(n): frozenset() for n in range(11)}
+    found = shorten(members=Known(hosts, everything))
+    assert found.forbidden == {uuid(11)}
+
+
+def test_what_can_not_be_read_shortens_nothing(caplog):
+    with pytest.raises(exception.RequestRefused) as refused:
+        shorten(members=Known(broken=True))
+    [reason] = refused.value.reasons
+    assert reason == (
+        'the query to Placement would take 484 bytes to forbid 12 '
+        'aggregates, more than [isolate_aggregates] max_query_length = 172, '
+        'and the rollup aggregates that there are do not make it fit; run '
+        '"isolate-aggregates sync --apply", or raise that and the limit of '
+        'the web server before Placement'
+    )
+    assert f'Rollup aggregate {LOCK} can not be used: Placement' in caplog.text
+    assert 'hosts of the aggregates can not be read: Nova' in caplog.text
+
+
+def test_required_aggregates_take_room():
+    one = [frozenset([uuid(99)])]
+    assert shorten(4, required=one).forbidden == {ROLLUP}
+    many = [frozenset(uuid(n) for n in range(50, 60))]
+    with pytest.raises(exception.RequestRefused) as refused:
+        shorten(1, required=many)
+    [reason] = refused.value.reasons
+    assert 'would take 403 bytes for 10 required aggregates' in reason
+
+
+def test_what_is_asked_already_takes_room():
+    forbids = group.RequestGroup(forbidden_aggregates={uuid(98), uuid(99)})
+    assert shorten(2, beside=forbids) is None
+    assert shorten(3, beside=forbids).forbidden == {ROLLUP}
+    requires = group.RequestGroup(aggregates=[frozenset([uuid(99)])])
+    assert shorten(3, beside=requires).forbidden == {ROLLUP}
+
+
+def test_several_sets_with_the_same_aggregates_are_merged():
+    index = AggregateIndex()
+    destination = Destination()
+    destination.forbid_aggregates([uuid(1), uuid(2), uuid(3)])
+    destination.forbid_aggregates([uuid(2), uuid(3), uuid(4)])
+    shortener = Shortener(ROOM_FOR_FOUR, lambda index: (), Known())
+    found = shortener.shorten(destination, index)
+    assert found.forbidden == {uuid(n) for n in range(1, 5)}
+    assert found.left_out == 0
+
+    destination.forbid_aggregates([uuid(5)])
+    with pytest.raises(exception.RequestRefused, match='forbid 5 aggregates'):
+        shortener.shorten(destination, index)
+
+
+def test_it_is_worked_out_once_for_a_while():
+    clock, members = Clock(), Known()
+    index = AggregateIndex(
+        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
+    )
+    request_filter = IsolateAggregates()
+    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
+
+    def ask():
+        destination = Destination()
+        for found in request_filter(RequestSpec(Flavor('f')), index):
+            destination.add(found, 'isolate_aggregates')
+        return shortener.shorten(destination, index)
+
+    first = ask()
+    clock.now += 29
+    assert ask() is first
+    assert members.asked == 1
+    clock.now += 2
+    ask()
+    assert members.asked == 2
+
+    members.broken = True
+    clock.now += 31
+    with pytest.raises(exception.RequestRefused):
+        ask()
+    # Somebody may have mended it.
+    members.broken = False
+    clock.now += 6
+    assert ask().forbidden == {ROLLUP}
+
+
+def test_many_threads_have_it_worked_out_once():
+    members = Known()
+    index = AggregateIndex(
+        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
+    )
+    request_filter = IsolateAggregates()
+    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members)
+    together = threading.Barrier(8)
+    found = []
+
+    def ask():
+        destination = Destination()
+        destination.forbid_aggregates(a.uuid for a in index)
+        together.wait()
+        found.append(shortener.shorten(destination, index).forbidden)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [{ROLLUP}] * 8
+    assert members.asked == 1
+
+
+hosts = st.dictionaries(
+    st.integers(0, 15).map(uuid),
+    st.frozensets(st.integers(0, 8).map('host{}'.format)),
+)
+
+
+@given(
+    hosts,
+    st.frozensets(st.integers(0, 20).map(uuid)),
+    st.sets(st.integers(0, 20).map(uuid)),
+)
+def test_the_fewest_have_all_the_hosts(known, aggregates, others):
+    chosen = cover.fewest(aggregates, known, others)
+    assert chosen <= aggregates
+    # Those that are not known stay.
+    assert aggregates - known.keys() <= chosen
+
+    def of(uuids):
+        return frozenset().union(*(known.get(a, frozenset()) for a in uuids))
+
+    assert of(chosen | others) == of(aggregates | others)
+
+
+@given(
+    st.lists(st.frozensets(st.integers(0, 99).map(uuid), min_size=1)),
+    st.sets(st.integers(0, 99).map(uuid)),
+)
+def test_lengths_are_those_of_the_encoded_query(choices, forbidden):
+    asked = group.RequestGroup(
+        aggregates=choices, forbidden_aggregates=forbidden
+    )
+    params = [p for p in asked.to_queryparams() if p[0] == 'member_of']
+    # With the & before each parameter.
+    length = len(parse.urlencode(params)) + bool(params)
+    counted = group.required_length(choices) + group.forbidden_length(
+        len(forbidden)
+    )
+    assert counted == length
+
+
+@given(st.integers(0, 10_000))
+def test_as_many_aggregates_fit_as_there_is_room_for(length):
+    most = group.most_aggregates(length)
+    assert most == 0 or group.forbidden_length(most) <= length
+    assert group.forbidden_length(most + 1) > length
