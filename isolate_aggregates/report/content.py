@@ -139,13 +139,13 @@ def figures(content: Content) -> list[Figure]:
     nowhere = sum(all(row.reasons) for row in rows)
     severities = [finding.severity for finding in content.findings]
     return [
-        Figure('Hosts', hosts, f'{locked} behind a lock'),
-        Figure('Locks', len(content.locks), f'on {len(closed)} aggregates'),
+        Figure('Hosts', hosts, f'{locked:,} behind a lock'),
+        Figure('Locks', len(content.locks), f'on {_counted(len(closed), "aggregate")}'),
         Figure('Aggregates', len(content.aggregates)),
         Figure(
             'Flavors',
             len(content.facts.snapshot.flavors),
-            f'{nowhere} may go nowhere' if nowhere else 'all have hosts',
+            f'{nowhere:,} may go nowhere' if nowhere else 'all have hosts',
         ),
     ] + [
         Figure(
@@ -170,3 +170,7 @@ def bars(overview: LockOverview) -> list[Bar]:
             key=lambda item: (order.get(item[0], len(order)), item[0]),
         )
     ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'

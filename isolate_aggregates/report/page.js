@@ -273,7 +273,17 @@
     panel.replaceChildren(...parts, button);
     panel.hidden = false;
     panel.scrollTop = 0;
+    uncover(cell);
+  };
+
+  // On a small screen the panel lies over the lower half.
+  const uncover = (cell) => {
     cell.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    const below = cell.getBoundingClientRect().bottom -
+      panel.getBoundingClientRect().top;
+    if (getComputedStyle(panel).position === 'fixed' && below > 0) {
+      scrollBy(0, below + 24);
+    }
   };
 
   const mark = (cell) => {
