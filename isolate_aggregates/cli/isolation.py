@@ -8,6 +8,7 @@ from typing import Any
 from cliff import columns, show
 import os_resource_classes as orc
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import pipeline
 from isolate_aggregates.cli import base, report
 from isolate_aggregates.isolation import details
@@ -96,7 +97,8 @@ class ShowThing(show.ShowOne):
         with base.opened(self.app, parsed_args) as cloud:
             filters = pipeline.load(self.app.conf)
             locks = pipeline.locks(filters, cloud.index)
-            found = details.Details(cloud, locks).find(
+            sources = self.app.conf[ia_conf.GROUP].trait_sources
+            found = details.Details(cloud, locks, sources).find(
                 parsed_args.name, parsed_args.kind
             )
             base.warn_if_unguarded(cloud, self.app.conf)

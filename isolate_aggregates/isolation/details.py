@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything about one lock, one aggregate or one host."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import functools
 from typing import Any
 
@@ -26,11 +26,19 @@ class Details:
 
     :param cloud: The cloud.
     :param locks: All its locks.
+    :param trait_sources: Whose traits open an aggregate, as in the option of
+        that name.
     """
 
-    def __init__(self, cloud: Cloud, locks: Iterable[Lock]) -> None:
+    def __init__(
+        self,
+        cloud: Cloud,
+        locks: Iterable[Lock],
+        trait_sources: Collection[str],
+    ) -> None:
         self._cloud = cloud
         self._locks = tuple(locks)
+        self._sources = trait_sources
 
     def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
         """Return everything about the one thing of a name.
@@ -151,7 +159,11 @@ class Details:
         if not wanted or any(one.family != TRAIT_PREFIX for one in wanted):
             return {}
         found = [
-            openers(self._cloud, one.name.removeprefix(one.family))
+            openers(
+                self._cloud,
+                one.name.removeprefix(one.family),
+                self._sources,
+            )
             for one in wanted
         ]
         keys = {
@@ -206,7 +218,7 @@ def _nodes(snapshot: Snapshot) -> dict[str, list[Provider]]:
 def _amounts(capacity: Mapping[str, Capacity]) -> dict[str, Any]:
     return {
         resource_class: {'free': one.free, 'used': one.used}
-        for resource_class, one in capacity.items()
+        for resource_class, one in sorted(capacity.items())
     }
 
 

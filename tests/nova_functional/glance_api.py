@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Glance's API over the images of Nova's Glance fixture, where Nova looks."""
+
+from urllib import parse
+
+import webob
+import webob.dec
+import webob.exc
+from wsgi_intercept import interceptor
+
+URL = 'http://glance.test'
+_PATCH = 'application/openstack-images-v2.1-json-patch'
+
+
+class GlanceApi:
+    """What is asked of Glance's API, answered as Glance does.
+
+    :param images: The images of the fixture, by id.
+    """
+
+    def __init__(self, images):
+        self._images = images
+        self.interceptor = interceptor.RequestsInterceptor(
+            lambda: self, url=URL
+        )
+
+    @webob.dec.wsgify
+    def __call__(self, request):
+        """Answer a request."""
+        _, version, images, *number = request.path_info.split('/')
+        assert (version, images) == ('v2', 'images')
+        if not number:
+            name = request.GET.get('name')
+            found = [
+                self._shown(image)
+                for image in self._images.values()
+                if name in (None, image['name'])
+            ]
+            return webob.Response(json={'images': found})
+        image = self._images.get(parse.unquote(number[0]))
+        if image is None:
+            raise webob.exc.HTTPNotFound('No image found')
+        if request.method == 'PATCH':
+            assert request.content_type == _PATCH
+            for operation in request.json:
+                self._change(image['properties'], operation)
+        return webob.Response(json=self._shown(image))
+
+    @staticmethod
+    def _change(properties, operation):
+        key = operation['path'].removeprefix('/')
+        if operation['op'] == 'add':
+            properties[key] = operation['value']
+        elif key in properties:
+            del properties[key]
+        else:
+            raise webob.exc.HTTPConflict(f'Property {key} does not exist.')
+
+    @staticmethod
+    def _shown(image):
+        return {
+            'id': image['id'],
+            'name': image['name'],
+            'owner': 'the-project-of-the-image',
+            'visibility': 'public',
+            'status': 'active',
+            **{
+                key: value
+                for key, value in image['properties'].items()
+                if isinstance(value, str)
+            },
+        }

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The everyday commands, on a real Nova and a real Placement."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import logging
+import pathlib
+import tempfile
+
+from base import CONF, IMAGE, CloudTest, OverApi
+from glance_api import URL as GLANCE
+from glance_api import GlanceApi
+from keystoneauth1 import exceptions as ks_exceptions
+from keystoneauth1 import session, token_endpoint
+from oslo_utils.fixture import uuidsentinel
+
+from isolate_aggregates import candidates
+from isolate_aggregates.cli import app
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.request import RequestSpec
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
+TAG = f'trait:{LICENSED}'
+
+
+class BreakableSession(session.Session):
+    """A session whose calls can fail, from some number on.
+
+    :param auth: As for any session.
+    """
+
+    def __init__(self, auth):
+        super().__init__(auth)
+        self.calls = 0
+        self.fail_at = None
+        self.after_sending = False
+
+    def request(self, url, method, **kwargs):
+        """Call, unless it is to fail."""
+        self.calls += 1
+        if self.fail_at is None or self.calls < self.fail_at:
+            return super().request(url, method, **kwargs)
+        if self.after_sending and self.calls == self.fail_at:
+            super().request(url, method, **kwargs)
+        raise ks_exceptions.ConnectFailure(f'Unable to connect to {url}')
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        """What it wrote as json."""
+        return json.loads(self.out)
+
+    @property
+    def changes(self):
+        """The changes with their results, as it wrote them as json."""
+        return [(c['change'], c['result']) for c in self.document['changes']]
+
+
+class DayTwoTest(OverApi, CloudTest):
+    """Commands of an operator, each as the program runs it."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def setUp(self):
+        super().setUp()
+        glance = GlanceApi(self.glance.images)
+        glance.interceptor.__enter__()
+        self.addCleanup(glance.interceptor.__exit__, None, None, None)
+        self.stub_out(
+            'isolate_aggregates.cli.app.IsolateAggregatesApp.connect',
+            lambda _: self.connection(),
+        )
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.config = pathlib.Path(folder.name) / 'operator.conf'
+        self.config.write_text(
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+        )
+        self.session = None
+
+    def connection(self):
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        auth = token_endpoint.Token(compute, self.TOKEN)
+        return Connection(
+            self.session or session.Session(auth),
+            endpoints={
+                'compute': compute,
+                'image': GLANCE,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+
+    def run_command(self, *arguments):
+        """Run the program as an operator would."""
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        # In the real world it is not the same process.
+        services = [logging.getLogger(name) for name in ('nova', 'placement')]
+        for service in services:
+            service.propagate = False
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = app.main(
+                    ['--config-file', str(self.config), *arguments]
+                )
+            except SystemExit as exc:
+                code = exc.code
+        for service in services:
+            service.propagate = True
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        return Finished(code, out.getvalue(), err.getvalue())
+
+    def done(self, *arguments):
+        """Run a command that must not fail; return what it wrote."""
+        finished = self.run_command(*arguments, '-f', 'json')
+        assert (finished.code, finished.err) == (0, '')
+        return finished
+
+    def state(self):
+        """Return all that locks and keys are made of, by what it is on."""
+        found = {
+            aggregate['name']: aggregate['metadata']
+            for aggregate in self.admin_api.api_get('/os-aggregates').body[
+                'aggregates'
+            ]
+        }
+        for host in self.HOSTS:
+            provider = self._get_provider_uuid_by_host(host)
+            found[host] = (
+                sorted(
+                    trait
+                    for trait in self._get_provider_traits(provider)
+                    if trait.startswith('CUSTOM_')
+                ),
+                sorted(self._get_provider_aggregates(provider)),
+            )
+        return found
+
+    def open_to(self, flavor):
+        """Return the hosts that are offered for a flavor."""
+        cloud = LiveCloud(CONF, self.connection)
+        outcome = candidates.find(
+            cloud,
+            Pipeline.from_conf(CONF),
+            RequestSpec(cloud.flavor(flavor)),
+            None,
+        )
+        return {host.name for host in outcome.hosts}
+
+    def test_lock_grant_boot_and_back(self):
+        self.aggregate('licensed', ['host1'], {'rack': '7'})
+        keyed, plain = self.flavor(), self.flavor()
+        before = self.state()
+
+        locked = self.done('lock', 'licensed', '--trait', LICENSED)
+        assert locked.changes == [
+            (f'create trait {LICENSED}', 'done'),
+            (f'create trait {MARK}', 'done'),
+            (f'tag aggregate licensed {TAG}=required', 'done'),
+            (f'add trait {LICENSED} to host host1', 'done'),
+        ]
+        assert locked.document['left'] == [
+            f'no flavor and no image requires {LICENSED} yet, so no server '
+            f'can use the hosts; next is grant --flavor <flavor> --trait '
+            f'{LICENSED}'
+        ]
+        assert self.state()['licensed'] == {'rack': '7', TAG: 'required'}
+        assert self.host_for(plain) == 'host2'
+
+        again = self.done('lock', 'licensed', '--trait', LICENSED)
+        assert again.changes == []
+
+        grant = ('grant', '--flavor', keyed, '--trait', LICENSED)
+        granted = self.done(*grant)
+        assert [result for _, result in granted.changes] == ['done']
+        assert self.done(*grant).changes == []
+        assert self.host_for(keyed) == 'host1'
+        assert self.host_for(plain) == 'host2'
+        assert (
+            self.done('lock', 'licensed', '--trait', LICENSED).document['left']
+            == []
+        )
+
+        shown = self.done('list').document['locks']
+        [lock] = shown
+        assert (lock['name'], lock['hosts']) == (TAG, ['host1'])
+        assert lock['capacity']['VCPU'] == {'free': 39, 'used': 1}
+        assert self.done('show', 'host1').document['locks'] == [TAG]
+
+        revoke = ('revoke', '--flavor', keyed, '--trait', LICENSED)
+        assert len(self.done(*revoke).changes) == 1
+        assert self.done(*revoke).changes == []
+
+        unlocked = self.done('unlock', 'licensed')
+        assert unlocked.changes == [
+            (f'remove trait {LICENSED} from host host1', 'done'),
+            (f'untag aggregate licensed {TAG}', 'done'),
+            (f'delete trait {MARK}', 'done'),
+        ]
+        assert self.state() == before
+        assert self.done('unlock', 'licensed').changes == []
+        assert self.state() == before
+        assert self.host_for(plain) == 'host1'
+
+    def test_an_image_can_have_the_key(self):
+        self.aggregate('licensed', ['host1'])
+        image, flavor = self.image({}), self.flavor()
+        self.done('lock', 'licensed', '--trait', LICENSED)
+        assert self.host_for(flavor, image=image) == 'host2'
+
+        grant = ('grant', '--image', image, '--trait', LICENSED)
+        granted = self.done(*grant)
+        assert [result for _, result in granted.changes] == ['done']
+        assert any(
+            'belongs to project the-project-of-the-image' in note
+            for note in granted.document['notes']
+        )
+        assert self.done(*grant).changes == []
+        assert self.host_for(flavor, image=image) == 'host1'
+        assert self.host_for(flavor, image=IMAGE) == 'host2'
+
+        revoke = ('revoke', '--image', image, '--trait', LICENSED)
+        assert len(self.done(*revoke).changes) == 1
+        assert self.done(*revoke).changes == []
+        assert self.host_for(flavor, image=image) == 'host2'
+
+    def test_a_dry_run_changes_nothing(self):
+        self.aggregate('licensed', ['host1'])
+        flavor = self.flavor()
+        before = self.state()
+        for command in (
+            ('lock', 'licensed', '--trait', LICENSED),
+            ('unlock', 'licensed', '--trait', LICENSED),
+        ):
+            self.done(*command, '--dry-run')
+            assert self.state() == before
+        planned = self.done(
+            'lock', 'licensed', '--trait', LICENSED, '--dry-run'
+        )
+        assert {result for _, result in planned.changes} == {'would be done'}
+        self.done('lock', 'licensed', '--trait', LICENSED)
+        locked = self.state()
+        self.done('unlock', 'licensed', '--dry-run')
+        assert self.state() == locked
+        grant = ('grant', '--flavor', flavor, '--trait', LICENSED)
+        assert len(self.done(*grant, '--dry-run').changes) == 1
+        assert len(self.done(*grant).changes) == 1
+
+    def test_unlock_takes_only_what_was_put_there_and_nothing_needs(self):
+        self.give_trait('host1', LICENSED)
+        number = self.aggregate('licensed', ['host1', 'host2'])
+        before = self.state()
+        self.done('lock', 'licensed', '--trait', LICENSED)
+        unlocked = self.done('unlock', 'licensed')
+        assert self.state() == before
+        assert unlocked.document['notes'] == [
+            f'host host1 keeps trait {LICENSED}, which was not put there from '
+            'here'
+        ]
+
+        other = self.aggregate('rack', ['host2'])
+        self.done('lock', str(other), '--trait', LICENSED)
+        between = self.state()
+        self.done('lock', str(number), '--trait', LICENSED)
+        unlocked = self.done('unlock', str(number))
+        assert self.state() == between
+        assert (
+            f'host host2 keeps trait {LICENSED}, which aggregate rack requires'
+            in unlocked.document['notes']
+        )
+
+    def test_lock_interrupted_at_any_call_is_safe_and_goes_on(self):
+        self.interrupt(
+            ('lock', 'licensed', '--trait', LICENSED), ('unlock', 'licensed')
+        )
+
+    def test_unlock_interrupted_at_any_call_is_safe_and_goes_on(self):
+        self.interrupt(
+            ('unlock', 'licensed'), ('lock', 'licensed', '--trait', LICENSED)
+        )
+
+    def interrupt(self, command, back):
+        """Let each call of a command fail, before and after it had effect."""
+        self.aggregate('licensed', ['host1', 'host2'])
+        keyed, plain = self.flavor({TAG: 'required'}), self.flavor()
+        # So that the query of the keyed flavor makes sense all the time.
+        self._create_trait(LICENSED)
+        if command[0] == 'unlock':
+            self.done(*back)
+        start = self.state()
+        self.done(*command)
+        end = self.state()
+        self.done(*back)
+        assert self.state() == start != end
+        at, interrupted = 1, 0
+        while True:
+            for after_sending in (False, True):
+                broken = self.broken(at, after_sending)
+                finished = self.run_command(*command)
+                self.session = None
+                if broken.calls < at:
+                    assert interrupted > 10
+                    return
+                interrupted += 1
+                assert 'Traceback' not in finished.err
+                ordinary, special = self.open_to(plain), self.open_to(keyed)
+                # Nobody meets anybody, and nobody comes in too early.
+                assert not ordinary & special, at
+                if self.state()['licensed']:
+                    assert not ordinary, at
+                assert self.run_command(*command).code == 0
+                assert self.state() == end, at
+                assert self.run_command(*back).code == 0
+                assert self.state() == start, at
+            at += 1
+
+    def broken(self, at, after_sending):
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        self.session = BreakableSession(
+            token_endpoint.Token(compute, self.TOKEN)
+        )
+        self.session.fail_at = at
+        self.session.after_sending = after_sending
+        return self.session
+
+    def test_wrong_names_are_one_sentence(self):
+        self.aggregate('licensed', ['host1'])
+        before = self.state()
+        for arguments, said in (
+            (
+                ('lock', 'nobody', '--trait', LICENSED),
+                "There is no aggregate with the name or id 'nobody' in Nova.",
+            ),
+            (
+                ('lock', 'licensed', '--trait', 'custom-windows'),
+                "'custom-windows' can not be the name of a trait, which has "
+                'only upper case letters, digits and _, such as '
+                'CUSTOM_LICENSED_WINDOWS.',
+            ),
+            (
+                ('lock', 'licensed', '--trait', 'HW_NO_SUCH'),
+                'Trait HW_NO_SUCH can not lock an aggregate: this Placement '
+                'does not know it; others than standard traits start with '
+                'CUSTOM_.',
+            ),
+            (
+                ('lock', 'licensed', '--trait', 'COMPUTE_VOLUME_EXTEND'),
+                'Trait COMPUTE_VOLUME_EXTEND can not lock an aggregate: '
+                'nova-compute reports it, or it has a meaning of its own; '
+                'require a CUSTOM_ trait instead.',
+            ),
+            (
+                ('grant', '--flavor', 'any', '--trait', LICENSED),
+                f'Placement knows no trait {LICENSED}; lock an aggregate with '
+                'it first.',
+            ),
+        ):
+            finished = self.run_command(*arguments)
+            assert (finished.code, finished.out) == (1, '')
+            assert finished.err == f'{said}\n'
+        assert self.state() == before
+
+    def test_a_flavor_that_forbids_the_trait_gets_no_key(self):
+        self.aggregate('licensed', ['host1'])
+        self.done('lock', 'licensed', '--trait', LICENSED)
+        flavor = self.flavor({TAG: 'forbidden'})
+        finished = self.run_command(
+            'grant', '--flavor', flavor, '--trait', LICENSED
+        )
+        assert finished.code == 1
+        assert f'has {TAG}=forbidden' in finished.err
+        assert self.admin_api.get_extra_specs(flavor) == {TAG: 'forbidden'}
+
+    def test_without_rights_it_is_one_sentence(self):
+        self.aggregate('licensed', ['host1'])
+        before = self.state()
+        self.policy_rules = {
+            'os_compute_api:os-aggregates:set_metadata': '!',
+        }
+        self.policy.set_rules(self.policy_rules, overwrite=False)
+        finished = self.run_command(
+            'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
+        )
+        assert finished.code == 1
+        assert [result for _, result in finished.changes] == [
+            'done',
+            'done',
+            'failed',
+            'not done',
+        ]
+        assert finished.err.startswith('Nova at ')
+        assert '(403)' in finished.err
+        assert finished.err.count('\n') == 1
+        assert self.state() == before
+
+    def test_half_of_a_cloud_is_locked_as_far_as_it_goes(self):
+        self.aggregate('empty')
+        locked = self.done('lock', 'empty', '--trait', LICENSED)
+        assert locked.document['notes'] == [
+            'aggregate empty has no hosts; when it has, run the same command '
+            'again, or sync'
+        ]
+
+        self.aggregate('licensed', ['host1', 'host2'])
+        provider = self._get_provider_uuid_by_host('host2')
+        self.placement.delete(f'/resource_providers/{provider}')
+        finished = self.run_command(
+            'lock', 'licensed', '--trait', LICENSED, '-f', 'json'
+        )
+        assert finished.code == 1
+        assert finished.document['problems'] == [
+            'host host2: Placement has no resource provider for its compute '
+            'node host2; look into the log of nova-compute there'
+        ]
+        assert 'Host host2: Placement has no resource provider' in finished.err
+        assert (
+            f'add trait {LICENSED} to host host1',
+            'done',
+        ) in finished.changes
+
+    def test_a_host_that_placement_does_not_count_in_is_put_in(self):
+        self.aggregate('licensed', ['host1'])
+        provider = self._get_provider_uuid_by_host('host1')
+        mirrored = self.state()
+        path = f'/resource_providers/{provider}/aggregates'
+        self.placement.put(path, [], version='1.1')
+        assert not self._get_provider_aggregates(provider)
+        locked = self.done('lock', 'licensed', '--trait', LICENSED)
+        assert (
+            'add host host1 to aggregate licensed in Placement',
+            'done',
+        ) in locked.changes
+        self.done('unlock', 'licensed')
+        assert self.state() == mirrored
