@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is wrong with a live cloud is found, repaired as told, and gone."""
+
+import io
+import json
+import shlex
+import types
+
+from base import CONF, IMAGE, CloudTest, OverApi, host_of
+from cliff import commandmanager
+from keystoneauth1 import session, token_endpoint
+from oslo_utils.fixture import uuidsentinel
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.request import Image
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+LOCK = {f'trait:{LICENSED}': 'required'}
+
+
+class Glance:
+    """The images of Nova's Glance fixture, as the API gives them out."""
+
+    def __init__(self, fixture):
+        self._fixture = fixture
+
+    def images(self):
+        return [self._image(i) for i in self._fixture.images.values()]
+
+    def image(self, name):
+        for image in self._fixture.images.values():
+            if image['id'] == name:
+                return self._image(image)
+        raise exception.NotFound('image', name, 'the fixture')
+
+    @staticmethod
+    def _image(image):
+        properties = image['properties'].items()
+        return Image(
+            name=image['name'],
+            id=image['id'],
+            properties={key: str(value) for key, value in properties},
+            owner=image.get('owner'),
+            visibility=image['visibility'],
+        )
+
+
+class AuditTest(OverApi, CloudTest):
+    """The APIs are real, and so is whatever is wrong."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ('scheduler', 'placement_req_required_member_prefix', ['lease:']),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            ['lease:'],
+        ),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.stub_out(
+            'isolate_aggregates.clouds.LiveCloud.glance', Glance(self.glance)
+        )
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        connection = Connection(
+            session.Session(token_endpoint.Token(compute, self.TOKEN)),
+            endpoints={
+                'compute': compute,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+        self.app = types.SimpleNamespace(
+            conf=CONF,
+            connect=lambda: connection,
+            stdout=io.StringIO(),
+            stderr=io.StringIO(),
+        )
+        self.cloud = lambda: LiveCloud(CONF, lambda: connection)
+
+    def ours(self, *arguments):
+        """Run a command of this package; return status and output."""
+        self.app.stdout = io.StringIO()
+        manager = commandmanager.CommandManager('isolate_aggregates.cli')
+        factory, name, rest = manager.find_command(list(arguments))
+        command = factory(self.app, None)
+        status = command.run(command.get_parser(name).parse_args(rest))
+        return status, self.app.stdout.getvalue()
+
+    def audit(self, *arguments):
+        """Audit the cloud; return its findings by kind."""
+        status, output = self.ours(
+            'audit', '-f', 'json', '--fail-on', 'info', *arguments
+        )
+        findings = json.loads(output)['findings']
+        assert status == bool(findings)
+        return {finding['kind']: finding for finding in findings}
+
+    def repair(self, *kinds, servers=False):
+        """Expect findings, run what repairs them, and expect them gone."""
+        arguments = ('--servers',) if servers else ()
+        found = self.audit(*arguments)
+        assert set(found) == set(kinds), found
+        for command in dict.fromkeys(found[kind]['repair'] for kind in kinds):
+            self.execute(command)
+        assert self.audit(*arguments) == {}
+        return found
+
+    def execute(self, line):
+        """Run a shell command as printed."""
+        words = shlex.split(line)
+        while words:
+            end = words.index('&&') if '&&' in words else len(words)
+            command, words = words[:end], words[end + 1 :]
+            if command[0] == 'isolate-aggregates':
+                status, _ = self.ours(*command[1:])
+                assert status == 0
+            else:
+                assert command[0] == 'openstack'
+                self.openstack(*command[1:])
+
+    def openstack(self, *words):
+        """Do what a command of the openstack client does."""
+        options = {'property': [], 'trait': [], 'aggregate': []}
+        rest = iter(words)
+        plain = []
+        for word in rest:
+            name = word.removeprefix('--')
+            if name in ('live-migration', 'wait'):
+                continue
+            if name == word:
+                plain.append(word)
+            else:
+                options.setdefault(name, []).append(next(rest))
+        match plain:
+            case ['aggregate', 'set', number]:
+                [tag] = options['property']
+                self.tag(number, dict([tag.split('=', 1)]))
+            case ['aggregate', 'unset', number]:
+                self.tag(number, dict.fromkeys(options['property']))
+            case ['aggregate', 'remove', 'host', number, host]:
+                self.admin_api.api_post(
+                    f'/os-aggregates/{number}/action',
+                    {'remove_host': {'host': host}},
+                )
+            case ['aggregate', 'add', 'host', number, host]:
+                self.admin_api.add_host_to_aggregate(number, host)
+            case ['flavor', 'set', flavor]:
+                [spec] = options['property']
+                self.admin_api.post_extra_spec(
+                    flavor, {'extra_specs': dict([spec.split('=', 1)])}
+                )
+            case ['flavor', 'unset', flavor]:
+                [key] = options['property']
+                self.admin_api.api_delete(
+                    f'/flavors/{flavor}/os-extra_specs/{key}'
+                )
+            case ['flavor', 'delete', flavor]:
+                self.admin_api.api_delete(f'/flavors/{flavor}')
+            case ['image', 'unset', image]:
+                [key] = options['property']
+                del self.glance.images[image]['properties'][key]
+            case ['resource', 'provider', 'trait', 'set', provider]:
+                self._set_provider_traits(provider, options['trait'])
+            case ['resource', 'provider', 'aggregate', 'set', provider]:
+                [version] = options['os-placement-api-version']
+                self.placement.put(
+                    f'/resource_providers/{provider}/aggregates',
+                    options['aggregate'],
+                    version=version,
+                )
+            case ['resource', 'class', 'delete', name]:
+                [version] = options['os-placement-api-version']
+                self.placement.delete(
+                    f'/resource_classes/{name}', version=version
+                )
+            case ['resource', 'provider', 'delete', provider]:
+                self.placement.delete(f'/resource_providers/{provider}')
+            case ['server', 'migrate', server]:
+                assert '--live-migration' in words
+                live = {'host': None, 'block_migration': 'auto'}
+                self.admin_api.post_server_action(
+                    server, {'os-migrateLive': live}
+                )
+                made = self.admin_api.get_server(server)
+                self._wait_for_migration_status(made, ['completed'])
+            case _:
+                raise AssertionError(f'what is openstack {words}?')
+
+    def locked(self, hosts=('host1',), name='win'):
+        """Make a locked aggregate as it should be, and a flavor for it."""
+        for host in hosts:
+            self.give_trait(host, LICENSED)
+        return self.aggregate(name, hosts, LOCK)
+
+    def set_members(self, host, *uuids):
+        """Make a host a member of aggregates in Placement alone."""
+        provider = self._get_provider_uuid_by_host(host)
+        self.placement.put(
+            f'/resource_providers/{provider}/aggregates',
+            list(uuids),
+            version='1.18',
+        )
+
+    def test_hosts_without_the_trait_or_outside_the_pool(self):
+        assert self.audit() == {}
+        win = self.aggregate('win', ['host1'], LOCK)
+        self.flavor(LOCK)
+        found = self.repair('trait-missing', 'trait-nowhere')
+        assert found['trait-missing']['safe']
+
+        self.give_trait('host2', LICENSED)
+        found = self.repair('trait-outside')
+        assert found['trait-outside']['subject'] == 'host host2'
+        # Its other traits are still there.
+        provider = self._get_provider_uuid_by_host('host2')
+        assert 'COMPUTE_NODE' in self._get_provider_traits(provider)
+
+        # What sync put there itself, it takes away.
+        self.execute(f'openstack aggregate remove host {win} host1')
+        found = self.audit()
+        assert set(found) == {'trait-outside'}
+        assert found['trait-outside']['safe']
+        self.execute(found['trait-outside']['repair'])
+        # Now there is none left for the flavor.
+        self.repair('trait-nowhere')
+
+    def test_memberships_that_differ(self):
+        win = self.locked()
+        self.flavor(LOCK)
+        uuid = self.cloud().index.with_key(f'trait:{LICENSED}')[0].uuid
+        assert self.audit() == {}
+
+        self.set_members('host1')
+        # Isolation is broken, which is why it is an error.
+        assert self.host_for(self.flavor()) == 'host1'
+        found = self.repair('not-in-placement')
+        assert found['not-in-placement']['severity'] == 'error'
+        assert self.host_for(self.flavor()) == 'host2'
+
+        self.set_members('host2', uuid, uuidsentinel.somebody_elses)
+        self.give_trait('host2', LICENSED)
+        self.execute(f'openstack aggregate add host {win} host2')
+        self.execute(f'openstack aggregate remove host {win} host2')
+        self.set_members('host2', uuid, uuidsentinel.somebody_elses)
+        found = self.repair('not-in-nova', 'trait-outside')
+        assert found['not-in-nova']['subject'] == 'host host2'
+        [left] = self._get_provider_aggregates(
+            self._get_provider_uuid_by_host('host2')
+        )
+        assert left == uuidsentinel.somebody_elses
+
+    def test_tags_that_do_nothing(self):
+        self.give_trait('host1', LICENSED)
+        self.flavor(LOCK)
+        for key, value in (
+            (f'trait:{LICENSED}', 'Required'),
+            (f'traits:{LICENSED}', 'required'),
+        ):
+            number = self.aggregate(f'{key} {value}', ['host1'], {key: value})
+            assert self.host_for(self.flavor()) == 'host1'
+            self.repair('tag-without-effect')
+            assert self.host_for(self.flavor()) == 'host2'
+            self.tag(number, {f'trait:{LICENSED}': None})
+        for key in ('trait:HW_NO_SUCH', f'trait:{LICENSED.lower()}'):
+            number = self.aggregate(key, ['host1'], {key: 'required'})
+            found = self.audit()
+            assert 'tag-that-nothing-opens' in found
+            self.execute(found['tag-that-nothing-opens']['repair'])
+            assert self.audit() == {}
+            self.tag(number, {f'trait:{LICENSED}': None})
+
+    def test_flavors_that_ask_for_nothing_or_too_much(self):
+        self.give_trait('host1', LICENSED)
+        for value in ('Required', 'required '):
+            self.flavor({f'trait:{LICENSED}': value})
+            self.repair('extra-spec-without-effect')
+        split = self.flavor({f'traits:{LICENSED}': 'required'})
+        assert 'No valid host' in self.refusal_of(split)
+        self.repair('group-without-resources')
+        assert self.host_for(split) == 'host1'
+        self.flavor({'trait:CUSTOM_GONE': 'required'})
+        self.repair('trait-nowhere')
+        self.flavor({'resources:CUSTOM_FPGA': '1'})
+        self.repair('resource-class-nowhere')
+        self.flavor({'resources:CUSTOM_RESERVATION_1': '1'})
+        self.repair('reservation-flavor-left')
+        ended = self.flavor({'lease:1': 'x'})
+        assert 'lease:1' in self.refusal_of(ended)
+        self.repair('reservation-key-left')
+
+    def test_locks_that_nothing_opens(self):
+        self.give_trait('host1', 'CUSTOM_GPU')
+        self.locked()
+        gpu = {'trait:CUSTOM_GPU': 'required'}
+        self.flavor(LOCK)
+        both = self.flavor(gpu)
+        self.aggregate('gpu', ['host1'], gpu)
+        assert 'No valid host' in self.refusal_of(both)
+        self.repair('nothing-opens', 'trait-outside')
+
+    def test_an_image_of_a_tenant_that_opens_a_lock(self):
+        self.locked()
+        self.flavor(LOCK)
+        image = self.image(LOCK)
+        assert self.audit() == {}
+        self.glance.images[image]['visibility'] = 'private'
+        assert self.host_for(self.flavor(), image=image) == 'host1'
+        self.repair('tenant-image-opens')
+        assert self.host_for(self.flavor(), image=image) == 'host2'
+
+    def test_servers_that_run_where_they_may_not(self):
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host1'
+        assert self.audit('--servers') == {}
+        self.locked()
+        keyed = self.boot(self.flavor(LOCK))
+        assert host_of(keyed) == 'host1'
+        found = self.repair('server-misplaced', servers=True)
+        assert server['id'] in found['server-misplaced']['subject']
+        assert host_of(self.admin_api.get_server(server['id'])) == 'host2'
+
+    def test_rollups_and_leftovers(self):
+        first = self.locked()
+        self.locked(['host2'], 'win-2')
+        self.flavor(LOCK)
+        self.execute('isolate-aggregates sync --apply')
+        assert self.audit() == {}
+        self.execute(f'openstack aggregate remove host {first} host1')
+        found = self.repair('rollup-stale', 'trait-outside')
+        assert found['rollup-stale']['safe']
+        self.execute(f'openstack aggregate add host {first} host1')
+        found = self.repair('rollup-lagging', 'trait-missing')
+        assert found['rollup-lagging']['safe']
+
+        path = '/resource_classes/CUSTOM_RESERVATION_1'
+        self.placement.put(path, None, version='1.7')
+        self.repair('reservation-class-left')
+        self.placement.post(
+            '/resource_providers', {'name': 'blazar_host9'}, version='1.20'
+        )
+        self.repair('reservation-provider-left')
+
+        self.placement.delete(
+            f'/resource_providers/{self._get_provider_uuid_by_host("host2")}'
+        )
+        found = self.audit()
+        assert 'host2' in found['host-without-compute-node']['problem']
+
+    def test_what_is_safe_is_applied_by_fix(self):
+        self.aggregate('win', ['host1'], LOCK)
+        self.flavor(LOCK)
+        # Not safe: which of the two is right, nobody knows.
+        self.aggregate('odd', [], {f'traits:{LICENSED}': 'required'})
+        status, output = self.ours('audit', '-f', 'json', '--fix', '--yes')
+        kinds = [f['kind'] for f in json.loads(output)['findings']]
+        assert (status, kinds) == (1, ['tag-without-effect'])
+        assert 'isolate-aggregates sync --apply' in self.app.stderr.getvalue()
+        provider = self._get_provider_uuid_by_host('host1')
+        assert LICENSED in self._get_provider_traits(provider)
+
+    def test_a_switch_that_is_off(self):
+        self.locked()
+        self.flavor(LOCK)
+        self.flags(
+            enable_isolated_aggregate_filtering=False, group='scheduler'
+        )
+        assert self.host_for(self.flavor(), image=IMAGE) == 'host1'
+        [kind] = self.audit()
+        assert kind == 'isolation-off'
