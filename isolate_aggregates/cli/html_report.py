@@ -61,6 +61,7 @@ class WriteReport(command.Command):
             else:
                 facts = Facts.of(cloud.snapshot, self.app.conf)
             now = datetime.datetime.now(datetime.UTC)
-            content = Content.of(facts, images, parsed_args.project, now)
+            project = base.project_from(parsed_args, cloud)
+            content = Content.of(facts, images, project, now)
         page.write(content, parsed_args.output)
         self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

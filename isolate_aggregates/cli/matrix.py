@@ -26,11 +26,7 @@ def add_row_arguments(parser: argparse.ArgumentParser) -> None:
         help='Names or ids; each flavor is shown with each image; '
         'default: without an image',
     )
-    parser.add_argument(
-        '--project',
-        metavar='<project>',
-        help='Id of the project that asks',
-    )
+    base.add_project_arguments(parser)
 
 
 class ShowMatrix(report.ReportLister):
@@ -73,7 +69,7 @@ class ShowMatrix(report.ReportLister):
                 if parsed_args.flavors
                 else cloud.flavors,
                 [cloud.image(name) for name in parsed_args.images],
-                parsed_args.project,
+                base.project_from(parsed_args, cloud),
             )
             self._matrix = matrix(cloud.snapshot, filters, asked)
             locks = pipeline.locks(pipeline.load(conf), cloud.index)
