@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changing a provider that others change too: read, change, write, again."""
+
+from typing import Any
+
+from http_fakes import AT_ONCE, PLACEMENT, client
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+
+UUID = '00000000-0000-4000-8000-000000000001'
+CHANGES = {
+    'traits': providers.change_traits,
+    'aggregates': providers.change_aggregates,
+}
+
+
+@pytest.fixture
+def placement(monkeypatch: pytest.MonkeyPatch) -> PlacementClient:
+    """A client that does not wait between attempts."""
+    monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
+    return PlacementClient(client(PLACEMENT), AT_ONCE)
+
+
+class Provider:
+    """A resource provider as Placement has it, by its rules.
+
+    :param http: Where it answers.
+    :param what: ``traits`` or ``aggregates``.
+    """
+
+    def __init__(self, http: requests_mock.Mocker, what: str) -> None:
+        self.what = what
+        self.values = {'b'}
+        self.generation = 7
+        # How often somebody else writes between our reading and writing, and
+        # how many answers to writing get lost.
+        self.meddlers = 0
+        self.lost = 0
+        self.writes = 0
+        url = f'{PLACEMENT}/resource_providers/{UUID}/{what}'
+        http.get(url, json=lambda *_: self._document())
+        http.put(url, json=self._put)
+
+    def _document(self) -> dict[str, Any]:
+        return {
+            self.what: sorted(self.values),
+            'resource_provider_generation': self.generation,
+        }
+
+    def _put(self, request: Any, context: Any) -> dict[str, Any]:
+        self.writes += 1
+        if self.meddlers:
+            self.meddlers -= 1
+            self.values.add(f'other-{self.writes}')
+            self.generation += 1
+        body = request.json()
+        if body['resource_provider_generation'] != self.generation:
+            context.status_code = 409
+            return {'errors': [{'code': 'placement.concurrent_update'}]}
+        self.values = set(body[self.what])
+        self.generation += 1
+        if self.lost:
+            self.lost -= 1
+            raise requests.ConnectionError('Connection reset by peer')
+        return self._document()
+
+
+@pytest.fixture(params=['traits', 'aggregates'])
+def provider(
+    request: pytest.FixtureRequest, http: requests_mock.Mocker
+) -> Provider:
+    """A provider, once for its traits and once for its aggregates."""
+    return Provider(http, request.param)
+
+
+def change(
+    placement: PlacementClient, provider: Provider, by: providers.Change
+) -> tuple[frozenset[str], frozenset[str]]:
+    """Change the provider."""
+    return CHANGES[provider.what](placement, UUID, by)
+
+
+def add_a(before: frozenset[str]) -> frozenset[str]:
+    """Return the values with one more."""
+    return before | {'a'}
+
+
+def test_what_is_there_is_replaced_by_what_the_change_returns(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    assert change(placement, provider, add_a) == ({'b'}, {'a', 'b'})
+    assert provider.values == {'a', 'b'}
+    assert change(placement, provider, lambda _: frozenset()) == (
+        {'a', 'b'},
+        frozenset(),
+    )
+    assert provider.values == set()
+
+
+def test_nothing_is_written_where_nothing_changes(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    assert change(placement, provider, lambda b: b) == ({'b'}, {'b'})
+    assert provider.writes == 0
+
+
+def test_whoever_comes_second_reads_again(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    provider.meddlers = 3
+    before, after = change(placement, provider, add_a)
+    others = {'other-1', 'other-2', 'other-3'}
+    assert before == {'b', *others}
+    assert provider.values == after == {'a', 'b', *others}
+
+
+def test_whoever_is_second_ten_times_gives_up(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    provider.meddlers = 10
+    with pytest.raises(exception.ServiceConflict, match='with 409'):
+        change(placement, provider, add_a)
+    assert provider.writes == 10
+    assert 'a' not in provider.values
+
+
+def test_a_write_whose_answer_was_lost_is_found_done(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    provider.lost = 1
+    change(placement, provider, add_a)
+    assert provider.values == {'a', 'b'}
+    # Sent again with the old generation, which is refused.
+    assert provider.writes == 2
+
+
+def test_a_provider_that_is_gone_is_said_to_be(
+    placement: PlacementClient, http: requests_mock.Mocker
+) -> None:
+    for what in CHANGES:
+        url = f'{PLACEMENT}/resource_providers/{UUID}/{what}'
+        http.get(url, status_code=404, json={})
+        with pytest.raises(exception.ServiceNotFound):
+            CHANGES[what](placement, UUID, add_a)
+    for read in (providers.traits, providers.aggregates):
+        with pytest.raises(exception.ServiceNotFound):
+            read(placement, UUID)
+
+
+def test_another_failure_is_not_tried_again(
+    placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
+) -> None:
+    url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
+    put = http.put(url, status_code=500, text='no')
+    with pytest.raises(exception.ServiceError, match='with 500'):
+        change(placement, provider, add_a)
+    assert put.call_count == 1
+
+
+def test_an_answer_without_generation_is_no_answer(
+    placement: PlacementClient, http: requests_mock.Mocker
+) -> None:
+    url = f'{PLACEMENT}/resource_providers/{UUID}/traits'
+    http.get(url, json={'traits': ['b']})
+    with pytest.raises(exception.ServiceError, match='lacks what it should'):
+        providers.change_traits(placement, UUID, add_a)
+
+
+@pytest.mark.parametrize('status', [201, 204])
+def test_a_trait_is_created_or_there_already(
+    placement: PlacementClient, http: requests_mock.Mocker, status: int
+) -> None:
+    put = http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=status)
+    providers.create_trait(placement, 'CUSTOM_A')
+    assert put.call_count == 1
