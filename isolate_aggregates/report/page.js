@@ -13,6 +13,7 @@
     some: 'may go to some of them',
     no: 'may go to none of them',
   };
+  const WORDS_OF_ONE = { yes: 'may go there', no: 'may not go there' };
 
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($('cells').textContent);
@@ -52,7 +53,8 @@
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const row of data.rows) {
     row.name = row.image === null ? row.flavor : `${row.flavor} + ${row.image}`;
-    row.text = fold(row.name);
+    row.text = fold(
+      [row.name, ...row.keys.map(([, text]) => text)].join('\n'));
   }
   for (const columns of Object.values(data.columns)) {
     for (const column of columns) {
@@ -157,7 +159,6 @@
   };
 
   const tell = () => {
-    const hosts = new Set(shown.columns.flatMap((column) => column.groups));
     const items = (kind) => document.querySelectorAll(
       `.item[data-kind="${kind}"]:not([hidden])`).length;
     const parts = [
@@ -166,8 +167,7 @@
       count(items('lock'), 'lock', 'locks'),
       count(items('finding'), 'finding', 'findings'),
     ];
-    $('found').textContent = state.search || hosts.size
-      ? parts.join(', ') : 'nothing';
+    $('found').textContent = parts.join(', ');
   };
 
   // The grid by keyboard: one stop of the tabulator key, arrows within.
@@ -302,7 +302,8 @@
   const aboutCell = (row, column) => {
     const word = verdict(row, column);
     const parts = [make('h3', `${row.name} on ${column.name}`)];
-    const badge = make('p', `${SIGNS[word]} ${WORDS[word]}`);
+    const words = hostsOf(column).length > 1 ? WORDS : WORDS_OF_ONE;
+    const badge = make('p', `${SIGNS[word]} ${words[word]}`);
     badge.className = `verdict ${word}`;
     parts.push(badge);
     const places = new Map();

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which request may go to which host, and why not."""
+
+import pytest
+
+from isolate_aggregates.aggregates import Lock
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.destination import (
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.filters.compute_status import ComputeStatus
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
+from isolate_aggregates.isolation import columns
+from isolate_aggregates.isolation.columns import Column, Verdict
+from isolate_aggregates.isolation.matrix import Matrix, matrix, requests
+from isolate_aggregates.isolation.rules import Reason
+from isolate_aggregates.objections import objections
+from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.testing.builders import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_provider,
+    make_snapshot,
+    make_tree,
+)
+
+WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
+PLAIN = make_flavor('plain')
+KEYED = make_flavor('keyed', WINDOWS)
+FILTERS = {
+    'isolate_aggregates': IsolateAggregates(),
+    'reservation_prefix': ReservationPrefix(
+        ('reservation:',), ('reservation:',)
+    ),
+    'compute_status': ComputeStatus(),
+    'isolate_tenants': IsolateTenants(),
+}
+
+
+def verdicts(found: Matrix) -> dict[str, dict[str, str]]:
+    """Return the verdict of each flavor on each host."""
+    return {
+        row.request.flavor.name: {
+            column.name: columns.verdict(row, column).value
+            for column in columns.by_host(found)
+        }
+        for row in found.rows
+    }
+
+
+def reasons(found: Matrix, host: str) -> list[Reason]:
+    """Return the reasons why the only request may not go to a host."""
+    [row] = found.rows
+    [column] = [c for c in columns.by_host(found) if c.name == host]
+    return [o.reason for o in columns.objections(found, row, column)]
+
+
+def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):
+    asked = requests(flavors, images, project)
+    return matrix(snapshot, Pipeline(filters), asked)
+
+
+@pytest.fixture
+def cloud() -> Snapshot:
+    """A licensed host, one on lease, one of a project, an open one."""
+    return make_snapshot(
+        [
+            make_aggregate('windows', WINDOWS, ['win']),
+            make_aggregate('lease', {'reservation:1': 'yes'}, ['leased']),
+            make_aggregate('project', {'filter_tenant_id': 'ours'}, ['own']),
+        ],
+        [
+            make_compute_node('win', traits=['CUSTOM_WINDOWS']),
+            make_compute_node('leased'),
+            make_compute_node('own'),
+            make_compute_node('open'),
+        ],
+    )
+
+
+def test_locked_hosts_are_for_requests_with_the_key(cloud):
+    lease = make_flavor('lease', {'reservation:1': 'yes'})
+    assert verdicts(judged(cloud, PLAIN, KEYED, lease)) == {
+        'plain': {'leased': 'no', 'open': 'yes', 'own': 'no', 'win': 'no'},
+        'keyed': {'leased': 'no', 'open': 'no', 'own': 'no', 'win': 'yes'},
+        'lease': {'leased': 'yes', 'open': 'no', 'own': 'no', 'win': 'no'},
+    }
+
+
+def test_the_project_that_asks_matters(cloud):
+    found = judged(cloud, PLAIN, project='ours')
+    assert verdicts(found)['plain']['own'] == 'yes'
+
+
+def test_the_image_may_be_the_key(cloud):
+    images = [make_image('windows', WINDOWS), make_image('debian')]
+    found = judged(cloud, PLAIN, images=images)
+    on_win = [
+        (row.request.image.name, columns.verdict(row, column))
+        for row in found.rows
+        for column in columns.by_host(found)
+        if column.name == 'win'
+    ]
+    assert on_win == [('windows', Verdict.YES), ('debian', Verdict.NO)]
+
+
+def test_each_reason_says_whose_it_is(cloud):
+    assert reasons(judged(cloud, PLAIN), 'win') == [
+        Reason(
+            'isolate_aggregates',
+            'aggregate windows: locked by trait CUSTOM_WINDOWS, which flavor '
+            'plain does not require',
+        )
+    ]
+
+
+def test_only_the_aggregates_of_the_host_are_named():
+    snapshot = make_snapshot(
+        [make_aggregate(name, WINDOWS, [name]) for name in ('a', 'b', 'c')],
+        [make_compute_node(name) for name in ('a', 'b', 'c')],
+    )
+    [reason] = reasons(judged(snapshot, PLAIN), 'b')
+    assert reason.text.startswith('aggregate b: locked by trait')
+
+
+def test_a_host_behind_two_locks_has_two_reasons():
+    snapshot = make_snapshot(
+        [
+            make_aggregate('windows', WINDOWS, ['both']),
+            make_aggregate('gpus', {'trait:CUSTOM_GPU': 'required'}, ['both']),
+        ],
+        [make_compute_node('both')],
+    )
+    texts = [r.text for r in reasons(judged(snapshot, PLAIN), 'both')]
+    assert [text.partition(':')[0] for text in texts] == [
+        'aggregate windows',
+        'aggregate gpus',
+    ]
+
+
+def test_a_disabled_host_is_for_nobody():
+    node = make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED'])
+    assert reasons(judged(make_snapshot([], [node]), PLAIN), 'off') == [
+        Reason(
+            'compute_status',
+            'hosts with a disabled compute service take no servers',
+        )
+    ]
+
+
+def test_a_required_trait_has_to_be_there():
+    snapshot = make_snapshot([], [make_compute_node('bare')])
+    assert reasons(judged(snapshot, KEYED), 'bare') == [
+        Reason(
+            None,
+            'has no trait CUSTOM_WINDOWS, which the request requires',
+        )
+    ]
+
+
+def test_a_required_trait_may_be_on_any_provider_of_the_tree():
+    tree = make_tree(
+        make_compute_node('host'),
+        make_provider('card', traits=['CUSTOM_WINDOWS']),
+    )
+    assert reasons(judged(make_snapshot([], [tree]), KEYED), 'host') == []
+
+
+def test_a_required_trait_may_be_shared_with_the_host():
+    together = make_aggregate('together')
+    pool = make_provider(
+        'pool',
+        traits=['CUSTOM_WINDOWS', 'MISC_SHARES_VIA_AGGREGATE'],
+        aggregates=[together],
+    )
+    nodes = [
+        make_compute_node('near', aggregates=[together]),
+        make_compute_node('far'),
+    ]
+    found = judged(make_snapshot([], [*nodes, pool]), KEYED)
+    assert verdicts(found)['keyed'] == {'near': 'yes', 'far': 'no'}
+
+
+@pytest.mark.parametrize(
+    ('key', 'outcome'),
+    [
+        pytest.param('trait:CUSTOM_WINDOWS', 'no', id='of the compute node'),
+        pytest.param('trait1:CUSTOM_WINDOWS', 'yes', id='of another group'),
+    ],
+)
+def test_a_forbidden_trait_must_not_be_there(key, outcome):
+    node = make_compute_node('host', traits=['CUSTOM_WINDOWS'])
+    flavor = make_flavor('f', {key: 'forbidden', 'resources1:VGPU': '1'})
+    found = judged(make_snapshot([], [node]), flavor)
+    assert verdicts(found)['f']['host'] == outcome
+
+
+def test_free_capacity_is_not_looked_at():
+    full = make_compute_node('full', usages={'VCPU': 16})
+    assert verdicts(judged(make_snapshot([], [full]), PLAIN)) == {
+        'plain': {'full': 'yes'}
+    }
+
+
+def test_a_request_that_makes_no_sense_may_go_nowhere(cloud):
+    broken = make_flavor('broken', {'hw:cpu_policy': 'nonsense'})
+    found = judged(cloud, broken, PLAIN)
+    assert set(verdicts(found)['broken'].values()) == {'no'}
+    assert verdicts(found)['plain']['open'] == 'yes'
+    [reason] = found.rows[0].reasons[0]
+    assert reason.filter_name is None
+    assert 'nonsense' in reason.text
+
+
+@pytest.mark.parametrize(
+    ('constraint', 'expected'),
+    [
+        pytest.param(Refuse('closed'), [], id='refuse'),
+        pytest.param(ForbidRootTrait('CUSTOM_X', 'no X'), ['b'], id='trait'),
+        pytest.param(
+            InTree(make_provider('card').uuid, 'tree'), ['b'], id='tree'
+        ),
+        pytest.param(InTree('unknown', 'tree'), [], id='unknown tree'),
+        pytest.param(
+            Require((make_aggregate('rack'),), 'rack'), ['a'], id='require'
+        ),
+        pytest.param(Require((), 'rack'), [], id='require nothing'),
+    ],
+)
+def test_what_any_filter_concludes_counts(constraint, expected):
+    snapshot = make_snapshot(
+        [make_aggregate('rack', {}, ['a'])],
+        [
+            make_compute_node('a', traits=['CUSTOM_X']),
+            make_tree(make_compute_node('b'), make_provider('card')),
+        ],
+    )
+    found = judged(
+        snapshot, PLAIN, filters={'own': lambda request, index: [constraint]}
+    )
+    allowed = [
+        h for h, may in verdicts(found)['plain'].items() if may == 'yes'
+    ]
+    assert allowed == expected
+    [text] = {r.text for h in 'ab' for r in reasons(found, h)}
+    assert text == constraint.reason
+
+
+def test_the_verdicts_are_those_of_a_look_at_each_host_alone(cloud):
+    flavors = [PLAIN, KEYED, make_flavor('l', {'reservation:1': 'yes'})]
+    pipeline = Pipeline({**FILTERS})
+    found = judged(cloud, *flavors)
+    for row in found.rows:
+        destination = pipeline.evaluate(row.request, cloud.index)
+        for group, held in zip(found.groups, row.reasons, strict=True):
+            told = {r.text for r in held if r.filter_name}
+            assert bool(told) == bool(
+                objections(destination, group.aggregates)
+            )
+
+
+def test_hosts_that_nothing_tells_apart_are_judged_once():
+    hosts = [f'host-{number}' for number in range(100)]
+    snapshot = make_snapshot(
+        [make_aggregate('windows', WINDOWS, hosts[:50])],
+        [
+            make_compute_node(host, traits=[f'CUSTOM_{host[5:]}'])
+            for host in hosts
+        ],
+    )
+    assert [len(g.hosts) for g in judged(snapshot, PLAIN).groups] == [50, 50]
+
+
+def test_each_node_of_a_bare_metal_service_is_a_host():
+    nodes = [make_compute_node(name, host='ironic') for name in ('a', 'b')]
+    found = judged(make_snapshot([], nodes), PLAIN)
+    assert verdicts(found)['plain'] == {
+        'ironic (a)': 'yes',
+        'ironic (b)': 'yes',
+    }
+
+
+# Columns.
+
+
+def test_hosts_to_which_the_same_may_go_share_a_column(cloud):
+    found = judged(cloud, PLAIN)
+    assert columns.alike(found) == [
+        Column('leased and 2 more', (0, 2, 3)),
+        Column('open', (1,)),
+    ]
+
+
+def test_an_aggregate_may_be_open_in_part():
+    windows = make_aggregate('windows', WINDOWS, ['a'])
+    rack = make_aggregate('rack', {}, ['a', 'b'])
+    empty = make_aggregate('empty')
+    nodes = [make_compute_node('a'), make_compute_node('b')]
+    found = judged(make_snapshot([windows, rack, empty], nodes), PLAIN)
+    [row] = found.rows
+    shown = columns.by_aggregate(found, [windows, rack, empty])
+    assert [(c.name, columns.verdict(row, c).value) for c in shown] == [
+        ('windows', 'no'),
+        ('rack', 'some'),
+        ('empty', 'no'),
+    ]
+    [objection] = columns.objections(found, row, shown[1])
+    assert objection.hosts == ('a',)
+    [objection] = columns.objections(found, row, shown[2])
+    assert objection.reason.text == 'has no hosts'
+
+
+def test_hosts_behind_no_lock_have_a_column_of_their_own(cloud):
+    locks = [Lock('trait:', 'trait:CUSTOM_WINDOWS', cloud.aggregates[:1])]
+    found = judged(cloud, PLAIN)
+    shown = columns.by_lock(found, locks)
+    assert [(c.name, columns.hosts_of(found, c.groups)) for c in shown] == [
+        ('trait:CUSTOM_WINDOWS', ('win',)),
+        ('(no lock)', ('leased', 'open', 'own')),
+    ]
+    assert columns.by_lock(judged(make_snapshot(), PLAIN), ()) == []
