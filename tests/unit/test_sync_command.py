@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates sync`` against a live cloud and over files.
+
+Keystone and Nova answer as the real ones do, Placement is the real one.
+"""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import json
+import os
+import re
+import signal
+from typing import Any
+
+from http_fakes import AUTH_URL, NOVA, PASSWORD, FakeKeystone, FakeNova
+import pytest
+import requests_mock
+import yaml
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
+UUIDS = {
+    host: f'00000000-0000-4000-8000-00000000000{number}'
+    for number, host in enumerate(('win-1', 'win-2', 'linux-1'), 1)
+}
+WIN_HOSTS = Aggregate(
+    '2a451f34-a46c-59cb-8bd8-52a5c083071d',
+    'win-hosts',
+    {f'trait:{LICENSED}': 'required'},
+    frozenset({'win-1', 'win-2'}),
+    1,
+)
+
+Run = Callable[..., Any]
+
+
+@dataclasses.dataclass
+class Live:
+    """A live cloud whose Placement knows nothing of the aggregates."""
+
+    nova: FakeNova
+    placement: PlacementClient
+    url: str
+    http: requests_mock.Mocker
+
+    def traits(self, host: str) -> frozenset[str]:
+        """Return the traits of a host."""
+        return providers.traits(self.placement, UUIDS[host])
+
+    def refuse(self, method: str, path: str, status: int) -> None:
+        """Let Placement answer some calls so, from now on."""
+        self.http.register_uri(
+            method,
+            re.compile(f'{re.escape(self.url)}{path}'),
+            status_code=status,
+            json={'errors': [{'detail': 'Because.'}]},
+        )
+
+
+@pytest.fixture
+def live(
+    run: Run, http: requests_mock.Mocker, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Live]:
+    """The cloud, with its credentials in the environment."""
+    embedded = EmbeddedPlacement()
+    adapter = embedded.open()
+    url = adapter.get_endpoint()
+    http.register_uri(
+        requests_mock.ANY,
+        requests_mock.ANY,
+        real_http=True,
+        additional_matcher=lambda request: request.url.startswith(url),
+    )
+    FakeKeystone(http, {'compute': NOVA, 'placement': url})
+    nova = FakeNova(
+        aggregates=[WIN_HOSTS],
+        nodes=[ComputeNode(u, host, host) for host, u in UUIDS.items()],
+    )
+    nova.answer(http)
+    placement = PlacementClient(adapter)
+    for host, uuid in UUIDS.items():
+        body = {'uuid': uuid, 'name': host}
+        placement.send('POST', '/resource_providers', body)
+    for name, value in {
+        'auth_url': AUTH_URL,
+        'username': 'admin',
+        'password': PASSWORD,
+        'project_name': 'admin',
+        'user_domain_id': 'default',
+        'project_domain_id': 'default',
+    }.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)
+    yield Live(nova, placement, url, http)
+    embedded.close()
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(
+    run: Run, live: Live
+) -> None:
+    finished = run('sync', '-f', 'csv', '--quote', 'none')
+    assert finished.code == 3
+    assert finished.out.splitlines() == [
+        'Host,Provider,Change,Why',
+        'win-1,win-1,add aggregate win-hosts,the host is in it\\, its '
+        'resource provider is not',
+        f'win-1,win-1,add trait {LICENSED},aggregate win-hosts requires it',
+        'win-2,win-2,add aggregate win-hosts,the host is in it\\, its '
+        'resource provider is not',
+        f'win-2,win-2,add trait {LICENSED},aggregate win-hosts requires it',
+    ]
+    assert live.traits('win-1') == frozenset()
+
+
+def test_a_table_ends_with_how_much_there_is_to_do(
+    run: Run, live: Live
+) -> None:
+    finished = run('sync')
+    assert finished.code == 3
+    assert finished.out.splitlines()[-1] == (
+        'Resource providers to be changed with --apply: 2 (add aggregate 2, '
+        'add trait 2).'
+    )
+
+
+def test_applying_does_what_was_planned_once(run: Run, live: Live) -> None:
+    planned = run('sync', '-f', 'value').out
+    finished = run('sync', '--apply', '-f', 'value')
+    assert (finished.code, finished.out) == (0, planned)
+    assert live.traits('win-1') == {LICENSED, MARK}
+    assert live.traits('linux-1') == frozenset()
+    for arguments, said in (
+        (['sync'], 'Nothing to do.'),
+        (['sync', '--apply'], 'Nothing was changed.'),
+    ):
+        finished = run(*arguments)
+        assert (finished.code, finished.out.strip()) == (0, said)
+
+
+def test_what_was_put_is_taken_away_when_the_tag_is_gone(
+    run: Run, live: Live
+) -> None:
+    run('sync', '--apply')
+    live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
+    finished = run('sync', '--apply')
+    assert finished.code == 0
+    assert finished.out.splitlines()[-1] == (
+        'Resource providers changed: 2 (remove trait 2).'
+    )
+    assert live.traits('win-1') == frozenset()
+
+
+@pytest.mark.parametrize(
+    ('formatter', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
+)
+def test_machines_get_one_document(
+    run: Run, live: Live, formatter: str, load: Callable[[str], Any]
+) -> None:
+    live.nova.aggregates = [
+        dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1', 'gone'}))
+    ]
+    finished = run('sync', '--no-mirror', '-f', formatter)
+    problem = (
+        'aggregate win-hosts: host gone has no compute node with a resource '
+        'provider; see that nova-compute runs there, or take it out of the '
+        'aggregate'
+    )
+    assert load(finished.out) == {
+        'applied': False,
+        'changes': [
+            {
+                'host': 'win-1',
+                'provider': 'win-1',
+                'action': 'add trait',
+                'subject': LICENSED,
+                'why': 'aggregate win-hosts requires it',
+            }
+        ],
+        'problems': [problem],
+        'failures': [],
+    }
+    assert finished.err == f'{problem}.\n'
+
+
+@pytest.mark.parametrize(
+    ('argument', 'left'),
+    [
+        ('--no-mirror', {'add trait'}),
+        ('--no-traits', {'add aggregate'}),
+        ('--no-rollups', {'add trait', 'add aggregate'}),
+    ],
+)
+def test_parts_can_be_left_out(
+    run: Run, live: Live, argument: str, left: set[str]
+) -> None:
+    found = json.loads(run('sync', argument, '-f', 'json').out)
+    assert {change['action'] for change in found['changes']} == left
+
+
+def test_one_provider_that_fails_is_said_and_the_others_are_changed(
+    run: Run, live: Live
+) -> None:
+    live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
+    finished = run('sync', '--apply', '-f', 'json')
+    assert finished.code == 1
+    path = f'/resource_providers/{UUIDS["win-1"]}/traits'
+    failure = (
+        f'resource provider win-1: Placement at {live.url} answered PUT '
+        f'{path} with 500: Because.'
+    )
+    assert finished.err == f'{failure}\n'
+    document = json.loads(finished.out)
+    assert document['failures'] == [failure]
+    assert live.traits('win-2') == {LICENSED, MARK}
+
+
+def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
+    live.refuse('PUT', '/traits/', 403)
+    finished = run('sync', '--apply')
+    assert finished.code == 1
+    assert 'denied PUT /traits/' in finished.err
+    assert len(finished.err.splitlines()) == 1
+
+
+def test_a_nova_that_can_not_be_read_is_an_error(run: Run, live: Live) -> None:
+    live.http.get(f'{NOVA}/os-aggregates', status_code=500, text='')
+    assert run('sync').code == 1
+
+
+# Over files.
+
+FILE = """
+aggregates:
+- name: win-hosts
+  metadata: {trait:CUSTOM_LICENSED_WINDOWS: required}
+  hosts: [win-1]
+providers:
+- name: win-1
+"""
+
+
+def test_a_plan_for_a_cloud_file_is_shown(
+    run: Run, write_cloud: Callable[[str], Any]
+) -> None:
+    finished = run(
+        'sync', '--snapshot', str(write_cloud(FILE)), '-f', 'value', '-c',
+        'Change',
+    )  # fmt: skip
+    assert (finished.code, finished.out) == (3, f'add trait {LICENSED}\n')
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(['--snapshot', 'x', '--apply'], id='changing a file'),
+        pytest.param(['--snapshot', 'x', '--watch', '9'], id='watching one'),
+        pytest.param(['--watch', '0'], id='no pause'),
+        pytest.param(['--watch', 'often'], id='no number'),
+    ],
+)
+def test_arguments_that_make_no_sense(run: Run, arguments: list[str]) -> None:
+    finished = run('sync', *arguments)
+    assert finished.code == 2
+    assert 'error: ' in finished.err
+
+
+# Again and again.
+
+
+def after_rounds(live: Live, *rounds: Callable[[], None]) -> None:
+    """Do something whenever Nova's aggregates are read."""
+    waiting = list(rounds)
+    answer = live.nova._aggregates
+
+    def aggregates(request: Any, context: Any) -> Any:
+        waiting.pop(0)()
+        return answer(request, context)
+
+    live.http.get(f'{NOVA}/os-aggregates', json=aggregates)
+
+
+def end() -> None:
+    """Ask this process to end."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def nothing() -> None:
+    """Let a round be."""
+
+
+def test_a_watch_writes_what_changes_until_it_is_told_to_end(
+    run: Run, live: Live
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    def untag() -> None:
+        live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
+
+    # In the first round they are read once more after what was mirrored.
+    after_rounds(live, nothing, nothing, untag, end)
+    finished = run('sync', '--watch', '1')
+    assert finished.code == 0
+    assert [line.partition(';')[0] for line in finished.out.splitlines()] == [
+        'win-1, win-1: add aggregate win-hosts',
+        f'win-1, win-1: add trait {LICENSED}',
+        'win-2, win-2: add aggregate win-hosts',
+        f'win-2, win-2: add trait {LICENSED}',
+        f'win-1, win-1: remove trait {LICENSED}',
+        f'win-2, win-2: remove trait {LICENSED}',
+    ]
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_watch_goes_on_after_an_error(run: Run, live: Live) -> None:
+    broken = [{'status_code': 500, 'text': 'Broken.'}] * 2
+    answer = [{'json': live.nova._aggregates}] * 2
+    live.http.get(f'{NOVA}/os-aggregates', [*broken, *answer])
+    reads = iter(range(9))
+
+    def nodes(request: Any, context: Any) -> Any:
+        if next(reads) >= 2:
+            end()
+        return {'hypervisors': []}
+
+    live.http.get(f'{NOVA}/os-hypervisors/detail', json=nodes)
+    finished = run('sync', '--watch', '1')
+    assert finished.code == 0
+    errors = [line for line in finished.err.splitlines() if '500' in line]
+    assert len(errors) == 2
+    assert 'Traceback' not in finished.err
+
+
+def test_a_watch_says_a_problem_once(run: Run, live: Live) -> None:
+    live.nova.aggregates = [
+        dataclasses.replace(WIN_HOSTS, hosts=frozenset({'gone'}))
+    ]
+    after_rounds(live, nothing, nothing, end)
+    finished = run('sync', '--watch', '1')
+    assert finished.err.count('host gone has no compute node') == 1
+
+
+def test_a_watch_without_credentials_ends_at_once(run: Run) -> None:
+    finished = run('sync', '--watch', '1')
+    assert finished.code == 1
+    assert finished.err.startswith('There are no credentials for a cloud')
+
+
+def test_a_watch_that_is_told_to_end_leaves_the_rest_to_the_next_run(
+    run: Run, live: Live
+) -> None:
+    after_rounds(live, end)
+    finished = run('sync', '--watch', '3600')
+    assert (finished.code, finished.out, finished.err) == (0, '', '')
+    assert live.traits('win-1') == frozenset()
