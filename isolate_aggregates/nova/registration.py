@@ -2,24 +2,20 @@
 """Puts our request filters among those of nova-scheduler."""
 
 from collections.abc import Sequence
-import functools
 
-from keystoneauth1 import exceptions as ks_exceptions
-from nova import utils
 import nova.conf
 from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, faults, pipeline, sources
+from isolate_aggregates import pipeline, sources
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.cloud import connection
+from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.runner import RequestFilter, Runner
-from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.shortening import PlacementMembers, Shortener
 
 LOG = logging.getLogger(__name__)
 
@@ -95,29 +91,13 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     )
     # A source that reads aggregates without their hosts reads these apart.
     hosts = getattr(source, 'hosts', lambda: cache.get().hosts)
-    limit = section.max_query_length
-    shortener = Shortener(
-        limit,
-        functools.partial(pipeline.locks, filters),
-        PlacementMembers(functools.cache(_placement), hosts, limit),
-    )
     return Runner(
         conf,
         filters,
         cache,
-        shortener,
+        placement.shortener(conf, filters, hosts),
         getattr(source, 'aggregates_of', None),
     )
-
-
-def _placement() -> PlacementClient:
-    """Return Placement as Nova reaches it, by ``[placement]``."""
-    try:
-        return PlacementClient(utils.get_ksa_adapter('placement'))
-    except ks_exceptions.ClientException as exc:
-        raise exception.ConfigError(
-            '[placement] auth_type', f'can not be used: {faults.short(exc)}.'
-        ) from exc
 
 
 class _TagWarnings:

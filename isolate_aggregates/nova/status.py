@@ -19,9 +19,11 @@ from oslo_upgradecheck import upgradecheck
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, pipeline, sources
+from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.cloud import connection
+from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.request import Flavor, RequestSpec
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34
@@ -93,7 +95,8 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(
                 Code.WARNING,
                 f'[filter_scheduler] enabled_filters lacks {_HOST_FILTER}, so '
-                'a rebuild may put any image onto an isolated host; add it.',
+                'a rebuild may put any image onto an isolated host, and hosts '
+                'are not looked at again after a shortened query; add it.',
             )
         return Result(Code.SUCCESS)
 
@@ -136,35 +139,68 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_source(self) -> Result:
-        from nova.db.api import api as api_db
-
-        # As nova-scheduler does at its start.
-        api_db.configure(self._conf)
         try:
-            source = sources.load(
-                self._conf, lambda: connection.from_conf(self._conf)
-            )
-            found = len(source.aggregates())
+            found = len(self._source().aggregates())
         except exception.IsolateAggregatesError as exc:
             return Result(Code.FAILURE, str(exc))
         return Result(Code.SUCCESS, f'{found} host aggregates.')
 
+    def _source(self) -> sources.AggregateSource:
+        from nova.db.api import api as api_db
+
+        # As nova-scheduler does at its start.
+        api_db.configure(self._conf)
+        return sources.load(
+            self._conf, lambda: connection.from_conf(self._conf)
+        )
+
     @_needs_nova
     def _check_placement(self) -> Result:
-        from nova import exception as nova_exception
-        from nova import utils
+        from isolate_aggregates.nova import placement
 
         try:
-            placement = PlacementClient(utils.get_ksa_adapter('placement'))
             # An aggregate that nobody has; what counts is the question.
             path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
-            placement.get(path, mv.FORBIDDEN_AGGREGATES)
-        except (
-            exception.IsolateAggregatesError,
-            nova_exception.NovaException,
-        ) as exc:
+            placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
+        except exception.IsolateAggregatesError as exc:
             return Result(Code.FAILURE, str(exc))
         return Result(Code.SUCCESS)
+
+    @_needs_nova
+    def _check_query_length(self) -> Result:
+        """Look at a request with no keys, which forbids most."""
+        from isolate_aggregates.nova import placement
+
+        try:
+            source = self._source()
+            index = AggregateIndex(source.aggregates())
+            destination = Pipeline.from_conf(self._conf).evaluate(
+                RequestSpec(Flavor('without keys')), index
+            )
+            shortened = placement.shortener(
+                self._conf,
+                pipeline.load(self._conf),
+                getattr(source, 'hosts', lambda: index.hosts),
+            ).shorten(destination, index)
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
+        forbidden = len(destination.forbidden_aggregates)
+        if shortened is None:
+            return Result(
+                Code.SUCCESS, f'At most {forbidden} aggregates are forbidden.'
+            )
+        if shortened.left_out:
+            return Result(
+                Code.WARNING,
+                f'A query fits only because {shortened.left_out} of '
+                f'{forbidden} forbidden aggregates add no hosts at the '
+                'moment; run "isolate-aggregates sync --apply" regularly.',
+            )
+        return Result(
+            Code.SUCCESS,
+            f'{len(shortened.forbidden)} aggregates stand for {forbidden} '
+            'that are forbidden.',
+        )
 
     _upgrade_checks = (
         ('Nova', _check_nova),
@@ -172,6 +208,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Request filters', _check_filters),
         ('Aggregate source', _check_source),
         ('Placement', _check_placement),
+        ('Query length', _check_query_length),
     )
 
 

@@ -145,6 +145,13 @@ def test_a_source_that_can_not_be_read_is_a_failure(conf):
 PLACEMENT = 'http://placement.test'
 
 
+def adapter_of(service):
+    return adapter.Adapter(
+        session.Session(auth=token_endpoint.Token(PLACEMENT, 'token')),
+        service_type=service,
+    )
+
+
 @pytest.mark.parametrize(
     ('answer', 'code', 'said'),
     [
@@ -167,14 +174,80 @@ def test_placement_has_to_forbid_aggregates(
     conf, monkeypatch, requests_mock, answer, code, said
 ):
     requests_mock.get(f'{PLACEMENT}/resource_providers', **answer)
-    monkeypatch.setattr(
-        'nova.utils.get_ksa_adapter',
-        lambda service: adapter.Adapter(
-            session.Session(auth=token_endpoint.Token(PLACEMENT, 'token')),
-            service_type=service,
-        ),
-    )
+    monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
     assert result_of(conf, 'placement') == (code, said)
+
+
+def cloud_of(tmp_path, hosts):
+    """Return a file with aggregates that are locked alike."""
+    lines = ['version: 1', 'providers:']
+    for host in sorted(set(hosts) - {None}):
+        lines.append(f'- {{name: {host}, host: {host}, inventories: {{}}}}')
+    lines.append('aggregates:')
+    for number, host in enumerate(hosts):
+        lines.append(
+            f'- {{name: a{number}, hosts: [{host or ""}], '
+            'metadata: {"trait:CUSTOM_A": required}}'
+        )
+    path = tmp_path / 'cloud.yaml'
+    path.write_text('\n'.join(lines))
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'limit', 'code', 'said'),
+    [
+        pytest.param(
+            ['h1', 'h2', 'h3'],
+            3500,
+            Code.SUCCESS,
+            'At most 3 aggregates are forbidden.',
+            id='short enough',
+        ),
+        pytest.param(
+            ['h1', None, None],
+            60,
+            Code.WARNING,
+            'A query fits only because 2 of 3 forbidden aggregates add no '
+            'hosts at the moment; run "isolate-aggregates sync --apply" '
+            'regularly.',
+            id='fits by chance',
+        ),
+        pytest.param(
+            ['h1', 'h2', 'h3'],
+            60,
+            Code.FAILURE,
+            'Request refused: the query to Placement would take 133 bytes to '
+            'forbid 3 aggregates, more than [isolate_aggregates] '
+            'max_query_length = 60, and the rollup aggregates that there are '
+            'do not make it fit; run "isolate-aggregates sync --apply", or '
+            'raise that and the limit of the web server before Placement.',
+            id='too long',
+        ),
+    ],
+)
+def test_queries_have_to_fit(
+    conf, monkeypatch, requests_mock, tmp_path, hosts, limit, code, said
+):
+    conf.config(
+        cloud_file=cloud_of(tmp_path, hosts),
+        max_query_length=limit,
+        request_filters=['isolate_aggregates'],
+        group=ia_conf.GROUP,
+    )
+    # Some provider lacks the rollup, and is in all of the aggregates.
+    provider = {
+        'uuid': 'p1',
+        'name': 'h1',
+        'generation': 1,
+        'parent_provider_uuid': None,
+    }
+    requests_mock.get(
+        f'{PLACEMENT}/resource_providers',
+        json={'resource_providers': [provider] * 21},
+    )
+    monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
+    assert result_of(conf, 'query_length') == (code, said)
 
 
 def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(tmp_path):
