@@ -17,6 +17,7 @@ from isolate_aggregates.isolation.overview import (
     capacities,
     overview,
 )
+from isolate_aggregates.sync import marks
 
 KINDS = ('lock', 'aggregate', 'host')
 
@@ -111,12 +112,14 @@ class Details:
         members = [a for a in snapshot.aggregates if host in a.hosts]
         locks = self._on(members)
         nodes = _nodes(snapshot).get(host, [])
+        traits: set[str] = set().union(*(node.traits for node in nodes))
         return {
             'name': host,
             'nodes': [node.name for node in nodes],
             'aggregates': sorted(a.name for a in members),
             'locks': [lock.name for lock in locks],
-            'traits': sorted(frozenset().union(*(n.traits for n in nodes))),
+            'traits': sorted(t for t in traits if not marks.is_mark(t)),
+            'put_from_here': sorted(marks.marked_traits(traits)),
             'capacity': _amounts(capacities(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),

@@ -121,9 +121,9 @@ def after_unlock(
         if found.named:
             yield (
                 True,
-                f'no aggregate requires {trait} any more, but {found.named}; '
-                'their servers find a host only where somebody else put the '
-                'trait; next is revoke',
+                f'{trait} is still required by {found.named}, but by no '
+                'aggregate any more; their servers find a host only where '
+                'somebody else put the trait; next is revoke',
             )
 
 

@@ -61,7 +61,7 @@ class GlanceApi:
         return {
             'id': image['id'],
             'name': image['name'],
-            'owner': 'the-project-of-the-image',
+            'owner': '8a5c0e6d2f7b4d31a9f05f2c1be07c44',
             'visibility': 'public',
             'status': 'active',
             **{

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the program over a real Nova and a real Placement."""
+
+import contextlib
+import dataclasses
+import io
+import json
+import logging
+import pathlib
+import tempfile
+
+from base import CloudTest, OverApi
+from glance_api import URL as GLANCE
+from glance_api import GlanceApi
+from keystoneauth1 import session, token_endpoint
+from oslo_utils.fixture import uuidsentinel
+
+from isolate_aggregates.cli import app
+from isolate_aggregates.cloud.connection import Connection
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self):
+        """What it wrote as json."""
+        return json.loads(self.out)
+
+    @property
+    def changes(self):
+        """The changes with their results, as it wrote them as json."""
+        return [(c['change'], c['result']) for c in self.document['changes']]
+
+
+class CommandTest(OverApi, CloudTest):
+    """A cloud whose operator runs the program."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def setUp(self):
+        super().setUp()
+        glance = GlanceApi(self.glance.images)
+        glance.interceptor.__enter__()
+        self.addCleanup(glance.interceptor.__exit__, None, None, None)
+        self.stub_out(
+            'isolate_aggregates.cli.app.IsolateAggregatesApp.connect',
+            lambda _: self.connection(),
+        )
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.config = pathlib.Path(folder.name) / 'operator.conf'
+        self.config.write_text(
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+        )
+        self.session = None
+
+    def connection(self):
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        auth = token_endpoint.Token(compute, self.TOKEN)
+        return Connection(
+            self.session or session.Session(auth),
+            endpoints={
+                'compute': compute,
+                'image': GLANCE,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+
+    def run_command(self, *arguments):
+        """Run the program as an operator would."""
+        root = logging.getLogger()
+        handlers, level = list(root.handlers), root.level
+        # In the real world it is not the same process.
+        services = [logging.getLogger(name) for name in ('nova', 'placement')]
+        for service in services:
+            service.propagate = False
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = app.main(
+                    ['--config-file', str(self.config), *arguments]
+                )
+            except SystemExit as exc:
+                code = exc.code
+        for service in services:
+            service.propagate = True
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        return Finished(code, out.getvalue(), err.getvalue())
