@@ -186,3 +186,24 @@ def test_standing_still_nova_is_not_read_again(world):
     assert world.sync().changes == []
     assert world.wire.calls.count(('GET', 'nova')) == 2
     assert not [call for call in world.wire.calls if call[0] != 'GET']
+
+
+def test_a_provider_of_which_nova_says_nothing_is_left_as_it_is(world):
+    world.sync()
+    everything = world.picture()
+    # Its cell can not be reached, and the tags are taken away meanwhile.
+    away = [world.nova.nodes.pop(0)]
+    world.require('a', ['h1'])
+    world.require('b', ['h1', 'h2'])
+    assert world.sync().is_complete
+    assert world.of('h2', 'traits') == set()
+    hosts, traits = world.picture()
+    assert hosts['h1'] == everything[0]['h1']
+    # Its marks stay too, or they would not be known later.
+    assert {MARK, marks.of_rollup(BOTH)} <= set(traits)
+
+    world.nova.nodes += away
+    assert world.sync().is_complete
+    assert world.of('h1', 'traits') == {SRIOV}
+    assert world.of('h1', 'aggregates') == {uuid(2, 'a'), uuid(2, 'b')}
+    assert world.custom_traits() == [LICENSED]
