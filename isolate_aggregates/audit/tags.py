@@ -16,13 +16,13 @@ LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
 
 def without_meaning(facts: Facts) -> Iterator[Finding]:
     """Find tags that lock nothing, or lock for good."""
+    # Placement may know more traits than the os-traits here.
+    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in facts.all_traits}
     for aggregate in facts.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             like = LIKE_PREFIX.match(key)
             trait = key[like.end() :].strip().upper() if like else ''
-            if not trait or (
-                trait in facts.all_traits and _is_right(key, value)
-            ):
+            if not trait or (key, value) in right:
                 continue
             if value.strip().lower() == REQUIRED:
                 yield from _misspelt(aggregate, key, value, trait)
@@ -35,10 +35,6 @@ def without_meaning(facts: Facts) -> Iterator[Finding]:
                     'the tag does nothing',
                     repairs.unset_tag(aggregate, key),
                 )
-
-
-def _is_right(key: str, value: str) -> bool:
-    return key.startswith(TRAIT_PREFIX) and value == REQUIRED
 
 
 def _misspelt(

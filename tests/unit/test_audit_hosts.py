@@ -213,6 +213,7 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
 # Tags.
 
 
+@pytest.mark.parametrize('node', [LICENSED_H1, make_compute_node('h1')])
 @pytest.mark.parametrize(
     ('key', 'value', 'kind', 'commands'),
     [
@@ -272,14 +273,13 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
         ),
     ],
 )
-def test_a_tag_that_does_not_do_what_it_looks_like(key, value, kind, commands):
+def test_a_tag_that_does_not_do_what_it_looks_like(
+    key, value, kind, commands, node
+):
     aggregate = make_aggregate('win', {key: value}, id=7)
-    tagged = [
-        f
-        for f in findings([aggregate], [make_compute_node('h1')])
-        if f.kind.startswith('tag-')
+    [found] = [
+        f for f in findings([aggregate], [node]) if f.kind.startswith('tag-')
     ]
-    [found] = tagged
     assert found.kind == kind
     assert f'{key}={value}' in found.problem
     assert not found.safe
