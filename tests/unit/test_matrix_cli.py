@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command ``matrix`` on cloud files, in every format."""
+
+import csv
+import io
+import json
+
+import pytest
+import yaml
+
+WINDOWS = ['matrix', '--snapshot', 'examples/windows-licensing.yaml']
+
+
+def test_a_table_has_a_column_for_hosts_alike(run):
+    done = run(*WINDOWS, '--flavors', 'm1.small', 'win.small')
+    assert done.code == 0, done.err
+    assert done.out.splitlines()[1:5] == [
+        '| Flavor    | linux-1, linux-2 | linux-3 | win-1, win-2 |',
+        '+-----------+------------------+---------+--------------+',
+        '| m1.small  | yes              | no      | no           |',
+        '| win.small | no               | no      | yes          |',
+    ]
+
+
+def test_csv_has_a_column_for_each_host(run):
+    done = run(*WINDOWS, '-f', 'csv')
+    [first, *_] = csv.DictReader(io.StringIO(done.out))
+    assert first == {
+        'Flavor': 'm1.small',
+        'linux-1': 'yes',
+        'linux-2': 'yes',
+        'linux-3': 'no',
+        'win-1': 'no',
+        'win-2': 'no',
+    }
+
+
+@pytest.mark.parametrize(
+    ('form', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
+)
+def test_documents_have_the_reasons(run, form, load):
+    done = run(*WINDOWS, '--by', 'lock', '--flavors', 'm1.small', '-f', form)
+    document = load(done.out)
+    assert document['by'] == 'lock'
+    [row] = document['rows']
+    assert (row['flavor'], row['image']) == ('m1.small', None)
+    [lock, rest] = row['cells']
+    assert lock == {
+        'name': 'trait:CUSTOM_LICENSED_WINDOWS',
+        'hosts': ['win-1', 'win-2'],
+        'verdict': 'no',
+        'reasons': [
+            {
+                'filter': 'isolate_aggregates',
+                'reason': 'aggregate win-hosts: locked by trait '
+                'CUSTOM_LICENSED_WINDOWS, which flavor m1.small does not '
+                'require',
+                'hosts': ['win-1', 'win-2'],
+            }
+        ],
+    }
+    assert (rest['name'], rest['verdict']) == ('(no lock)', 'some')
+
+
+def test_each_flavor_is_shown_with_each_image(run):
+    images = ['--images', 'windows-2022', 'debian-12']
+    done = run(*WINDOWS, *images, '--by', 'aggregate', '-f', 'value')
+    assert done.out.splitlines()[:2] == [
+        'm1.small windows-2022 yes some',
+        'm1.small debian-12 no some',
+    ]
+
+
+def test_the_project_is_heeded(run):
+    arguments = ['--snapshot', 'examples/reservations.yaml', '-f', 'json']
+    image = ['--flavors', 'm1.small', '--images', 'reserved-debian-12']
+    reached = {}
+    for project in ('demo', 'other'):
+        done = run('matrix', *arguments, *image, '--project', project)
+        [row] = json.loads(done.out)['rows']
+        reached[project] = [
+            host
+            for cell in row['cells']
+            for host in cell['hosts']
+            if cell['verdict'] == 'yes'
+        ]
+    assert reached == {'demo': ['reserved-1'], 'other': []}
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'kind'),
+    [
+        pytest.param(['--flavors', 'gone'], 'flavor', id='flavor'),
+        pytest.param(['--images', 'gone'], 'image', id='image'),
+    ],
+)
+def test_a_wrong_name_is_an_error(run, arguments, kind):
+    done = run(*WINDOWS, *arguments)
+    assert done.code == 1
+    assert done.err == (
+        f"There is no {kind} with the name or id 'gone' in "
+        'examples/windows-licensing.yaml.\n'
+    )
+
+
+def test_tags_that_have_no_effect_are_told(run, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        'version: 1\n'
+        'aggregates: [{name: a, metadata: {trait:CUSTOM_X: required}}]\n'
+        'flavors: [{name: f}]\n'
+    )
+    done = run('matrix', '--snapshot', str(path))
+    assert 'the tag has no effect' in done.err
+    assert '| f ' in done.out

@@ -1,0 +1,391 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page: what it holds, that it is well closed, how it is written."""
+
+import base64
+import dataclasses
+import datetime
+import hashlib
+from html.parser import HTMLParser
+import json
+import os
+import re
+
+from oslo_config import cfg
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.audit import Facts
+from isolate_aggregates.report import content as report_content
+from isolate_aggregates.report import page
+from isolate_aggregates.report.content import Bar, Content
+from isolate_aggregates.testing.builders import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_image,
+    make_snapshot,
+)
+
+NOW = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)
+WINDOWS = {'trait:CUSTOM_WINDOWS': 'required'}
+
+HOSTILE = [
+    '<script>alert(1)</script>',
+    '</script><img src=x onerror=alert(1)>',
+    '" onmouseover="alert(1)',
+    "' autofocus onfocus='alert(1)",
+    'javascript:alert(1)',
+    '<!--',
+    ']]>',
+    '{{ 7 * 7 }}',
+    '&lt;b&gt;',
+    'a\u2028b\u2029c',
+    '\u202eturned round',
+    'null \x00 byte',
+]
+
+
+class Page(HTMLParser):
+    """What a browser makes of a page: elements, texts, data, policy."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self._inside = ['']
+        self.scripts: list[tuple[str | None, str]] = []
+        self.style = ''
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag in ('script', 'style'):
+            self._inside.append(tag)
+        if tag == 'script':
+            self.scripts.append((dict(attrs).get('type'), ''))
+
+    def handle_endtag(self, tag):
+        if tag in ('script', 'style'):
+            self._inside.pop()
+
+    def handle_data(self, data):
+        if self._inside[-1] == 'script':
+            kind, text = self.scripts[-1]
+            self.scripts[-1] = kind, text + data
+        elif self._inside[-1] == 'style':
+            self.style += data
+        else:
+            self.texts.append(data.strip())
+
+    @property
+    def cells(self):
+        [text] = [t for kind, t in self.scripts if kind]
+        return json.loads(text)
+
+    @property
+    def policy(self):
+        [policy] = [
+            attrs['content']
+            for _, attrs in self.elements
+            if attrs.get('http-equiv') == 'Content-Security-Policy'
+        ]
+        return policy
+
+
+@pytest.fixture
+def conf() -> cfg.ConfigOpts:
+    """A configuration with isolation switched on."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], project='isolate-aggregates')
+    conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
+    return conf
+
+
+@pytest.fixture
+def content(conf):
+    """A cloud with a locked host, an open one and a finding."""
+    snapshot = make_snapshot(
+        [make_aggregate('windows', WINDOWS, ['win'])],
+        [
+            make_compute_node(
+                'win', traits=['CUSTOM_WINDOWS'], usages={'VCPU': 12}
+            ),
+            make_compute_node('open'),
+        ],
+        flavors=[
+            make_flavor('plain'),
+            make_flavor('keyed', WINDOWS),
+            make_flavor('lost', {'trait:CUSTOM_LOST': 'required'}),
+        ],
+        images=[make_image('windows', WINDOWS)],
+    )
+    return Content.of(Facts.of(snapshot, conf), (), None, NOW)
+
+
+def hostile_content(conf, name: str) -> Content:
+    """Return a cloud in which everything is called by that name."""
+    snapshot = make_snapshot(
+        [
+            make_aggregate(
+                name, {'trait:CUSTOM_X': 'required', name: name}, [name]
+            ),
+            make_aggregate(f'tagged {name}', {f'trait:{name}': 'required'}),
+        ],
+        [make_compute_node(name)],
+        flavors=[make_flavor(name, {f'trait:{name}': 'required', name: name})],
+        images=[make_image(name, {name: name})],
+        origin=name,
+    )
+    facts = Facts.of(snapshot, conf)
+    return Content.of(facts, snapshot.images, name, NOW)
+
+
+# What it holds.
+
+
+def test_the_figures_count(content):
+    counted = {f.label: f.value for f in report_content.figures(content)}
+    assert counted.pop('Warnings') > 0
+    assert counted == {
+        'Hosts': 2,
+        'Locks': 1,
+        'Aggregates': 1,
+        'Flavors': 3,
+        'Errors': 0,
+        'Infos': 0,
+    }
+    notes = [f.note for f in report_content.figures(content)]
+    assert '1 behind a lock' in notes
+    assert 'on 1 aggregate' in notes
+    assert '1 may go nowhere' in notes
+
+
+def test_locks_and_findings_are_text_of_the_page(content):
+    texts = Page(page.render(content)).texts
+    assert 'trait:CUSTOM_WINDOWS' in texts
+    assert 'MEMORY_MB' in texts
+    used = [' '.join(text.split()) for text in texts]
+    assert '12 of 16 used (75 %)' in used
+    assert 'flavor lost' in texts
+    assert 'warning' in texts
+
+
+def test_the_matrix_is_data(content):
+    cells = Page(page.render(content)).cells
+    assert [group['hosts'] for group in cells['groups']] == [['open'], ['win']]
+    [plain, keyed, lost] = cells['rows']
+    assert plain['cells'][0] == 0
+    assert keyed['cells'][1] == 0
+    assert 0 not in lost['cells']
+    case = cells['cases'][plain['cells'][1]]
+    assert [cells['reasons'][number] for number in case] == [
+        {
+            'filter': 'isolate_aggregates',
+            'text': 'aggregate windows: locked by trait CUSTOM_WINDOWS, which '
+            'flavor plain does not require',
+        }
+    ]
+    assert [c['name'] for c in cells['columns']['lock']] == [
+        'trait:CUSTOM_WINDOWS',
+        '(no lock)',
+    ]
+    assert keyed['keys'] == [['flavor', 'trait:CUSTOM_WINDOWS=required']]
+
+
+def test_filters_that_do_not_run_are_told(conf):
+    conf.set_override(
+        'enable_isolated_aggregate_filtering', False, 'scheduler'
+    )
+    content = Content.of(Facts.of(make_snapshot(), conf), (), 'p-1', NOW)
+    text = ' '.join(' '.join(Page(page.render(content)).texts).split())
+    assert 'Switched off: isolate_aggregates .' in text
+    assert 'project p-1 .' in text
+    assert 'No aggregate is locked.' in text
+
+
+@pytest.mark.parametrize(
+    ('bar', 'percent', 'width', 'free'),
+    [
+        pytest.param(Bar('VCPU', 0, 0), 0, 0, 0, id='nothing there'),
+        pytest.param(Bar('VCPU', 2, 0), 100, 100, -2, id='used all the same'),
+        pytest.param(Bar('VCPU', 30, 20), 150, 100, -10, id='too much used'),
+        pytest.param(Bar('VCPU', 1, 3), 33, 33, 2, id='some used'),
+    ],
+)
+def test_a_bar_stays_within_its_rail(bar, percent, width, free):
+    assert (bar.percent, bar.width, bar.free) == (percent, width, free)
+
+
+def test_what_is_looked_at_first_comes_first(conf):
+    inventories = {'DISK_GB': 1, 'CUSTOM_A': 1, 'VCPU': 1, 'MEMORY_MB': 1}
+    snapshot = make_snapshot(
+        [make_aggregate('windows', WINDOWS, ['win'])],
+        [make_compute_node('win', inventories=inventories)],
+    )
+    content = Content.of(Facts.of(snapshot, conf), (), None, NOW)
+    shown = [
+        bar.resource_class for bar in report_content.bars(content.locks[0])
+    ]
+    assert shown == ['VCPU', 'MEMORY_MB', 'DISK_GB', 'CUSTOM_A']
+
+
+# That it is well closed.
+
+
+@pytest.mark.parametrize('name', HOSTILE)
+def test_no_name_adds_anything_to_the_markup(conf, name):
+    found = Page(page.render(hostile_content(conf, name)))
+    assert {row['flavor'] for row in found.cells['rows']} == {name}
+    known = Page(page.render(hostile_content(conf, 'harmless')))
+    assert shapes(found) <= shapes(known)
+    assert [kind for kind, _ in found.scripts] == ['application/json', None]
+    assert found.scripts[1] == known.scripts[1]
+
+
+def shapes(found: Page) -> set[tuple[str, frozenset[str]]]:
+    """Return which elements there are, with which attributes."""
+    return {(tag, frozenset(attrs)) for tag, attrs in found.elements}
+
+
+def test_half_of_a_surrogate_pair_does_not_keep_a_page_from_being_written(
+    conf, tmp_path
+):
+    half = 'half \ud800 of a pair'
+    snapshot = dataclasses.replace(make_snapshot(), origin=half)
+    content = Content.of(Facts.of(snapshot, conf), (), half, NOW)
+    page.write(content, tmp_path / 'page.html')
+    texts = Page((tmp_path / 'page.html').read_text('utf-8')).texts
+    assert 'half ? of a pair' in texts
+
+
+def test_there_are_no_addresses(content):
+    found = Page(page.render(content))
+    addresses = [
+        value
+        for _, attributes in found.elements
+        for name, value in attributes.items()
+        if name in ('src', 'href', 'action', 'srcset', 'data')
+    ]
+    assert [a for a in addresses if not a.startswith('#')] == ['data:,']
+    assert not re.search(r'url\(|@import', found.style)
+
+
+def test_the_policy_lets_in_nothing_but_the_own_script_and_style(content):
+    found = Page(page.render(content))
+
+    def source(text: str) -> str:
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest())
+        return f"'sha256-{digest.decode()}'"
+
+    [script] = [text for kind, text in found.scripts if kind is None]
+    assert found.policy.split('; ') == [
+        "default-src 'none'",
+        'img-src data:',
+        f'style-src {source(found.style)}',
+        f'script-src {source(script)}',
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+
+
+def test_no_element_has_a_handler_or_a_style_of_its_own(content):
+    for _, attributes in Page(page.render(content)).elements:
+        assert not [n for n in attributes if n[:2] == 'on' or n == 'style']
+
+
+# How it is written.
+
+
+def test_an_existing_page_is_replaced_and_nothing_is_left(content, tmp_path):
+    path = tmp_path / 'page.html'
+    path.write_text('old')
+    path.chmod(0o644)
+    page.write(content, path)
+    assert '<title>Isolation report</title>' in path.read_text('utf-8')
+    assert os.listdir(tmp_path) == ['page.html']
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_new_page_is_for_its_owner_alone(content, tmp_path):
+    page.write(content, tmp_path / 'page.html')
+    assert (tmp_path / 'page.html').stat().st_mode & 0o777 == 0o600
+
+
+def test_a_link_stays_a_link(content, tmp_path):
+    (tmp_path / 'link.html').symlink_to('page.html')
+    page.write(content, tmp_path / 'link.html')
+    assert (tmp_path / 'link.html').is_symlink()
+    assert (tmp_path / 'page.html').read_text('utf-8')
+
+
+@pytest.mark.parametrize(
+    ('path', 'problem'),
+    [
+        ('missing/page.html', 'No such file or directory'),
+        ('.', 'Is a directory'),
+        ('/dev/null', 'Not a regular file'),
+        ('/proc/page.html', 'No such file or directory'),
+    ],
+)
+def test_a_page_that_can_not_be_written_is_an_error(
+    content, tmp_path, monkeypatch, path, problem
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(exception.ReportError) as caught:
+        page.write(content, path)
+    assert str(caught.value) == (
+        f'The report can not be written to {path}: {problem}.'
+    )
+    assert os.listdir(tmp_path) == []
+
+
+# The command.
+
+
+def test_the_command_writes_the_page(run, tmp_path):
+    path = tmp_path / 'page.html'
+    done = run(
+        'report',
+        '--snapshot', 'examples/windows-licensing.yaml',
+        '--images', 'windows-2022', 'debian-12',
+        '--output', str(path),
+    )  # fmt: skip
+    assert (done.code, done.out) == (0, f'Wrote {path}.\n')
+    rows = Page(path.read_text('utf-8')).cells['rows']
+    assert (rows[0]['flavor'], rows[0]['image']) == (
+        'm1.small',
+        'windows-2022',
+    )
+    assert len(rows) == 6
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code', 'message'),
+    [
+        pytest.param(
+            [], 2, 'arguments are required: --output', id='no output'
+        ),
+        pytest.param(
+            ['--output', 'page.html', '--servers'],
+            2,
+            'a cloud file has no servers',
+            id='servers of a file',
+        ),
+        pytest.param(
+            ['--output', 'missing/page.html'],
+            1,
+            'The report can not be written to missing/page.html: No such '
+            'file or directory.\n',
+            id='no directory',
+        ),
+    ],
+)
+def test_the_command_refuses(run, arguments, code, message):
+    done = run(
+        'report', '--snapshot', 'examples/windows-licensing.yaml', *arguments
+    )
+    assert done.code == code
+    assert message in done.err
