@@ -53,6 +53,7 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
+        self.text = ''
         self._inside = ['']
         self.scripts: list[tuple[str | None, str]] = []
         self.style = ''
@@ -77,6 +78,7 @@ class Page(HTMLParser):
         elif self._inside[-1] == 'style':
             self.style += data
         else:
+            self.text += data
             self.texts.append(data.strip())
 
     @property
@@ -239,6 +241,7 @@ def test_what_is_looked_at_first_comes_first(conf):
 def test_no_name_adds_anything_to_the_markup(conf, name):
     found = Page(page.render(hostile_content(conf, name)))
     assert {row['flavor'] for row in found.cells['rows']} == {name}
+    assert name in found.text
     known = Page(page.render(hostile_content(conf, 'harmless')))
     assert shapes(found) <= shapes(known)
     assert [kind for kind, _ in found.scripts] == ['application/json', None]
