@@ -13,7 +13,9 @@ import re
 import runpy
 import shlex
 import textwrap
+from typing import Any
 
+from openstackclient import shell
 from oslo_config import generator
 import pytest
 import yaml
@@ -85,12 +87,27 @@ def agrees(shown: str, real: str) -> bool:
     return bool(re.fullmatch('.*'.join(squeezed), ''.join(real.split())))
 
 
-def check_arguments(arguments: list[str]) -> None:
+def check_arguments(program: Any, arguments: list[str]) -> None:
     """Parse the arguments of a command that is not run."""
-    program = app.IsolateAggregatesApp(arguments)
     _, rest = program.parser.parse_known_args(arguments)
     command, name, own = program.command_manager.find_command(rest)
     command(program, None).get_parser(name).parse_args(own)
+
+
+def is_command(words: list[str]) -> bool:
+    """Tell whether a shown command is one of ours, in either program."""
+    if '<command>' in words or '|' in words:
+        return False
+    return words[0] == 'isolate-aggregates' or (
+        words[0] == 'openstack' and 'isolation' in words
+    )
+
+
+def client() -> shell.OpenStackShell:
+    """Return the client with our commands."""
+    started = shell.OpenStackShell()
+    started.command_manager.add_command_group('openstack.isolation.v1')
+    return started
 
 
 def names(page: pathlib.Path) -> set[str]:
@@ -112,7 +129,9 @@ def entry_points(group: str) -> list[str]:
 @pytest.mark.parametrize(
     'page', PAGES, ids=lambda page: str(page.relative_to(ROOT))
 )
-def test_what_a_page_shows_is_what_happens(page, run, tmp_path, monkeypatch):
+def test_what_a_page_shows_is_what_happens(
+    page, run, openstack, tmp_path, monkeypatch
+):
     (tmp_path / 'examples').symlink_to(ROOT / 'examples')
     (tmp_path / 'clouds.yaml').write_text('clouds: {mycloud: {}}')
     monkeypatch.chdir(tmp_path)
@@ -125,18 +144,21 @@ def test_what_a_page_shows_is_what_happens(page, run, tmp_path, monkeypatch):
         if block.language != 'console':
             continue
         for words, shown in block.commands():
-            if words[0] != 'isolate-aggregates' or '<command>' in words:
+            if not is_command(words):
                 continue
-            arguments = words[1:]
+            ours, arguments = words[0] == 'isolate-aggregates', words[1:]
             if 'save' in arguments:
                 saved.add(arguments[-1])
             live = '--snapshot' not in arguments and not shown
             if live or '--os-cloud' in arguments or saved & set(arguments):
                 monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', 'clouds.yaml')
-                check_arguments(arguments)
+                check_arguments(
+                    app.IsolateAggregatesApp(arguments) if ours else client(),
+                    arguments,
+                )
                 monkeypatch.delenv('OS_CLIENT_CONFIG_FILE')
                 continue
-            finished = run(*arguments)
+            finished = (run if ours else openstack)(*arguments)
             # Each run adds a handler of its own.
             root.handlers[:] = handlers
             real = finished.err + finished.out
