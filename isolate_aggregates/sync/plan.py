@@ -10,6 +10,7 @@ import os_traits
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.cloud.snapshot import Provider
+from isolate_aggregates.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.sync import marks
 from isolate_aggregates.sync.state import State
 from isolate_aggregates.sync.target import Change, Target
@@ -118,13 +119,18 @@ class _Planner:
             for host in aggregate.hosts:
                 self._of_host.setdefault(host, []).append(aggregate)
         wanted = rollups_of.rollups(locks) if Part.ROLLUPS in parts else ()
-        self._names = {rollup.uuid: rollup.name for rollup in wanted}
+        # Those that may be no more have a name as well, where it is known.
+        old = {
+            TRAIT_PREFIX + trait for trait in marks.marked_traits(state.traits)
+        }
+        self._names = {rollups_of.uuid_of(name): name for name in old}
+        self._names |= {rollup.uuid: rollup.name for rollup in wanted}
         self._rollups_of: dict[str, list[str]] = {}
         for rollup in wanted:
             for uuid in rollup.aggregates:
                 self._rollups_of.setdefault(uuid, []).append(rollup.uuid)
         # All that sync may have made members of.
-        self._known = frozenset(self._names)
+        self._known = frozenset(rollup.uuid for rollup in wanted)
         if Part.ROLLUPS in parts:
             self._known |= marks.marked_rollups(state.traits)
 

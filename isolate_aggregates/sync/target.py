@@ -45,7 +45,7 @@ class Target:
     :param mirror: The host aggregates it has to be a member of, by uuid.
     :param rollups: The rollups it has to be a member of, by uuid, each with
         the aggregates it stands for.
-    :param names: The names of all rollups that have one, by uuid.
+    :param names: Names of rollups by uuid, as far as they are known.
     :param known: The uuids of all that sync may have made it a member of.
     """
 

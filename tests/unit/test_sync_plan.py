@@ -298,6 +298,12 @@ def test_a_rollup_that_is_no_more_is_known_by_its_mark():
     assert plan.old_marks == (MARK_ROLLUP_X,)
 
 
+def test_a_rollup_that_is_no_more_is_named_after_a_trait_that_is_marked():
+    hosts = [node(aggregates=[ROLLUP_X]), node('h2', [X, MARK_X])]
+    plan = made([], hosts, ROLLUPS, known=[MARK_ROLLUP_X])
+    assert in_short(plan) == ['h1: remove rollup trait:CUSTOM_X']
+
+
 def test_without_its_mark_it_is_somebody_elses_aggregate():
     host = node(aggregates=[ROLLUP_X])
     assert made([REQUIRES_X], [host], ROLLUPS).changes == ()

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""sync beside a real Nova, whose nova-compute writes the same providers."""
+
+from base import CONF, CloudTest, OverApi
+from keystoneauth1 import session, token_endpoint
+from oslo_utils.fixture import uuidsentinel
+
+from isolate_aggregates import pipeline
+from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.placement import providers
+from isolate_aggregates.sync import apply, plan, state
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
+ROLLUP = rollups.uuid_of(f'trait:{LICENSED}')
+
+
+class SyncTest(OverApi, CloudTest):
+    """The APIs are real, and so is nova-compute."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def live_cloud(self):
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        connection = Connection(
+            session.Session(token_endpoint.Token(compute, self.TOKEN)),
+            endpoints={
+                'compute': compute,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+        return LiveCloud(CONF, lambda: connection)
+
+    def sync(self):
+        cloud = self.live_cloud()
+        found = state.read(cloud.nova, cloud.placement)
+        locks = pipeline.locks(pipeline.load(CONF), found.index)
+        outcome = apply.carry_out(
+            plan.make(found, locks), cloud.placement, cloud.nova.aggregates
+        )
+        assert outcome.is_complete, outcome
+        return {f'{c.host}: {c.action} {c.subject}' for c in outcome.changes}
+
+    def traits(self, host):
+        provider = self._get_provider_uuid_by_host(host)
+        return set(providers.traits(self.live_cloud().placement, provider))
+
+    def members(self, host):
+        provider = self._get_provider_uuid_by_host(host)
+        return set(providers.aggregates(self.live_cloud().placement, provider))
+
+    def test_a_tag_is_all_that_it_takes_to_isolate_a_host(self):
+        host1_alone = self.traits('host1')
+        tag = {f'trait:{LICENSED}': 'required'}
+        number = self.aggregate('licensed', ['host1'], tag)
+        more = self.aggregate('more-licensed', ['host1'], tag)
+        # Nova could not reach Placement when the host was added.
+        mirrored = self.members('host1')
+        assert len(mirrored) == 2
+        providers.change_aggregates(
+            self.live_cloud().placement,
+            self._get_provider_uuid_by_host('host1'),
+            lambda _: frozenset(),
+        )
+
+        assert self.sync() == {
+            'host1: add aggregate licensed',
+            'host1: add aggregate more-licensed',
+            f'host1: add rollup trait:{LICENSED}',
+            f'host1: add trait {LICENSED}',
+        }
+        # nova-compute writes its provider too.
+        self._run_periodics()
+        assert self.traits('host1') == host1_alone | {LICENSED, MARK}
+        assert self.members('host1') == mirrored | {ROLLUP}
+        assert self.sync() == set()
+        keyed = self.flavor({f'trait:{LICENSED}': 'required'})
+        assert self.host_for(keyed) == 'host1'
+        assert self.host_for(self.flavor()) == 'host2'
+
+        for aggregate in (number, more):
+            self.tag(aggregate, {f'trait:{LICENSED}': None})
+        self._run_periodics()
+        assert self.sync() == {
+            f'host1: remove rollup trait:{LICENSED}',
+            f'host1: remove trait {LICENSED}',
+        }
+        self._run_periodics()
+        assert self.traits('host1') == host1_alone
+        assert self.members('host1') == mirrored
