@@ -248,8 +248,7 @@ class Runner:
         LOG.debug(
             'Request filters %(names)s took %(milliseconds).1f ms; '
             'constraints: %(constraints)s; required aggregates: %(required)s; '
-            'forbidden aggregates: %(forbidden)s; in their place: '
-            '%(shortened)s',
+            'forbidden aggregates: %(forbidden)s%(shortened)s',
             {
                 'names': ', '.join(done.done),
                 'milliseconds': 1000 * (time.monotonic() - done.started_at),
@@ -263,9 +262,9 @@ class Runner:
                     for choice in destination.required_aggregates
                 ],
                 'forbidden': sorted(destination.forbidden_aggregates),
-                'shortened': sorted(shortened.forbidden)
+                'shortened': f'; in their place: {sorted(shortened.forbidden)}'
                 if shortened
-                else 'themselves',
+                else '',
             },
         )
 
