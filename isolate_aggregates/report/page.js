@@ -210,7 +210,7 @@
     if (row > last.row && state.firstRow + last.row + 1 < shown.rows.length) {
       turn('row', 1);
       row = 0;
-    } else if (row < 0 && rows < 0 && state.firstRow > 0) {
+    } else if (row < -1 && state.firstRow > 0) {
       turn('row', -1);
       row = MOST_ROWS - 1;
     }
@@ -218,7 +218,7 @@
         state.firstColumn + last.column + 1 < shown.columns.length) {
       turn('column', 1);
       column = 0;
-    } else if (column < 0 && columns < 0 && state.firstColumn > 0) {
+    } else if (column < -1 && state.firstColumn > 0) {
       turn('column', -1);
       column = MOST_COLUMNS - 1;
     }

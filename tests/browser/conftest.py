@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Chromium that opens pages; without one these tests are skipped."""
+
+from collections.abc import Callable, Iterator
+import dataclasses
+import datetime
+import pathlib
+import shutil
+from typing import Any
+
+from oslo_config import cfg
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.audit import Facts
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.report import page as report_page
+from isolate_aggregates.report.content import Content
+
+ROOT = pathlib.Path(__file__).parents[2]
+CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser')
+# It shall speak to nobody by itself.
+ARGUMENTS = (
+    '--no-sandbox',
+    '--disable-gpu',
+    '--disable-quic',
+    '--no-first-run',
+    '--disable-background-networking',
+    '--disable-component-update',
+    '--disable-sync',
+)
+
+NOW = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)
+
+
+@dataclasses.dataclass
+class Opened:
+    """An open page, and what it has said and asked for."""
+
+    page: Any
+    messages: list[str] = dataclasses.field(default_factory=list)
+    requests: list[str] = dataclasses.field(default_factory=list)
+
+    def verdict(self, row: str, column: str) -> Any:
+        """Return the cell of a row and a column."""
+        place = self.page.get_by_role('columnheader', name=column, exact=True)
+        number = place.get_attribute('data-column')
+        line = self.page.get_by_role('row').filter(
+            has=self.page.get_by_role('rowheader', name=row, exact=True)
+        )
+        return line.locator(f'[data-column="{number}"]')
+
+    def focused(self) -> dict[str, str]:
+        """Return what has the focus."""
+        return self.page.evaluate(
+            """() => {
+              const one = document.activeElement;
+              // Of a radio button only its label can be seen.
+              const seen = one.type === 'radio'
+                ? one.nextElementSibling : one;
+              return {
+                tag: one.tagName, id: one.id, text: one.textContent.trim(),
+                row: one.dataset.row, column: one.dataset.column,
+                name: one.name || '',
+                outline: getComputedStyle(seen).outlineStyle,
+              };
+            }"""
+        )
+
+    def nodes(self) -> int:
+        """Return how many elements the page has."""
+        return self.page.evaluate("document.querySelectorAll('*').length")
+
+
+@pytest.fixture(scope='session')
+def browser() -> Iterator[Any]:
+    """A headless Chromium with a profile of its own."""
+    if not CHROMIUM:
+        pytest.skip('there is no Chromium; "apt-get install chromium"')
+    sync_api = pytest.importorskip('playwright.sync_api')
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(ARGUMENTS)
+        )
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def open_report(
+    browser: Any, tmp_path: pathlib.Path
+) -> Iterator[Callable[..., Opened]]:
+    """Write the report of a cloud and open it."""
+    contexts = []
+
+    def write_and_open(cloud: Snapshot | str, **options: Any) -> Opened:
+        path = tmp_path / 'page.html'
+        report_page.write(content_of(cloud), path)
+        context = browser.new_context(**options)
+        contexts.append(context)
+        opened = Opened(context.new_page())
+        opened.page.on('console', lambda m: opened.messages.append(m.text))
+        opened.page.on('pageerror', lambda e: opened.messages.append(str(e)))
+        opened.page.on('request', lambda r: opened.requests.append(r.url))
+        opened.page.goto(path.as_uri())
+        return opened
+
+    yield write_and_open
+    for context in contexts:
+        context.close()
+
+
+def content_of(cloud: Snapshot | str) -> Content:
+    """Return what a page about a cloud, or an example, shows."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], project='isolate-aggregates')
+    if isinstance(cloud, str):
+        cloud = cloud_file.load(ROOT / 'examples' / f'{cloud}.yaml')
+        base.apply_settings(conf, cloud)
+    else:
+        conf.set_override(
+            'enable_isolated_aggregate_filtering', True, 'scheduler'
+        )
+    return Content.of(Facts.of(cloud, conf), (), None, NOW)

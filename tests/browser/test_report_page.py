@@ -1,0 +1,412 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The report in a real browser: it loads, explains, filters, and is kind."""
+
+import os
+import pathlib
+
+import pytest
+
+from isolate_aggregates.testing.builders import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+    make_snapshot,
+)
+
+HOSTILE = '</script><script>document.title="owned"</script><img src=x>'
+
+# The contrast of each visible text with what is behind it, where it is less
+# than the 4.5 that WCAG 2.2 asks for (success criterion 1.4.3).
+POOR_CONTRAST = """() => {
+  const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+  const luminance = ([r, g, b]) => {
+    const [R, G, B] = [r, g, b].map((value) => {
+      const part = value / 255;
+      return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * R + 0.7152 * G + 0.0722 * B;
+  };
+  const behind = (one) => {
+    for (let up = one; up; up = up.parentElement) {
+      const color = rgb(getComputedStyle(up).backgroundColor);
+      if (color.length === 3 || color[3] === 1) return color;
+    }
+    return [255, 255, 255];
+  };
+  return [...document.querySelectorAll('body *')].filter((one) =>
+    one.checkVisibility({ visibilityProperty: true, opacityProperty: true }) &&
+    !one.disabled &&
+    [...one.childNodes].some((n) => n.nodeType === 3 && n.data.trim())
+  ).map((one) => {
+    const [a, b] = [rgb(getComputedStyle(one).color), behind(one)]
+      .map(luminance).sort((x, y) => y - x);
+    return [(a + 0.05) / (b + 0.05), one.outerHTML.slice(0, 80)];
+  }).filter(([contrast]) => contrast < 4.5);
+}"""
+
+
+def open_cell(opened, row, column):
+    opened.verdict(row, column).click()
+    return opened.page.locator('#reason').inner_text()
+
+
+def tab_stops(opened):
+    """Press the tabulator key until the focus has left the page.
+
+    In the matrix the cell is opened, so that what is in the panel counts too.
+    """
+    stops = []
+    while True:
+        opened.page.keyboard.press('Tab')
+        focused = opened.focused()
+        if focused['tag'] == 'BODY' or len(stops) > 100:
+            return stops
+        stops.append(focused)
+        if focused['tag'] == 'TD':
+            opened.page.keyboard.press('Enter')
+
+
+def big_cloud():
+    """Return 2,000 hosts in 60 locked aggregates, and 50 flavors."""
+    hosts = [f'host-{number:04}' for number in range(2000)]
+    keys = [{f'trait:CUSTOM_T{n}': 'required'} for n in range(60)]
+    return make_snapshot(
+        [
+            make_aggregate(f'agg-{n}', key, hosts[n * 30 : n * 30 + 30])
+            for n, key in enumerate(keys)
+        ],
+        [
+            make_compute_node(host, traits=[f'CUSTOM_T{number // 30}'])
+            for number, host in enumerate(hosts)
+        ],
+        flavors=[
+            make_flavor(f'flavor-{n:02}', keys[n] if n % 2 else {})
+            for n in range(50)
+        ],
+    )
+
+
+# Loading.
+
+
+@pytest.mark.parametrize('example', ['campus', 'no-valid-host'])
+def test_it_loads_without_an_error_and_without_a_request(open_report, example):
+    opened = open_report(example)
+    opened.verdict('win.large', 'win-2' if example != 'campus' else 'sec-1')
+    for view in ('lock', 'aggregate', 'host', 'alike'):
+        opened.page.locator(f'input[value="{view}"]').check(force=True)
+    opened.page.locator('#grid td').first.click()
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url]
+
+
+def test_the_policy_of_the_page_forbids_to_load_anything(open_report):
+    opened = open_report('campus')
+    failed = opened.page.evaluate(
+        """async () => {
+          try { await fetch('https://example.org/'); return 'loaded'; }
+          catch (error) { return error.name; }
+        }"""
+    )
+    assert failed == 'TypeError'
+    assert any('Content Security Policy' in m for m in opened.messages)
+
+
+def test_an_empty_cloud_has_a_page_too(open_report):
+    opened = open_report(make_snapshot())
+    assert opened.messages == []
+    assert opened.page.locator('#none').is_visible()
+    assert opened.page.get_by_text('No aggregate is locked.').is_visible()
+
+
+# The matrix.
+
+
+def test_a_cell_gives_its_reason_to_the_mouse(open_report):
+    opened = open_report('campus')
+    cell = opened.verdict('m1.small', 'sec-1')
+    assert cell.get_attribute('aria-label') == 'no'
+    text = open_cell(opened, 'm1.small', 'sec-1')
+    assert 'm1.small on sec-1' in text
+    assert 'may not go there' in text
+    assert 'locked by trait CUSTOM_CONFIDENTIAL' in text
+    assert 'filter isolate_aggregates' in text
+    opened.page.get_by_role('button', name='Close').click()
+    assert opened.page.locator('#reason').is_hidden()
+
+
+def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
+    opened = open_report('campus')
+    keyboard = opened.page.keyboard
+    opened.page.locator('#grid [tabindex="0"]').focus()
+    for key in ('ArrowDown', 'ArrowDown', 'End', 'Enter'):
+        keyboard.press(key)
+    panel = opened.page.locator('#reason')
+    assert 'm1.medium on win-1 and 2 more' in panel.inner_text()
+    assert 'CUSTOM_LICENSED_WINDOWS' in panel.inner_text()
+    assert opened.focused()['row'] == '2'
+    keyboard.press('Escape')
+    assert panel.is_hidden()
+    assert (opened.focused()['row'], opened.focused()['column']) == ('2', '7')
+
+
+def test_the_arrows_reach_every_cell_and_every_head(open_report):
+    opened = open_report('campus')
+    everything = opened.page.evaluate(
+        "[...document.querySelectorAll('#grid [data-row]')]"
+        '.map((c) => `${c.dataset.row},${c.dataset.column}`)'
+    )
+    rows = opened.page.locator('#grid tbody tr').count()
+    columns = opened.page.locator('#grid thead th').count() - 1
+    opened.page.locator('#grid [tabindex="0"]').focus()
+    reached = set()
+
+    def press(key):
+        opened.page.keyboard.press(key)
+        focused = opened.focused()
+        reached.add(f'{focused["row"]},{focused["column"]}')
+
+    press('ArrowUp')
+    for row in range(rows + 1):
+        for _ in range(columns + 1):
+            press('ArrowLeft' if row % 2 else 'ArrowRight')
+        press('ArrowDown')
+    for _ in range(columns + 1):
+        press('ArrowLeft')
+    for _ in range(rows + 1):
+        press('ArrowUp')
+    assert reached == set(everything)
+
+
+def test_only_one_cell_is_a_stop_of_the_tabulator(open_report):
+    opened = open_report('campus')
+    opened.verdict('m1.large', 'sec-1').click()
+    stops = opened.page.locator('#grid [tabindex="0"]')
+    assert stops.count() == 1
+    assert stops.get_attribute('data-row') == '3'
+
+
+def test_a_column_of_hosts_alike_can_be_looked_at_host_by_host(open_report):
+    opened = open_report('campus')
+    heads = opened.page.locator('#grid thead th:not(:first-child)')
+    opened.page.get_by_role('columnheader', name='gpu-1 and 2 more').click()
+    assert 'gpu-1, gpu-2, gpu-3' in opened.page.locator('#reason').inner_text()
+    opened.page.get_by_role('button', name='Show each of these hosts').click()
+    assert heads.all_inner_texts() == ['gpu-1', 'gpu-2', 'gpu-3']
+    opened.page.get_by_role('button', name='Show all').click()
+    assert heads.count() == 8
+
+
+@pytest.mark.parametrize(
+    ('view', 'column', 'verdict'),
+    [
+        ('lock', 'trait:CUSTOM_GPU', 'yes'),
+        ('lock', '(no lock)', 'some'),
+        ('aggregate', 'rack-a', 'some'),
+        ('aggregate', 'windows', 'no'),
+        ('host', 'rack-a-4', 'yes'),
+    ],
+)
+def test_columns_may_be_something_else(open_report, view, column, verdict):
+    opened = open_report('campus')
+    opened.page.locator(f'input[value="{view}"]').check(force=True)
+    cell = opened.verdict('gpu.large', column)
+    assert cell.get_attribute('aria-label') == verdict
+
+
+# Search and filters.
+
+
+def test_search_leaves_what_is_called_so(open_report):
+    opened = open_report('campus')
+    page = opened.page
+    page.get_by_label('Search').fill('GPU')
+    rows = page.locator('#grid tbody th')
+    assert rows.all_inner_texts() == ['gpu.large']
+    assert page.locator(
+        '#grid thead th:not(:first-child)'
+    ).all_inner_texts() == ['gpu-1 and 2 more']
+    assert page.locator('.card:visible h3').all_inner_texts() == [
+        'trait:CUSTOM_GPU'
+    ]
+    shown = page.locator('.finding:visible')
+    assert 'rack-a-4' in shown.all_inner_texts()[0]
+    assert shown.count() == 1
+    assert page.get_by_role('status').inner_text() == (
+        '1 row, 1 column, 1 lock, 1 finding'
+    )
+    page.get_by_label('Search').fill('')
+    assert rows.count() == 12
+
+
+def test_search_that_finds_nothing_says_so(open_report):
+    opened = open_report('campus')
+    opened.page.get_by_label('Search').fill('<no such thing>')
+    assert opened.page.get_by_text('There is nothing to show.').is_visible()
+    assert opened.page.get_by_role('status').inner_text() == (
+        '0 rows, 0 columns, 0 locks, 0 findings'
+    )
+    assert opened.messages == []
+
+
+def test_rows_may_be_those_that_may_go_nowhere(open_report):
+    opened = open_report('campus')
+    opened.page.get_by_label('Rows').select_option('nowhere')
+    rows = opened.page.locator('#grid tbody th')
+    assert rows.all_inner_texts() == ['fpga.small']
+    opened.page.get_by_label('Rows').select_option('keyed')
+    assert rows.all_inner_texts()[0] == 'win.medium'
+
+
+def test_findings_may_be_those_of_a_severity(open_report):
+    opened = open_report('campus')
+    opened.page.get_by_label('Severity').select_option('error')
+    shown = opened.page.locator('.finding:visible')
+    assert shown.locator('.badge').all_inner_texts() == ['error']
+
+
+# Names that mean harm.
+
+
+def test_hostile_names_are_text_and_nothing_else(open_report):
+    snapshot = make_snapshot(
+        [make_aggregate(HOSTILE, {'trait:CUSTOM_X': 'required'}, [HOSTILE])],
+        [make_compute_node(HOSTILE)],
+        flavors=[make_flavor(HOSTILE, {HOSTILE: HOSTILE})],
+    )
+    opened = open_report(snapshot)
+    page = opened.page
+    for view in ('lock', 'aggregate', 'host', 'alike'):
+        page.locator(f'input[value="{view}"]').check(force=True)
+        page.locator('#grid td').first.click()
+        assert HOSTILE in page.locator('#reason').inner_text()
+    assert page.locator('#grid tbody th').inner_text() == HOSTILE
+    assert page.locator('.card bdi').nth(1).inner_text() == HOSTILE
+    assert page.title() == 'Isolation report'
+    assert page.locator('img, body script + script + script').count() == 0
+    assert opened.messages == []
+    assert opened.requests == [page.url]
+
+
+# Everybody.
+
+
+def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_report):
+    opened = open_report('campus')
+    stops = tab_stops(opened)
+    assert [stop for stop in stops if stop['outline'] == 'none'] == []
+    reached = {s['id'] or s['name'] or s['text'] for s in stops}
+    assert {
+        'Matrix', 'Locks', 'Findings', 'theme', 'search', 'view', 'rows',
+        'Close', 'severity',
+    } <= reached  # fmt: skip
+    assert any(stop['tag'] == 'TD' for stop in stops)
+    focusable = opened.page.evaluate(
+        "[...document.querySelectorAll('a, button, input, select, summary')]"
+        '.filter((one) => one.checkVisibility() && !one.disabled).length'
+    )
+    # Of the radio buttons one is a stop, and the arrows lead to the others;
+    # the grid is one more.
+    assert len(stops) == focusable - 3 + 1
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+@pytest.mark.parametrize('width', [1280, 390])
+def test_every_text_can_be_read(open_report, scheme, width):
+    opened = open_report(
+        'campus',
+        color_scheme=scheme,
+        viewport={'width': width, 'height': 800},
+    )
+    opened.page.locator('input[value="lock"]').check(force=True)
+    opened.page.locator('#grid td.some').first.click()
+    assert opened.page.evaluate(POOR_CONTRAST) == []
+
+
+def test_it_is_dark_for_those_who_like_that_and_can_be_changed(open_report):
+    opened = open_report('campus', color_scheme='dark')
+
+    def paper():
+        return opened.page.evaluate(
+            'getComputedStyle(document.body).backgroundColor'
+        )
+
+    assert paper() == 'rgb(20, 23, 26)'
+    opened.page.get_by_role('button', name='Light colours').click()
+    assert paper() == 'rgb(251, 251, 249)'
+    opened.page.get_by_role('button', name='Dark colours').click()
+    assert paper() == 'rgb(20, 23, 26)'
+
+
+def test_a_phone_scrolls_the_matrix_and_not_the_page(open_report):
+    opened = open_report('campus', viewport={'width': 390, 'height': 800})
+    width = opened.page.evaluate('document.documentElement.scrollWidth')
+    assert width == 390
+    opened.verdict('m1.small', 'sec-1').click()
+    cell = opened.verdict('m1.small', 'sec-1').bounding_box()
+    panel = opened.page.locator('#reason').bounding_box()
+    assert cell['y'] + cell['height'] <= panel['y']
+
+
+def test_paper_gets_the_matrix_and_no_controls(open_report):
+    opened = open_report('campus')
+    opened.page.emulate_media(media='print')
+    assert opened.page.locator('#grid').is_visible()
+    for name in ('#search', '#theme', '#rows', 'nav'):
+        assert opened.page.locator(name).is_hidden()
+    assert len(opened.page.pdf()) > 1000
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_axe_finds_nothing(open_report, scheme):
+    source = os.environ.get('AXE_CORE')
+    if not source:
+        pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
+    opened = open_report('campus', color_scheme=scheme)
+    opened.page.locator('#grid td').first.click()
+    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    found = opened.page.evaluate('axe.run()')
+    assert [
+        (rule['id'], [node['html'] for node in rule['nodes']])
+        for rule in found['violations']
+    ] == []
+
+
+# Many hosts.
+
+
+def test_a_large_cloud_keeps_the_page_small(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    heads = page.locator('#grid thead th:not(:first-child)')
+    most = opened.nodes()
+    for view in ('lock', 'aggregate', 'host'):
+        page.locator(f'input[value="{view}"]').check(force=True)
+        most = max(most, opened.nodes())
+    assert most < 8000
+    assert page.locator('#columns-shown').inner_text() == (
+        'columns 1 to 40 of 2,000'
+    )
+    page.get_by_role('button', name='Columns after').click()
+    assert heads.first.inner_text() == 'host-0040'
+    page.get_by_label('Search').fill('host-1999')
+    assert heads.all_inner_texts() == ['host-1999']
+    assert 'flavor-00 on host-1999' in open_cell(
+        opened, 'flavor-00', 'host-1999'
+    )
+    assert opened.messages == []
+
+
+def test_the_arrows_lead_on_to_the_columns_that_are_not_shown(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    page.locator('input[value="host"]').check(force=True)
+    page.locator('#grid tbody td').nth(39).click()
+    page.keyboard.press('ArrowRight')
+    page.keyboard.press('Enter')
+    assert 'flavor-00 on host-0040' in page.locator('#reason').inner_text()
+    page.keyboard.press('ArrowLeft')
+    assert opened.focused()['text'] == 'flavor-00'
+    page.keyboard.press('ArrowLeft')
+    page.keyboard.press('Enter')
+    assert 'flavor-00 on host-0039' in page.locator('#reason').inner_text()
