@@ -74,6 +74,10 @@ class CommandTest(OverApi, CloudTest):
             },
         )
 
+    def main(self, arguments):
+        """Be the program; return its status."""
+        return app.main(['--config-file', str(self.config), *arguments])
+
     def run_command(self, *arguments):
         """Run the program as an operator would."""
         root = logging.getLogger()
@@ -85,9 +89,7 @@ class CommandTest(OverApi, CloudTest):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                code = app.main(
-                    ['--config-file', str(self.config), *arguments]
-                )
+                code = self.main(arguments)
             except SystemExit as exc:
                 code = exc.code
         for service in services:
