@@ -64,7 +64,7 @@ class ChangeCommand(report.ReportLister):
         cloud = LiveCloud(self.app.conf, self.app.connect)
         plan = self.plan(cloud, parsed_args)
         self._dry_run = parsed_args.dry_run
-        self._error: exception.IsolateAggregatesError | None = None
+        self._error: BaseException | None = None
         self._problems = plan.problems
         self._rows = [
             (change.what, result)
@@ -127,7 +127,10 @@ class ChangeCommand(report.ReportLister):
         ):
             try:
                 change.make()
-            except exception.IsolateAggregatesError as exc:
+            except (
+                exception.IsolateAggregatesError,
+                KeyboardInterrupt,
+            ) as exc:
                 # Told after what was done already.
                 self._error = exc
                 results.append(_FAILED)

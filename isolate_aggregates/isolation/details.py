@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything about one lock, one aggregate or one host."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-import functools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from isolate_aggregates import exception
@@ -51,33 +50,28 @@ class Details:
         :raises NotFound: if there is nothing of that name.
         :raises NotUnique: if the name may mean several things.
         """
-        snapshot = self._cloud.snapshot
-        found: dict[str, Any] = {}
-        lock = self._lock(name)
-        if lock:
-            found['lock'] = functools.partial(self._of_lock, lock)
-        try:
-            aggregate = names.aggregate(
-                snapshot.aggregates, name, snapshot.origin
-            )
-        except exception.NotFound:
-            pass
-        else:
-            found['aggregate'] = functools.partial(
-                self._of_aggregate, aggregate
-            )
-        host = self._host(name)
-        if host:
-            found['host'] = functools.partial(self._of_host, host)
-        fitting = [one for one in found if kind in (None, one)]
+        finders: dict[str, Callable[[str], Any]] = {
+            'lock': self._lock,
+            'aggregate': self._aggregate,
+            'host': self._host,
+        }
+        kinds = (kind,) if kind else KINDS
+        found = {one: finders[one](name) for one in kinds}
+        fitting = [one for one in kinds if found[one] is not None]
         what = kind or 'lock, aggregate or host'
         if not fitting:
-            raise exception.NotFound(what, name, snapshot.origin)
+            origin = self._cloud.snapshot.origin
+            raise exception.NotFound(what, name, origin)
         if len(fitting) > 1:
             choices = [f'{name} --kind {one}' for one in fitting]
             raise exception.NotUnique(what, name, choices)
-        details: dict[str, Any] = found[fitting[0]]()
-        return {'kind': fitting[0], **details}
+        tell: dict[str, Callable[[Any], dict[str, Any]]] = {
+            'lock': self._of_lock,
+            'aggregate': self._of_aggregate,
+            'host': self._of_host,
+        }
+        [one] = fitting
+        return {'kind': one, **tell[one](found[one])}
 
     def _of_lock(self, lock: Lock) -> dict[str, Any]:
         [found] = overview(self._cloud.snapshot, [lock])
@@ -130,6 +124,13 @@ class Details:
             if name in (lock.name, lock.name.removeprefix(lock.family)):
                 return lock
         return None
+
+    def _aggregate(self, name: str) -> Aggregate | None:
+        snapshot = self._cloud.snapshot
+        try:
+            return names.aggregate(snapshot.aggregates, name, snapshot.origin)
+        except exception.NotFound:
+            return None
 
     def _host(self, name: str) -> str | None:
         snapshot = self._cloud.snapshot

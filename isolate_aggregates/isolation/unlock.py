@@ -11,7 +11,8 @@ What stays: the membership in Placement, which Nova itself maintains, and the
 existence of the traits, which flavors may name.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
 import functools
 
 from isolate_aggregates.aggregates import Aggregate, tags
@@ -52,8 +53,9 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     return Plan(
         (
             *_take(cloud, nodes, having, needed),
-            *_untag(cloud, aggregate, keys),
             *_forget(cloud, nodes, having, needed),
+            # Last: without --trait, a second run goes by the tags.
+            *_untag(cloud, aggregate, keys),
         ),
         tuple(wanted),
         (
@@ -67,9 +69,19 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
 # What aggregates require, by host and trait.
 _Needed = Mapping[str, Mapping[str, Aggregate]]
 
-# By trait: the uuids of the providers that have it, and of those that have
-# its mark.
-_Having = Mapping[str, tuple[Collection[str], Collection[str]]]
+
+@dataclasses.dataclass(frozen=True)
+class _Having:
+    """Who has a trait.
+
+    :param owners: The uuids of the providers that have it.
+    :param marked: The uuids of those that have its mark.
+    :param has_mark: Whether Placement knows the mark at all.
+    """
+
+    owners: frozenset[str]
+    marked: frozenset[str]
+    has_mark: bool
 
 
 def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
@@ -83,7 +95,7 @@ def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
     )
 
 
-def _having(cloud: LiveCloud, traits: Sequence[str]) -> _Having:
+def _having(cloud: LiveCloud, traits: Sequence[str]) -> dict[str, _Having]:
     if not traits:
         return {}
     known = names.known_traits(cloud.placement, traits)
@@ -98,7 +110,11 @@ def _having(cloud: LiveCloud, traits: Sequence[str]) -> _Having:
         return frozenset(provider['uuid'] for provider in listed)
 
     return {
-        trait: (owners(trait), owners(marks.of_trait(trait)))
+        trait: _Having(
+            owners(trait),
+            owners(marks.of_trait(trait)),
+            marks.of_trait(trait) in known,
+        )
         for trait in traits
     }
 
@@ -117,12 +133,12 @@ def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:
 def _take(
     cloud: LiveCloud,
     nodes: Sequence[ComputeNode],
-    having: _Having,
+    having: Mapping[str, _Having],
     needed: _Needed,
 ) -> Iterator[Change]:
-    for trait, (_, marked) in having.items():
+    for trait, found in having.items():
         for node in nodes:
-            if _is_to_go(trait, node, marked, needed):
+            if _is_to_go(trait, node, found, needed):
                 yield Change(
                     f'remove trait {trait} from {hosts.named(node)}',
                     functools.partial(
@@ -135,9 +151,9 @@ def _take(
 
 
 def _is_to_go(
-    trait: str, node: ComputeNode, marked: Collection[str], needed: _Needed
+    trait: str, node: ComputeNode, found: _Having, needed: _Needed
 ) -> bool:
-    return node.uuid in marked and trait not in needed.get(node.host, ())
+    return node.uuid in found.marked and trait not in needed.get(node.host, ())
 
 
 def _without(trait: str, traits: frozenset[str]) -> frozenset[str]:
@@ -161,13 +177,13 @@ def _untag(
 def _forget(
     cloud: LiveCloud,
     nodes: Sequence[ComputeNode],
-    having: _Having,
+    having: Mapping[str, _Having],
     needed: _Needed,
 ) -> Iterator[Change]:
     """Delete the marks that nothing has any more then."""
-    for trait, (_, marked) in having.items():
-        gone = {n.uuid for n in nodes if _is_to_go(trait, n, marked, needed)}
-        if gone and gone == marked:
+    for trait, found in having.items():
+        gone = {n.uuid for n in nodes if _is_to_go(trait, n, found, needed)}
+        if found.has_mark and found.marked <= gone:
             mark = marks.of_trait(trait)
             yield Change(
                 f'delete trait {mark}',
@@ -191,12 +207,12 @@ def _not_locked(aggregate: Aggregate, keys: Sequence[str]) -> Iterator[str]:
 
 def _notes(
     nodes: Sequence[ComputeNode],
-    having: _Having,
+    having: Mapping[str, _Having],
     needed: _Needed,
 ) -> Iterator[str]:
-    for trait, (owners, marked) in having.items():
+    for trait, found in having.items():
         for node in nodes:
-            if node.uuid not in owners:
+            if node.uuid not in found.owners:
                 continue
             other = needed.get(node.host, {}).get(trait)
             if other:
@@ -204,7 +220,7 @@ def _notes(
                     f'{hosts.named(node)} keeps trait {trait}, which '
                     f'aggregate {other.name} requires'
                 )
-            elif node.uuid not in marked:
+            elif node.uuid not in found.marked:
                 yield (
                     f'{hosts.named(node)} keeps trait {trait}, which was not '
                     'put there from here'
