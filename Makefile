@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: help demo test test-nova lint docs sample clean
+.PHONY: help demo test test-nova test-browser lint docs sample clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
 	@echo "make test   run all tests, with coverage"
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
+	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
 	@echo "make sample write the sample configuration anew"
@@ -32,6 +33,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.all
 	$(BIN)/pytest --cov --cov-report= $(ARGS)
+	$(MAKE) test-browser
 	$(MAKE) test-nova COVER='--cov --cov-append --cov-report=term'
 
 # A process of its own: Nova's fixtures decide how threads work before
@@ -39,6 +41,11 @@ test: $(VENV)/.all
 test-nova: $(VENV)/.all
 	$(BIN)/pytest --confcutdir=tests/nova_functional $(COVER) \
 	    tests/nova_functional
+
+# A process of its own: playwright runs an event loop in it. Without Chromium
+# these tests say so and are skipped.
+test-browser: $(VENV)/.all
+	$(BIN)/pytest tests/browser
 
 lint: $(VENV)/.all
 	$(BIN)/ruff check .
