@@ -159,13 +159,35 @@ def test_no_private_name_stands_for_a_command() -> None:
 # Output
 
 
-def test_a_table_has_what_isolate_aggregates_writes(
-    openstack: Run, run: Run
+@pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'csv', 'value'])
+@pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param(('candidates', *LINUX), id='candidates'),
+        pytest.param(('explain', *LINUX), id='explain'),
+        pytest.param(('filter', 'list'), id='filter list'),
+        pytest.param(('list',), id='list'),
+        pytest.param(('matrix',), id='matrix'),
+    ],
+)
+def test_a_list_is_what_isolate_aggregates_writes(
+    openstack: Run, run: Run, command: tuple[str, ...], form: str
 ) -> None:
-    asked = ('candidates', *ON_EXAMPLE, *LINUX)
+    asked = (*command, *ON_EXAMPLE, '-f', form)
     finished = openstack('isolation', *asked)
-    assert finished.out.startswith('+---------+')
-    assert '2 hosts may be used.' in finished.out
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out
+    assert finished == run(*asked)
+
+
+@pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
+def test_one_thing_is_what_isolate_aggregates_writes(
+    openstack: Run, run: Run, form: str
+) -> None:
+    asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
+    finished = openstack('isolation', *asked)
+    assert (finished.code, finished.err) == (0, '')
+    assert 'win-hosts' in finished.out
     assert finished == run(*asked)
 
 
@@ -288,7 +310,7 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
 def test_the_help_of_a_command_is_to_be_had_whatever_the_files_are_like(
     openstack: Run, words: tuple[str, ...]
 ) -> None:
-    nowhere = ('--os-isolation-config-file', '/nonexistent')
+    nowhere = ('--os-isolation-config-file', 'nowhere.conf')
     finished = openstack(*nowhere, *words)
     assert finished.code == 0
     assert finished.out.startswith('usage: openstack isolation candidates ')
@@ -306,7 +328,7 @@ def test_both_programs_complete_each_command_and_its_options(
     openstack: Run, run: Run
 ) -> None:
     theirs = completions(openstack('complete'))
-    broken = ('--config-file', '/nonexistent')
+    broken = ('--config-file', 'nowhere.conf')
     ours = completions(run(*broken, 'complete'))
     first = {name.partition('_')[0] for name in COMMANDS}
     assert theirs['isolation'] == first
@@ -333,8 +355,9 @@ def test_both_programs_complete_each_command_and_its_options(
             id='no such host',
         ),
         pytest.param(
-            ('candidates', '--snapshot', '/nonexistent', *LINUX),
-            'Cloud file /nonexistent: can not be read: No such file or directory.',
+            ('candidates', '--snapshot', 'nowhere.yaml', *LINUX),
+            'Cloud file nowhere.yaml: can not be read: No such file or '
+            'directory.',
             id='no such file',
         ),
     ],
