@@ -20,6 +20,9 @@ GROUP_POLICY = 'group_policy'
 GROUP_POLICIES = ('none', 'isolate')
 
 SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
+# The resource classes of instance reservations start so, in Blazar as well.
+RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
+
 _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
 
 
@@ -51,6 +54,26 @@ def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
         if match:
             kind, suffix, name = match.groups()
             yield ExtraSpec(kind, suffix or '', name, str(value))
+
+
+def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
+    """Return the resource classes of instance reservations a flavor asks for.
+
+    Only a host whose reservation provider has the class can serve it, see
+    `Placement API support for instance reservation
+    <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/blazar-placement-api.html>`_.
+
+    :param extra_specs: All extra specs of the flavor.
+    """
+    return frozenset(
+        spec.name
+        for spec in parse(extra_specs)
+        if spec.kind == 'resources'
+        and spec.name.startswith(RESERVATION_CLASS)
+        # An amount of 0 asks for nothing.
+        and spec.value.isdecimal()
+        and int(spec.value)
+    )
 
 
 def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:

@@ -38,7 +38,6 @@ from isolate_aggregates.request import Flavor, RequestSpec
 
 _HINT = 'reservation'
 _INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'
-_RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
 _PREEMPTIBLE = 'blazar:preemptible'
 _OLD_ZONE_PREFIX = 'blazar:'
 _BLAZAR = 'blazar:physical:host'
@@ -169,6 +168,6 @@ def _is_instance_reservation(flavor: Flavor) -> bool:
     if _INSTANCE_RESERVATION in flavor.extra_specs:
         return True
     return any(
-        spec.kind == 'resources' and spec.name.startswith(_RESERVATION_CLASS)
+        spec.kind == 'resources' and spec.name.startswith(xs.RESERVATION_CLASS)
         for spec in xs.parse(flavor.extra_specs)
     )

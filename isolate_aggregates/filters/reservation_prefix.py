@@ -4,7 +4,9 @@
 An operator, or Blazar, tags the aggregate of a reservation with the metadata
 key ``reservation:<id>``. A flavor or an image with the same key goes to that
 aggregate; a request with no such key stays out of all of them. What an image
-or a hint names counts only for a project that owns the reservation. The flow
+or a hint names counts only for a project that owns the reservation. A flavor
+of an instance reservation, which asks for the resource class of one, stays out
+of no aggregate: only the hosts that have its class can serve it. The flow
 is the one in the spec `Support filtering by forbidden aggregate membership
 <https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
@@ -13,6 +15,7 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
+from isolate_aggregates import extra_specs as xs
 from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
 from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
 from isolate_aggregates.request import RequestSpec
@@ -67,6 +70,8 @@ class ReservationPrefix:
             if named:
                 mine = _starting(prefix, claimed)
                 yield self._require(named, mine, request, aggregates)
+        if xs.reservation_classes(request.flavor.extra_specs):
+            return
         for prefix in self.forbidden_prefixes:
             # Whose reservation a tenant claims is looked at above, and only
             # for the prefixes that require.

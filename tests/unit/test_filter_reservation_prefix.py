@@ -165,3 +165,42 @@ def test_without_prefixes_nothing_is_concluded():
 def test_nothing_is_forbidden_where_no_aggregate_is_reserved():
     index = AggregateIndex([OPEN])
     assert conclusions(naming(), RESERVATION, RESERVATION, index) == []
+
+
+@pytest.mark.parametrize(
+    ('spec', 'value', 'is_forbidden'),
+    [
+        ('resources:CUSTOM_RESERVATION_1', '1', False),
+        ('resources1:CUSTOM_RESERVATION_1', '2', False),
+        ('resources:CUSTOM_RESERVATION_1', '0', True),
+        ('resources:CUSTOM_RESERVATION_1', 'x', True),
+        ('resources:CUSTOM_OTHER', '1', True),
+        ('trait:CUSTOM_RESERVATION_1', 'required', True),
+    ],
+)
+def test_the_class_of_an_instance_reservation_picks_the_host(
+    spec, value, is_forbidden
+):
+    request = RequestSpec(Flavor('f', extra_specs={spec: value}))
+    found = conclusions(request, RESERVATION, RESERVATION)
+    assert bool(found) == is_forbidden
+
+
+def test_an_image_can_not_claim_an_instance_reservation():
+    request = naming(image_keys=['resources:CUSTOM_RESERVATION_1'])
+    [found] = conclusions(request, RESERVATION, RESERVATION)
+    assert isinstance(found, Forbid)
+
+
+def test_what_an_instance_reservation_names_beside_it_is_still_required():
+    request = RequestSpec(
+        Flavor(
+            'f',
+            extra_specs={
+                'resources:CUSTOM_RESERVATION_1': '1',
+                'reservation:1': 'true',
+            },
+        )
+    )
+    [found] = conclusions(request, RESERVATION, RESERVATION)
+    assert found == Require((ONE,), 'the request names reservation:1')
