@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit calls safe to repair is gone after a sync, whatever it was."""
+
+import random
+
+import pytest
+from sync_world import GOLD, LICENSED, World
+
+from isolate_aggregates.aggregates import Aggregate, rollups
+from isolate_aggregates.audit import Facts, audit, repairs
+from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.request import Flavor
+
+HOSTS = ('h1', 'h2', 'h3', 'h4')
+NAMES = ('a1', 'a2', 'a3')
+# Sync leaves the last one to nova-compute.
+TRAITS = (LICENSED, GOLD, 'HW_CPU_X86_VMX')
+KEYS = {f'trait:{trait}': 'required' for trait in (LICENSED, GOLD)}
+FLAVORS = (Flavor('keyed', extra_specs=KEYS),)
+
+
+@pytest.fixture(scope='module')
+def adapter():
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def world(adapter, conf):
+    world = World(adapter, conf)
+    world.reset()
+    return world
+
+
+@pytest.fixture(autouse=True)
+def switched_on(conf):
+    """Configure both filters as they should be."""
+    for option, value in (
+        ('enable_isolated_aggregate_filtering', True),
+        ('placement_req_required_member_prefix', ['reservation:']),
+    ):
+        conf.set_override(option, value, 'scheduler')
+
+
+def audited(world, conf):
+    """Audit the cloud as it is."""
+    snapshot = Snapshot(
+        'test',
+        tuple(world.nova.aggregates()),
+        save.take_providers(world.nova, world.direct),
+        FLAVORS,
+    )
+    known = world.direct.get('/traits')['traits']
+    return audit(Facts.of(snapshot, conf, traits=frozenset(known)))
+
+
+def others(findings):
+    """Return the memberships that only a person may take away."""
+    return {f.problem for f in findings if f.kind == 'not-in-nova'}
+
+
+def some(chance, things):
+    """Return a part of some things."""
+    return chance.sample(things, chance.randint(0, len(things)))
+
+
+def change_tags(chance, world):
+    """Let operators change aggregates, through Nova alone."""
+    for name in NAMES:
+        world.require(name, some(chance, HOSTS), *some(chance, TRAITS))
+
+
+def change_placement(chance, world):
+    """Let others change what Placement has."""
+    uuids = [a.uuid for a in world.nova.groups.values()]
+    uuids += [rollups.uuid_of(f'trait:{trait}') for trait in TRAITS]
+    for host in some(chance, HOSTS):
+        world.put(host, traits=some(chance, TRAITS))
+    for host in some(chance, HOSTS):
+        world.put(host, aggregates=some(chance, uuids))
+
+
+@pytest.mark.parametrize('seed', range(10))
+def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
+    chance = random.Random(seed)
+    for host in HOSTS:
+        world.add_host(host)
+    for _ in range(3):
+        change_tags(chance, world)
+        change_placement(chance, world)
+        before = audited(world, conf)
+        safe = {f.kind for f in before if f.safe}
+        assert {f.repair for f in before if f.safe} <= {repairs.SYNC}
+        todo = world.todo()
+        # Nothing that sync would do for isolation goes unnoticed: but for
+        # the first rollups, and marks that nobody misses.
+        if not safe:
+            assert all('rollup' in what for what in todo), (todo, before)
+        world.sync()
+        after = audited(world, conf)
+        assert [f for f in after if f.safe] == []
+        # And what is not safe was left alone.
+        assert others(before) == others(after)
+
+
+def test_a_cloud_that_sync_made_is_clean(world, conf):
+    for host in HOSTS:
+        world.add_host(host)
+    world.require('a1', ['h1', 'h2'], LICENSED)
+    world.require('a2', ['h3'], LICENSED, GOLD)
+    world.nova.groups['plain'] = Aggregate(
+        '00000009-0000-4000-8000-000000000001', 'plain', {}, frozenset(HOSTS)
+    )
+    assert audited(world, conf) != []
+    world.sync()
+    assert audited(world, conf) == []
