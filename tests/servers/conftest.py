@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud whose Placement is behind a real web server."""
+
+from collections.abc import Callable, Iterator
+import pathlib
+import sys
+from typing import Any
+
+import pytest
+import requests_mock
+
+_TESTS = pathlib.Path(__file__).parents[1]
+# Nova is played as in the unit tests, hosts come as in the functional ones.
+sys.path += [str(_TESTS / 'unit'), str(_TESTS / 'functional')]
+
+import big_cloud  # noqa: E402
+from http_fakes import NOVA  # noqa: E402
+import web_servers  # noqa: E402
+
+
+@pytest.fixture(
+    scope='module',
+    params=[web_servers.GUNICORN, web_servers.UWSGI],
+    ids=lambda server: server.name,
+)
+def web_server(
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[web_servers.Running]:
+    """A Placement under each web server."""
+    folder = tmp_path_factory.mktemp(request.param.name)
+    with web_servers.running(request.param, folder) as found:
+        yield found
+
+
+@pytest.fixture
+def placement(web_server: web_servers.Running) -> web_servers.Running:
+    """A Placement that has the hosts and nothing else."""
+    big_cloud.load(web_server.database)
+    return web_server
+
+
+@pytest.fixture
+def cloud(
+    placement: web_servers.Running,
+    run: Callable[..., Any],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[..., Any]]:
+    """Run ``isolate-aggregates`` beside that Placement."""
+    # novaclient keeps files for the completion of its own commands.
+    monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
+    configuration = tmp_path / 'live.conf'
+
+    def run_in_cloud(*arguments: str, max_query_length: int = 0) -> Any:
+        configuration.write_text(
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+            '[isolate_aggregates]\n'
+            f'max_query_length = {max_query_length}\n',
+            'utf-8',
+        )
+        return run(
+            '--os-auth-type=admin_token',
+            f'--os-token={web_servers.TOKEN}',
+            f'--os-endpoint={NOVA}',
+            f'--os-compute-endpoint-override={NOVA}',
+            f'--os-placement-endpoint-override={placement.url}',
+            f'--config-file={configuration}',
+            *arguments,
+        )
+
+    with requests_mock.Mocker(case_sensitive=True) as http:
+        big_cloud.answer(http, placement.url)
+        yield run_in_cloud

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What web servers refuse of the plain definition is answered when shortened.
+
+Placement runs under gunicorn and uWSGI with the limits they have by default.
+"""
+
+import contextlib
+import json
+from urllib import parse
+import uuid
+
+from big_cloud import AGGREGATES, LICENSED_HOSTS, PLAIN_HOSTS
+import pytest
+import requests
+from web_servers import GUNICORN, UWSGI
+
+from isolate_aggregates.placement import group
+
+# What the servers say to a query that is too long: the status, or None if
+# the connection is closed without an answer.
+TOO_LONG = {GUNICORN: 414, UWSGI: None}
+SAID = {GUNICORN: 'answered 414', UWSGI: 'closed the connection'}
+
+# All that Nova may put into a query beside aggregates, for a server whose
+# flavor, image and port require a lot.
+LONG_REST = [
+    ('group_policy', 'none'),
+    ('in_tree', str(uuid.UUID(int=1))),
+    ('limit', '1000'),
+    (
+        'required',
+        'COMPUTE_ADDRESS_SPACE_EMULATED,COMPUTE_IMAGE_TYPE_QCOW2,'
+        'COMPUTE_NET_VIF_MODEL_VIRTIO,COMPUTE_SECURITY_UEFI_SECURE_BOOT',
+    ),
+    ('required_port', 'CUSTOM_PHYSNET_PUBLIC,CUSTOM_VNIC_TYPE_NORMAL'),
+    ('resources', 'DISK_GB:20,MEMORY_MB:2048,VCPU:1'),
+    (
+        'resources_port',
+        'NET_BW_EGR_KILOBIT_PER_SEC:1000,NET_BW_IGR_KILOBIT_PER_SEC:1000',
+    ),
+    ('root_required', '!COMPUTE_STATUS_DISABLED'),
+]
+SHORT_REST = [
+    ('limit', '1000'),
+    ('resources', 'DISK_GB:20,MEMORY_MB:2048,VCPU:1'),
+    ('root_required', '!COMPUTE_STATUS_DISABLED'),
+]
+
+
+def forbidding(number, rest):
+    """Return a path that forbids aggregates."""
+    uuids = ','.join(str(uuid.UUID(int=i)) for i in range(number))
+    params = sorted([*rest, ('member_of', f'!in:{uuids}')])
+    return f'/allocation_candidates?{parse.urlencode(params)}'
+
+
+def status(placement, path):
+    """Return the status of the answer; None if there is no answer."""
+    with contextlib.suppress(requests.ConnectionError):
+        return placement.get(path).status_code
+    return None
+
+
+def candidates(cloud, flavor, limit):
+    """Return what the command finds."""
+    finished = cloud(
+        'candidates',
+        f'--flavor={flavor}',
+        '--format=json',
+        max_query_length=limit,
+    )
+    assert finished.code == 0, finished.err
+    return json.loads(finished.out)
+
+
+def names(found):
+    return tuple(host['name'] for host in found['hosts'])
+
+
+def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
+    path = forbidding(AGGREGATES, SHORT_REST)
+    assert status(placement, path) == TOO_LONG[placement.server]
+
+    finished = cloud('candidates', '--flavor=plain')
+    assert finished.code == 1
+    assert SAID[placement.server] in finished.err
+    assert 'raise that limit' in finished.err
+
+
+def test_with_rollups_it_is_answered_exactly(placement, cloud):
+    assert cloud('sync', '--apply').code == 0
+    limits = {placement.server.max_query_length, 1500}
+    for limit in limits:
+        found = candidates(cloud, 'plain', limit)
+        assert names(found) == PLAIN_HOSTS
+        [rollup] = found['shortened']['rollups']
+        assert rollup['aggregates'] == AGGREGATES
+
+        found = candidates(cloud, 'licence-7', limit)
+        # The host that needs another licence too is not among them.
+        assert names(found) == (LICENSED_HOSTS[7],)
+        replaced = sum(r['aggregates'] for r in found['shortened']['rollups'])
+        assert replaced == AGGREGATES - AGGREGATES // len(LICENSED_HOSTS)
+
+
+def test_without_rollups_it_is_answered_exactly_or_not_sent(placement, cloud):
+    assert cloud('sync', '--apply', '--no-rollups').code == 0
+    # Fifty of them have all the hosts.
+    limit = GUNICORN.max_query_length
+    if placement.server == GUNICORN:
+        found = candidates(cloud, 'plain', limit)
+        assert names(found) == PLAIN_HOSTS
+        assert found['shortened'] == {
+            'rollups': [],
+            'left_out': AGGREGATES - len(LICENSED_HOSTS),
+        }
+        return
+    finished = cloud(
+        'candidates',
+        '--flavor=plain',
+        max_query_length=placement.server.max_query_length,
+    )
+    assert finished.code == 1
+    assert 'run "isolate-aggregates sync --apply"' in finished.err
+
+
+@pytest.mark.parametrize('rest', [SHORT_REST, LONG_REST], ids=len)
+def test_a_query_of_the_recommended_length_is_let_through(placement, rest):
+    most = group.most_aggregates(placement.server.max_query_length)
+    assert status(placement, forbidding(most, rest)) == 200
+    # A hundred and ten are too many for either.
+    refused = status(placement, forbidding(110, rest))
+    assert refused == TOO_LONG[placement.server]
+
+
+def test_uwsgi_takes_fifteen_hundred_bytes_beside_a_short_rest(placement):
+    most = group.most_aggregates(1500)
+    assert status(placement, forbidding(most, SHORT_REST)) == 200
