@@ -14,8 +14,9 @@ from typing import TypeVar, cast
 
 from isolate_aggregates.aggregates.aggregate import Aggregate
 
-# Answers that are remembered; which there are depends on the requests.
-_MOST = 1024
+# Answers that are remembered. Which there are depends on the requests, and
+# tenants write some of their keys; each may name all the aggregates.
+_MOST = 128
 
 _T = TypeVar('_T')
 

@@ -55,3 +55,54 @@ def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
 def test_an_empty_cloud_has_no_aggregates():
     index = AggregateIndex()
     assert (len(index), list(index), index.locks('trait:', 'x')) == (0, [], ())
+
+
+locked = st.lists(
+    st.sets(st.sampled_from(['trait:A', 'trait:B', 'trait:C']), max_size=3),
+    max_size=10,
+)
+held_keys = st.sets(
+    st.sampled_from(['trait:A', 'trait:B', 'trait:C', 'trait:X', 'other'])
+)
+
+
+@given(locked, st.lists(held_keys, max_size=4))
+def test_closed_is_the_plain_definition(found, requests):
+    index = AggregateIndex(
+        Aggregate(f'{n}', f'a{n}', dict.fromkeys(keys, 'required'))
+        for n, keys in enumerate(found)
+    )
+    # What one request left in memory must not answer another.
+    for held in requests:
+        closed = index.closed('trait:', 'required', held)
+        assert closed.uuids == {
+            f'{n}' for n, keys in enumerate(found) if not keys <= held
+        }
+        assert closed.uuids == {
+            a.uuid for group in closed.groups for a in group.aggregates
+        }
+
+
+def test_equal_questions_have_one_answer():
+    index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
+    first = index.closed('trait:', 'required', {'trait:B', 'other'})
+    assert index.closed('trait:', 'required', {'trait:C'}) is first
+
+
+def test_what_is_remembered_is_bounded():
+    index = AggregateIndex()
+    for number in range(10_000):
+        assert index.remember(number, lambda n=number: n) == number
+    assert len(index._remembered) <= 128
+
+
+def test_hosts_are_known_both_ways():
+    index = AggregateIndex(
+        [
+            Aggregate('a', 'a', hosts=frozenset(['h1', 'h2'])),
+            Aggregate('b', 'b', hosts=frozenset(['h2'])),
+            Aggregate('c', 'c'),
+        ]
+    )
+    assert index.hosts == {'a': {'h1', 'h2'}, 'b': {'h2'}, 'c': set()}
+    assert index.aggregates_of == {'h1': {'a'}, 'h2': {'a', 'b'}}
