@@ -111,14 +111,22 @@ def _change(
     before, generation = _read(placement, provider, what)
     after = change(before)
     if after != before:
-        placement.send(
-            'PUT',
-            f'/resource_providers/{provider}/{what}',
-            {
-                what: sorted(after),
-                'resource_provider_generation': generation,
-            },
-        )
+        body = {
+            what: sorted(after),
+            'resource_provider_generation': generation,
+        }
+        path = f'/resource_providers/{provider}/{what}'
+        try:
+            placement.send('PUT', path, body)
+        except exception.ServiceError as exc:
+            # Where somebody writes while Placement itself is between reading
+            # and writing traits, it answers 500 in place of 409.
+            is_plain = type(exc) is exception.ServiceError
+            if is_plain and _read(placement, provider, what)[1] != generation:
+                raise exception.ServiceConflict(
+                    exc.service, exc.url, exc.problem
+                ) from exc
+            raise
     return before, after
 
 

@@ -9,6 +9,7 @@ and nothing of sync's.
 from concurrent import futures
 import re
 
+from placement.objects import inventory, resource_provider
 import pytest
 from sync_world import GOLD, LICENSED, World, uuid
 
@@ -73,6 +74,35 @@ def test_what_is_written_between_reading_and_writing_is_not_lost(world):
     assert world.of('h1', 'aggregates') == {
         OTHERS, BOTH, uuid(2, 'a'), uuid(2, 'b'),
     }  # fmt: skip
+    assert world.todo() == []
+
+
+@pytest.mark.parametrize('what', ['set_traits', 'set_aggregates'])
+def test_what_is_written_while_placement_writes_is_not_lost(
+    world, monkeypatch, what
+):
+    write = getattr(resource_provider.ResourceProvider, what)
+    waiting = [True]
+
+    def in_between(self, *args, **kwargs):
+        if waiting and self.uuid == uuid(1, 'h1'):
+            waiting.clear()
+            inventories = inventory.Inventory(
+                resource_provider=self, resource_class='VCPU', total=16
+            )
+            other = resource_provider.ResourceProvider.get_by_uuid(
+                self._context, self.uuid
+            )
+            other.set_inventory([inventories])
+        return write(self, *args, **kwargs)
+
+    monkeypatch.setattr(resource_provider.ResourceProvider, what, in_between)
+    assert world.sync().is_complete
+    assert not waiting
+    path = f'/resource_providers/{uuid(1, "h1")}/inventories'
+    inventories = world.direct.get(path)['inventories']
+    assert inventories['VCPU']['total'] == 16
+    assert world.of('h1', 'traits') == {SRIOV, LICENSED, MARK}
     assert world.todo() == []
 
 

@@ -40,6 +40,8 @@ class Provider:
         # How often somebody else writes between our reading and writing, and
         # how many answers to writing get lost.
         self.meddlers = 0
+        # What whoever comes second is told.
+        self.conflict = 409
         self.lost = 0
         self.writes = 0
         url = f'{PLACEMENT}/resource_providers/{UUID}/{what}'
@@ -60,8 +62,8 @@ class Provider:
             self.generation += 1
         body = request.json()
         if body['resource_provider_generation'] != self.generation:
-            context.status_code = 409
-            return {'errors': [{'code': 'placement.concurrent_update'}]}
+            context.status_code = self.conflict
+            return {'errors': [{'detail': 'Another thread was faster.'}]}
         self.values = set(body[self.what])
         self.generation += 1
         if self.lost:
@@ -109,9 +111,11 @@ def test_nothing_is_written_where_nothing_changes(
     assert provider.writes == 0
 
 
+@pytest.mark.parametrize('conflict', [409, 500])
 def test_whoever_comes_second_reads_again(
-    placement: PlacementClient, provider: Provider
+    placement: PlacementClient, provider: Provider, conflict: int
 ) -> None:
+    provider.conflict = conflict
     provider.meddlers = 3
     before, after = change(placement, provider, add_a)
     others = {'other-1', 'other-2', 'other-3'}
@@ -119,11 +123,16 @@ def test_whoever_comes_second_reads_again(
     assert provider.values == after == {'a', 'b', *others}
 
 
+@pytest.mark.parametrize('conflict', [409, 500])
 def test_whoever_is_second_ten_times_gives_up(
-    placement: PlacementClient, provider: Provider
+    placement: PlacementClient, provider: Provider, conflict: int
 ) -> None:
+    provider.conflict = conflict
     provider.meddlers = 10
-    with pytest.raises(exception.ServiceConflict, match='with 409'):
+    with pytest.raises(
+        exception.ServiceConflict,
+        match=f'with {conflict}: Another thread was faster',
+    ):
         change(placement, provider, add_a)
     assert provider.writes == 10
     assert 'a' not in provider.values
