@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the pictures of the report that the documentation shows.
+
+Run it in the root of a clone, after a change of how the report looks. It wants
+a Chromium, and Pillow to make the pictures small:
+
+    .venv/bin/pip install pillow
+    .venv/bin/python doc/screenshots.py
+"""
+
+import datetime
+import os
+import pathlib
+import shutil
+import tempfile
+from typing import Any
+
+from oslo_config import cfg
+from PIL import Image
+from playwright.sync_api import sync_playwright
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.audit import Facts
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.report import page as report_page
+from isolate_aggregates.report.content import Content
+
+ROOT = pathlib.Path(__file__).parents[1]
+IMAGES = ROOT / 'doc' / 'source' / 'images'
+EXAMPLE = 'examples/campus.yaml'
+# The same in each run, or each picture would change.
+NOW = datetime.datetime(2026, 11, 21, 9, 0, tzinfo=datetime.UTC)
+
+WINDOW = {'width': 1120, 'height': 860}
+PHONE = {'width': 390, 'height': 760}
+
+
+def main() -> None:
+    """Write the report of the example and take the pictures."""
+    os.chdir(ROOT)
+    with tempfile.TemporaryDirectory() as directory, sync_playwright() as play:
+        path = pathlib.Path(directory) / 'page.html'
+        report_page.write(content(), path)
+        browser = play.chromium.launch(
+            executable_path=shutil.which('chromium'),
+            args=['--no-sandbox', '--disable-gpu'],
+        )
+
+        def opened(**options: Any) -> Any:
+            page = browser.new_context(**options).new_page()
+            page.goto(path.as_uri())
+            return page
+
+        page = opened(viewport=WINDOW)
+        page.locator('#grid td[aria-label="no"]').nth(4).click()
+        page.evaluate('scrollTo(0, 0)')
+        take(page, 'report')
+        page = opened(viewport=WINDOW, color_scheme='dark')
+        page.locator('#locks').evaluate('(one) => one.scrollIntoView()')
+        take(page, 'report-dark')
+        page = opened(viewport=PHONE)
+        page.locator('#grid td[aria-label="no"]').nth(4).click()
+        take(page, 'report-phone')
+        browser.close()
+
+
+def take(page: Any, name: str) -> None:
+    """Take a picture of what the window shows, with few colours."""
+    path = IMAGES / f'{name}.png'
+    page.screenshot(path=path)
+    with Image.open(path) as picture:
+        few = picture.convert('RGB').quantize(256, dither=Image.Dither.NONE)
+    few.save(path, optimize=True)
+
+
+def content() -> Content:
+    """Return what the report of the example shows."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], project='isolate-aggregates')
+    cloud = cloud_file.load(EXAMPLE)
+    base.apply_settings(conf, cloud)
+    return Content.of(Facts.of(cloud, conf), (), None, NOW)
+
+
+if __name__ == '__main__':
+    main()
