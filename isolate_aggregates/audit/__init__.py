@@ -38,6 +38,7 @@ CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
     traits.outside_aggregates,
     traits.left_by_sync,
     demands.misspelt_specs,
+    demands.misspelt_properties,
     demands.contradictions,
     demands.traits_nowhere,
     demands.classes_nowhere,

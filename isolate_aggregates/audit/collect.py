@@ -44,7 +44,9 @@ def facts(
     :raises IsolateAggregatesError: if anything can not be read.
     """
     snapshot = save.take(
-        cloud.index,
+        # Not those of [isolate_aggregates] aggregate_source, which may be a
+        # file.
+        cloud.nova.aggregates(),
         cloud.nova,
         cloud.glance,
         cloud.placement,

@@ -72,6 +72,28 @@ def _misspelt(
         )
 
 
+def misspelt_properties(facts: Facts) -> Iterator[Finding]:
+    """Find image properties that look as if they asked for a trait."""
+    for image in facts.snapshot.images:
+        for key, value in sorted(image.properties.items()):
+            like = LIKE_PREFIX.match(key)
+            right = key.startswith(xs.TRAIT_PREFIX) and value == xs.REQUIRED
+            if not like or right:
+                continue
+            if like[0] == xs.TRAIT_PREFIX or (
+                value.strip().lower() == xs.REQUIRED
+            ):
+                yield Finding(
+                    'image-property-without-effect',
+                    Severity.INFO,
+                    f'image {image.name} ({image.id})',
+                    f'has {key}={value}, where only {xs.TRAIT_PREFIX}<name>='
+                    f'{xs.REQUIRED} asks for a trait',
+                    'the image does not ask for the trait',
+                    repairs.unset_property(image, key),
+                )
+
+
 def _groups_without_resources(flavor: Flavor) -> set[str]:
     specs = list(xs.parse(flavor.extra_specs))
     given = {spec.suffix for spec in specs if spec.kind == 'resources'}

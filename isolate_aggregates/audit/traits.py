@@ -13,6 +13,11 @@ from isolate_aggregates.cloud.snapshot import Provider
 from isolate_aggregates.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.sync import marks
 
+_LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
+
+# A command for more hosts than this is none to paste.
+_FEW = 5
+
 
 def missing_on_hosts(facts: Facts) -> Iterator[Finding]:
     """Find hosts that lack a trait which their aggregate requires."""
@@ -56,12 +61,19 @@ def outside_aggregates(facts: Facts) -> Iterator[Finding]:
     """Find hosts that have a required trait but are in no such aggregate."""
     for trait, requiring in sorted(facts.required_by.items()):
         inside = {host for a in requiring for host in a.hosts}
-        for host, nodes in sorted(facts.nodes.items()):
-            if host in inside:
-                continue
-            for node in nodes:
-                for holder in _holders(facts, node, trait):
-                    yield _outside(node, trait, requiring, holder)
+        outside = [
+            (node, holder)
+            for host, nodes in sorted(facts.nodes.items())
+            if host not in inside
+            for node in nodes
+            for holder in _holders(facts, node, trait)
+        ]
+        if os_traits.is_custom(trait):
+            for node, holder in outside:
+                yield _outside(node, trait, requiring, holder)
+        elif outside:
+            hosts = {node.host or '' for node, _ in outside}
+            yield _standard_outside(trait, requiring, hosts)
 
 
 def _outside(
@@ -70,25 +82,38 @@ def _outside(
     requiring: tuple[Aggregate, ...],
     holder: Provider,
 ) -> Finding:
-    host = node.host or ''
     where = '' if holder is node else f', on its provider {holder.name},'
     marked = trait in marks.marked_traits(holder.traits)
-    if marked:
-        repair = repairs.SYNC
-    elif os_traits.is_custom(trait):
-        repair = repairs.set_traits(holder, without=trait)
-    else:
-        # nova-compute would report it anew.
-        repair = repairs.add_host(requiring[0], host)
     return Finding(
         'trait-outside',
         Severity.WARNING,
-        f'host {host}',
+        f'host {node.host}',
         f'has trait {trait}{where} but is in none of the aggregates that '
         f'require it: {named(a.name for a in requiring)}',
-        'servers that ask for the trait leak out of the pool onto it',
-        repair,
+        _LEAK.format(hosts='it'),
+        repairs.SYNC if marked else repairs.set_traits(holder, without=trait),
         safe=marked,
+    )
+
+
+def _standard_outside(
+    trait: str, requiring: tuple[Aggregate, ...], hosts: set[str]
+) -> Finding:
+    """Tell of all hosts at once, as nova-compute reports such a trait anew."""
+    few = len(hosts) <= _FEW
+    return Finding(
+        'trait-outside',
+        Severity.WARNING,
+        f'trait {trait}',
+        f'is on {named(hosts)}, which are in none of the aggregates that '
+        f'require it: {named(a.name for a in requiring)}; require a CUSTOM_ '
+        'trait instead',
+        _LEAK.format(hosts='them'),
+        ' && '.join(
+            repairs.add_host(requiring[0], host) for host in sorted(hosts)
+        )
+        if few
+        else None,
     )
 
 

@@ -171,6 +171,16 @@ def test_a_missing_trait_that_sync_does_not_give_is_not_required_instead():
     )
 
 
+def test_a_standard_trait_on_many_hosts_is_one_finding():
+    trait = 'HW_CPU_X86_VMX'
+    vmx = make_aggregate('vmx', {f'trait:{trait}': 'required'}, ['h0'])
+    nodes = [make_compute_node(f'h{n}', traits=[trait]) for n in range(9)]
+    [found] = findings([vmx], nodes, [make_flavor('f', vmx.metadata)])
+    assert found.subject == f'trait {trait}'
+    assert 'h1, h2, h3, h4, h5 and 3 more' in found.problem
+    assert found.repair is None
+
+
 def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
     leak = make_compute_node('h2', traits=[LICENSED, 'CUSTOM_B', 'CUSTOM_A'])
     [found] = findings([WIN], [LICENSED_H1, leak], [KEYED])

@@ -95,6 +95,28 @@ def test_an_extra_spec_that_is_right_or_none_of_ours(extra_specs):
     assert kinds([], [H1], [make_flavor('f', extra_specs)]) == []
 
 
+@pytest.mark.parametrize(
+    ('key', 'value', 'expected'),
+    [
+        (f'trait:{LICENSED}', 'required', []),
+        (f'trait:{LICENSED}', 'Required', ['image-property-without-effect']),
+        (f'trait:{LICENSED}', 'maybe', ['image-property-without-effect']),
+        (f'traits:{LICENSED}', 'required', ['image-property-without-effect']),
+        ('traits_of_character', 'required', []),
+        ('traits:of_character', 'many', []),
+    ],
+)
+def test_an_image_property_that_looks_like_a_trait(key, value, expected):
+    image = make_image('i', {key: value})
+    found = findings([], [H1], [PLAIN], [image])
+    assert [f.kind for f in found] == expected
+    for finding in found:
+        assert f'{key}={value}' in finding.problem
+        assert finding.repair == (
+            f'openstack image unset --property {key} {image.id}'
+        )
+
+
 def test_settings_that_nova_refuses():
     bad = {'hw:cpu_policy': 'perhaps'}
     image = make_image('i', {'hw_cpu_policy': 'perhaps'})
