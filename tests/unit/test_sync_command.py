@@ -5,10 +5,13 @@ Keystone and Nova answer as the real ones do, Placement is the real one.
 """
 
 from collections.abc import Callable, Iterator
+import configparser
 import dataclasses
 import json
 import os
+import pathlib
 import re
+import shlex
 import signal
 from typing import Any
 
@@ -18,10 +21,13 @@ import requests_mock
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cli import app
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
@@ -219,6 +225,15 @@ def test_one_provider_that_fails_is_said_and_the_others_are_changed(
     assert live.traits('win-2') == {LICENSED, MARK}
 
 
+def test_a_provider_that_is_gone_meanwhile_is_no_error(
+    run: Run, live: Live
+) -> None:
+    live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
+    finished = run('sync', '--apply', '-f', 'value', '-c', 'Host')
+    assert (finished.code, finished.out) == (0, 'win-2\nwin-2\n')
+    assert finished.err == 'resource provider win-1: is gone meanwhile.\n'
+
+
 def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
     live.refuse('PUT', '/traits/', 403)
     finished = run('sync', '--apply')
@@ -267,6 +282,27 @@ def test_arguments_that_make_no_sense(run: Run, arguments: list[str]) -> None:
     finished = run('sync', *arguments)
     assert finished.code == 2
     assert 'error: ' in finished.err
+
+
+# With systemd.
+
+
+def test_the_units_are_installed_and_start_a_command_that_there_is() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    for suffix in ('service', 'timer'):
+        unit = f'etc/systemd/isolate-aggregates-sync.{suffix}'
+        assert unit in setup['files']['data_files']
+    service = configparser.ConfigParser(interpolation=None)
+    service.read(ROOT / 'etc/systemd/isolate-aggregates-sync.service')
+    env, program, *arguments = shlex.split(service['Service']['ExecStart'])
+    assert (env, program) == ('/usr/bin/env', 'isolate-aggregates')
+    started = app.IsolateAggregatesApp(arguments)
+    options, rest = started.parser.parse_known_args(arguments)
+    assert options.config_file == ['/etc/nova/nova.conf']
+    command, name, own = started.command_manager.find_command(rest)
+    assert name == 'sync'
+    assert command(started, None).get_parser(name).parse_args(own).apply
 
 
 # Again and again.
