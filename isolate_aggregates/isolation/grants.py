@@ -153,7 +153,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in names.known_traits(cloud.placement, [trait]):
+    if trait not in names.known_traits(cloud.placement):
         # Every boot would fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '

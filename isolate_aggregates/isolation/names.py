@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.sync import marks
 from isolate_aggregates.sync.plan import why_not_put
 
 
@@ -49,7 +48,7 @@ def check_lock(trait: str, known: Collection[str]) -> None:
     """Refuse a trait that can not lock an aggregate.
 
     :param trait: The name of the trait.
-    :param known: The traits that Placement knows, at least those asked for.
+    :param known: The traits that Placement knows.
     :raises InvalidRequest: if it can not.
     """
     reason = why_not_put(trait, known)
@@ -59,17 +58,12 @@ def check_lock(trait: str, known: Collection[str]) -> None:
         )
 
 
-def known_traits(
-    placement: PlacementClient, traits: Iterable[str]
-) -> frozenset[str]:
-    """Return which of some traits Placement knows, and which of their marks.
+def known_traits(placement: PlacementClient) -> frozenset[str]:
+    """Return all traits that Placement knows.
 
     :param placement: Placement.
-    :param traits: Names of traits.
     :raises ServiceError: if Placement gives no usable answer.
     """
-    names = sorted({*traits, *map(marks.of_trait, traits)})
     return placement.read(
-        f'/traits?name=in:{",".join(names)}',
-        lambda document: frozenset(document['traits']),
+        '/traits', lambda document: frozenset(document['traits'])
     )

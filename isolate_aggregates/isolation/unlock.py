@@ -48,22 +48,22 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         if tags.is_trait_name(trait)
     ]
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
-    having = _having(cloud, wanted)
+    known = names.known_traits(cloud.placement)
+    having = _having(cloud, wanted, known)
     needed = _needed(aggregate, aggregates)
-    return Plan(
-        (
-            *_take(cloud, nodes, having, needed),
-            *_forget(cloud, nodes, having, needed),
-            # Last: without --trait, a second run goes by the tags.
-            *_untag(cloud, aggregate, keys),
-        ),
-        tuple(wanted),
-        (
-            *_not_locked(aggregate, keys),
-            *_notes(nodes, having, needed),
-        ),
-        problems,
+    changes = (
+        *_take(cloud, nodes, having, needed),
+        *_forget(cloud, nodes, having, needed),
+        # Last: without --trait, a second run goes by the tags.
+        *_untag(cloud, aggregate, keys),
     )
+    notes = [*_not_locked(aggregate, keys), *_notes(nodes, having, needed)]
+    if changes and marks.marked_rollups(known):
+        notes.append(
+            'long queries keep out of the hosts until sync --apply has taken '
+            'them out of the rollup aggregates too'
+        )
+    return Plan(changes, tuple(wanted), tuple(notes), problems)
 
 
 # What aggregates require, by host and trait.
@@ -95,11 +95,9 @@ def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
     )
 
 
-def _having(cloud: LiveCloud, traits: Sequence[str]) -> dict[str, _Having]:
-    if not traits:
-        return {}
-    known = names.known_traits(cloud.placement, traits)
-
+def _having(
+    cloud: LiveCloud, traits: Sequence[str], known: frozenset[str]
+) -> dict[str, _Having]:
     def owners(trait: str) -> frozenset[str]:
         # Placement does not understand a trait that it does not know.
         listed = (

@@ -137,6 +137,25 @@ class DayTwoTest(CommandTest):
         assert self.state() == before
         assert self.host_for(plain) == 'host1'
 
+    def test_sync_and_lock_agree(self):
+        self.aggregate('licensed', ['host1'])
+        number = self.aggregate('tagged', ['host2'])
+        before = self.state()
+        self.done('lock', 'licensed', '--trait', LICENSED)
+        assert self.done('sync').document['changes'] == []
+        self.tag(number, {TAG: 'required'})
+        self.done('sync', '--apply')
+        assert self.done('lock', 'tagged', '--trait', LICENSED).changes == []
+        # Two aggregates with one lock have a rollup, which is for sync alone.
+        unlocked = self.done('unlock', 'licensed')
+        assert any('sync --apply' in n for n in unlocked.document['notes'])
+        assert self.host_for(self.flavor()) == 'host1'
+        self.done('sync', '--apply')
+        unlocked = self.done('unlock', 'tagged')
+        assert unlocked.document['notes'] == []
+        assert self.done('sync').document['changes'] == []
+        assert self.state() == before
+
     def test_an_image_can_have_the_key(self):
         self.aggregate('licensed', ['host1'])
         image, flavor = self.image({}), self.flavor()
