@@ -11,6 +11,26 @@ import tempfile
 from typing import TextIO
 
 
+def check(path: str | os.PathLike[str]) -> pathlib.Path:
+    """Tell beforehand that a file can not be written.
+
+    :param path: The file.
+    :returns: Where it is; a link is followed, so that it stays one.
+    :raises OSError: if it can not be written.
+    """
+    target = pathlib.Path(path).resolve()
+    if target.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if target.exists() and not target.is_file():
+        # Such as /dev/stdout, which must not be replaced.
+        raise OSError(errno.EINVAL, 'Not a regular file')
+    if not target.parent.is_dir():
+        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    if not os.access(target.parent, os.W_OK):
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    return target
+
+
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Open a file for writing that takes the place of another at the end.
@@ -22,13 +42,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     :param path: The file.
     :raises OSError: if it can not be written; what was there is left alone.
     """
-    # A link stays one.
-    target = pathlib.Path(path).resolve()
-    if target.is_dir():
-        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if target.exists() and not target.is_file():
-        # Such as /dev/stdout, which must not be replaced.
-        raise OSError(errno.EINVAL, 'Not a regular file')
+    target = check(path)
     handle, name = tempfile.mkstemp(
         prefix=f'.{target.name}.', dir=target.parent
     )

@@ -52,6 +52,8 @@ class WriteReport(command.Command):
                 'a cloud file has no servers: leave out --servers or '
                 '--snapshot'
             )
+        # To read a large cloud takes minutes.
+        page.check(parsed_args.output)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             if isinstance(cloud, LiveCloud):

@@ -140,7 +140,11 @@ def figures(content: Content) -> list[Figure]:
     severities = [finding.severity for finding in content.findings]
     return [
         Figure('Hosts', hosts, f'{locked:,} behind a lock'),
-        Figure('Locks', len(content.locks), f'on {_counted(len(closed), "aggregate")}'),
+        Figure(
+            'Locks',
+            len(content.locks),
+            f'on {_counted(len(closed), "aggregate")}',
+        ),
         Figure('Aggregates', len(content.aggregates)),
         Figure(
             'Flavors',

@@ -7,6 +7,8 @@ by their hashes, and no address to load anything from.
 """
 
 import base64
+from collections.abc import Iterator
+import contextlib
 import hashlib
 import importlib.resources
 import os
@@ -50,6 +52,16 @@ def render(content: Content) -> str:
     )
 
 
+def check(path: str | os.PathLike[str]) -> None:
+    """Tell beforehand that a page can not be written.
+
+    :param path: The file.
+    :raises ReportError: if it can not be written.
+    """
+    with _translated(path):
+        files.check(path)
+
+
 def write(content: Content, path: str | os.PathLike[str]) -> None:
     """Write the page, whole or not at all.
 
@@ -58,9 +70,14 @@ def write(content: Content, path: str | os.PathLike[str]) -> None:
     :raises ReportError: if it can not be written.
     """
     page = render(content)
+    with _translated(path), files.replacing(path) as stream:
+        stream.write(page)
+
+
+@contextlib.contextmanager
+def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
-        with files.replacing(path) as stream:
-            stream.write(page)
+        yield
     except OSError as exc:
         raise exception.ReportError(path, exc.strerror or str(exc)) from exc
 

@@ -345,6 +345,15 @@ def test_a_page_that_can_not_be_written_is_an_error(
     assert os.listdir(tmp_path) == []
 
 
+def test_a_directory_that_may_not_be_written_to_is_told_beforehand(
+    tmp_path, monkeypatch
+):
+    # The superuser may write anywhere.
+    monkeypatch.setattr(os, 'access', lambda path, mode: False)
+    with pytest.raises(exception.ReportError, match=r'Permission denied\.'):
+        page.check(tmp_path / 'page.html')
+
+
 # The command.
 
 
@@ -363,6 +372,13 @@ def test_the_command_writes_the_page(run, tmp_path):
         'windows-2022',
     )
     assert len(rows) == 6
+
+
+def test_the_command_reads_no_cloud_for_a_page_it_can_not_write(run):
+    done = run(
+        'report', '--snapshot', 'missing.yaml', '--output', 'missing/page.html'
+    )
+    assert done.err.startswith('The report can not be written to ')
 
 
 @pytest.mark.parametrize(

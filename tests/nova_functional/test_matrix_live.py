@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Matrix and report of a live cloud, and whether servers land as they say."""
+
+import json
+import pathlib
+import re
+import tempfile
+
+from base import host_of
+from day_two import CommandTest
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class MatrixTest(CommandTest):
+    """Nova, its scheduler and Placement are real."""
+
+    def setUp(self):
+        super().setUp()
+        self.give_trait('host1', LICENSED)
+        self.aggregate(
+            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
+        )
+        self.names = {}
+        for extra_specs in ({}, {f'trait:{LICENSED}': 'required'}):
+            number = self.flavor(extra_specs)
+            self.names[self.admin_api.get_flavor(number)['name']] = number
+
+    def reached(self, document):
+        """Return the hosts that each flavor may go to."""
+        return {
+            row['flavor']: {
+                host
+                for cell in row['cells']
+                for host in cell['hosts']
+                if cell['verdict'] == 'yes'
+            }
+            for row in document['rows']
+        }
+
+    def test_servers_land_where_the_matrix_says(self):
+        flavors = list(self.names)
+        done = self.run_command('matrix', '--flavors', *flavors, '-f', 'json')
+        assert done.code == 0, done.err
+        reached = self.reached(done.document)
+        assert sorted(map(sorted, reached.values())) == [['host1'], ['host2']]
+        for flavor, hosts in reached.items():
+            server = self.boot(self.names[flavor])
+            assert {host_of(server)} == hosts
+
+    def test_the_report_has_what_the_matrix_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / 'page.html'
+            done = self.run_command(
+                'report', '--servers', '--output', str(path)
+            )
+            assert (done.code, done.out) == (0, f'Wrote {path}.\n'), done.err
+            page = path.read_text('utf-8')
+        cells = json.loads(re.search(r'id="cells">(.*?)</script>', page)[1])
+        shown = {row['flavor']: row['cells'] for row in cells['rows']}
+        groups = [group['hosts'] for group in cells['groups']]
+        assert groups == [['host1'], ['host2']]
+        assert sorted(
+            [case == 0 for case in shown[flavor]] for flavor in self.names
+        ) == [[False, True], [True, False]]
+        assert f'trait:{LICENSED}' in page
