@@ -24,8 +24,8 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     if target.exists() and not target.is_file():
         # Such as /dev/stdout, which must not be replaced.
         raise OSError(errno.EINVAL, 'Not a regular file')
-    if not target.parent.is_dir():
-        raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+    # With the slash it has to be a directory.
+    os.stat(f'{target.parent}/')
     if not os.access(target.parent, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     return target
