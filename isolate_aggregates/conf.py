@@ -258,6 +258,18 @@ For how many seconds ``on_source_failure = stale`` may use old aggregates.
 Counted from when they were read. After that requests are refused.
 """,
     ),
+    cfg.BoolOpt(
+        'scheduler_metrics',
+        default=False,
+        help="""
+Let nova-scheduler count what the request filters do, for Prometheus.
+
+Its workers count into the directory that ``PROMETHEUS_MULTIPROC_DIR`` names in
+their environment, and ``isolate-aggregates exporter --scheduler`` reads it.
+Without that variable nova-scheduler does not start. It takes some tens of
+microseconds for each request.
+""",
+    ),
     cfg.StrOpt(
         'region_name',
         help='Region whose Nova, Placement and Glance are used.',

@@ -58,6 +58,10 @@ class RequestRefused(IsolateAggregatesError):
         super().__init__(f'Request refused: {"; ".join(self.reasons)}.')
 
 
+class QueryNotShortened(RequestRefused):
+    """The query to Placement would be too long, whatever is tried."""
+
+
 class InvalidRequest(IsolateAggregatesError):
     """A flavor, image or argument holds a value that has no meaning."""
 
@@ -216,3 +220,7 @@ class ReportError(IsolateAggregatesError):
         super().__init__(
             f'The report can not be written to {path}: {problem}.'
         )
+
+
+class MetricsError(IsolateAggregatesError):
+    """Metrics can not be served or written."""

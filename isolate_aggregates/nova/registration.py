@@ -9,11 +9,12 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import pipeline, sources
+from isolate_aggregates import exception, pipeline, sources
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.cloud import connection
+from isolate_aggregates.metrics.observer import Observer
 from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.runner import RequestFilter, Runner
 
@@ -97,7 +98,25 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         cache,
         placement.shortener(conf, filters, hosts),
         getattr(source, 'aggregates_of', None),
+        _observer(conf, filters),
     )
+
+
+def _observer(
+    conf: cfg.ConfigOpts, filters: Sequence[pipeline.LoadedFilter]
+) -> Observer:
+    """Return what counts for Prometheus, if that is wanted."""
+    if not conf[ia_conf.GROUP].scheduler_metrics:
+        return Observer()
+    # prometheus-client is needed for this alone.
+    try:
+        from isolate_aggregates.metrics import scheduler
+    except ImportError as exc:
+        raise exception.ConfigError(
+            f'[{ia_conf.GROUP}] scheduler_metrics',
+            'needs prometheus-client; install isolate-aggregates[metrics].',
+        ) from exc
+    return scheduler.WorkerMetrics(loaded.name for loaded in filters)
 
 
 class _TagWarnings:

@@ -27,6 +27,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.destination import Destination
+from isolate_aggregates.metrics.observer import Observer
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import ImageProperties
 from isolate_aggregates.objections import objections
@@ -94,6 +95,7 @@ class Runner:
     :param shortener: Makes what is asked of Placement fit.
     :param aggregates_of: Returns the uuids of the aggregates that hosts are
         in, by host; None if the aggregates in the index know their hosts.
+    :param observer: Is told what the filters do.
     """
 
     def __init__(
@@ -103,11 +105,15 @@ class Runner:
         cache: IndexCache,
         shortener: Shortener,
         aggregates_of: Callable[[Iterable[str]], Membership] | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._conf = conf
         self._filters = {loaded.name: loaded for loaded in filters}
-        self._alone = {
-            name: Pipeline({name: loaded.request_filter})
+        self._observer = observer or Observer()
+        self._narrow_by = {
+            name: self._observer.timed(
+                name, Pipeline({name: loaded.request_filter}).narrow
+            )
             for name, loaded in self._filters.items()
         }
         self._last_name = next(reversed(self._filters), None)
@@ -177,10 +183,8 @@ class Runner:
                 self._narrow(name, context, spec)
             if name == self._last_name:
                 self._finish(spec)
-        except exception.RequestRefused as exc:
-            raise self._refusal(spec, '; '.join(exc.reasons)) from exc
         except exception.IsolateAggregatesError as exc:
-            raise self._refusal(spec, str(exc)) from exc
+            raise self._refusal(name, spec, exc) from exc
         return enabled
 
     def _narrow(
@@ -190,7 +194,7 @@ class Runner:
         spec: objects.RequestSpec,
     ) -> None:
         current = self._round(name, context, spec)
-        self._alone[name].narrow(
+        self._narrow_by[name](
             current.destination, current.request, current.index
         )
         current.done.append(name)
@@ -240,6 +244,7 @@ class Runner:
             else None
         )
         self._local.judged = weakref.ref(spec), verdict
+        self._observer.passed(current.started_at, bool(shortened))
         if LOG.isEnabledFor(logging.DEBUG):
             self._log(current, shortened)
 
@@ -269,9 +274,18 @@ class Runner:
         )
 
     def _refusal(
-        self, spec: objects.RequestSpec, reason: str
+        self,
+        name: str,
+        spec: objects.RequestSpec,
+        error: exception.IsolateAggregatesError,
     ) -> nova_exception.RequestFilterFailed:
         self._local.round = None
+        self._observer.refused(name, error)
+        reason = (
+            '; '.join(error.reasons)
+            if isinstance(error, exception.RequestRefused)
+            else str(error)
+        )
         server = spec.instance_uuid if 'instance_uuid' in spec else None
         LOG.info(
             'Refused to schedule server %(server)s: %(reason)s',

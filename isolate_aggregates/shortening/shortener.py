@@ -77,7 +77,7 @@ class Shortener:
         :param index: The aggregates it was worked out from.
         :param beside: What else the query says of aggregates.
         :returns: None if the query is short enough as it is.
-        :raises RequestRefused: if the query can not be made to fit.
+        :raises QueryNotShortened: if the query can not be made to fit.
         """
         if not self._limit:
             return None
@@ -102,7 +102,9 @@ class Shortener:
                 known.until = self._clock() + lasts
         if known.value is None:
             number = others + len(destination.forbidden_aggregates)
-            raise exception.RequestRefused([self._too_long(number, required)])
+            raise exception.QueryNotShortened(
+                [self._too_long(number, required)]
+            )
         return known.value
 
     def _work_out(

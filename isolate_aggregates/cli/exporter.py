@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``exporter``: metrics of the cloud for Prometheus."""
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+from urllib import parse
+
+from cliff import command
+
+from isolate_aggregates import exception
+from isolate_aggregates.audit import Facts, collect
+from isolate_aggregates.cli import base
+from isolate_aggregates.clouds import LiveCloud
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import CollectorRegistry
+
+    from isolate_aggregates.metrics.reading import CloudReading
+
+_LISTEN = '127.0.0.1:9889'
+_INTERVAL = 300
+
+
+class ExportMetrics(command.Command):
+    """Give metrics of the cloud to Prometheus.
+
+    Hosts and capacity behind each lock, and what the audit finds, served over
+    HTTP until the program is ended, or written to a file once. A cloud that
+    can not be read keeps the values it had. The status is 0, or 1 if the
+    metrics can not be served or written, or the cloud not be read for the
+    file.
+    """
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        where = parser.add_mutually_exclusive_group()
+        where.add_argument(
+            '--listen',
+            type=_address,
+            default=_LISTEN,
+            metavar='<address>:<port>',
+            help=f'Where to serve them over HTTP; default: {_LISTEN}',
+        )
+        where.add_argument(
+            '--textfile',
+            metavar='<file>',
+            help='Write them to this file, which should end in .prom, and end',
+        )
+        parser.add_argument(
+            '--interval',
+            type=base.positive,
+            metavar='<seconds>',
+            help='How long to wait between readings of the cloud; '
+            f'default: {_INTERVAL}',
+        )
+        parser.add_argument(
+            '--servers',
+            action='store_true',
+            help='Let the audit look at the servers of all projects too',
+        )
+        parser.add_argument(
+            '--scheduler',
+            metavar='<directory>',
+            help='Add what nova-scheduler on this machine counts in this '
+            'directory, see [isolate_aggregates] scheduler_metrics',
+        )
+        parser.add_argument(
+            '--no-cloud',
+            action='store_true',
+            help='With --scheduler, give nothing else',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Serve or write the metrics.
+
+        :raises MetricsError: if they can not be served or written.
+        """
+        self._check(parsed_args)
+        try:
+            import prometheus_client
+        except ImportError as exc:
+            raise exception.MetricsError(
+                'The metrics need prometheus-client; install '
+                'isolate-aggregates[metrics].'
+            ) from exc
+        registry = prometheus_client.CollectorRegistry()
+        if parsed_args.textfile:
+            self._write(parsed_args, registry)
+        else:
+            self._serve(parsed_args, registry)
+
+    def _check(self, args: argparse.Namespace) -> None:
+        if args.textfile and args.interval:
+            self._usage.error('--interval says nothing with --textfile')
+        if args.snapshot and args.servers:
+            self._usage.error(
+                'a cloud file has no servers: leave out --servers or '
+                '--snapshot'
+            )
+        if args.no_cloud and not args.scheduler:
+            self._usage.error('--no-cloud leaves nothing without --scheduler')
+        if args.no_cloud and (args.snapshot or args.servers):
+            self._usage.error(
+                'with --no-cloud leave out --snapshot and --servers'
+            )
+
+    def _write(
+        self, args: argparse.Namespace, registry: 'CollectorRegistry'
+    ) -> None:
+        from isolate_aggregates.metrics import cloud, reading, textfile
+
+        _register(registry, args)
+        failed = None
+        if not args.no_cloud:
+            # Credentials that can not be used count as a failure too.
+            stopped = threading.Event()
+            one = reading.CloudReading(
+                lambda: cloud.families(self._facts(args, stopped)()),
+                textfile.known(args.textfile),
+                tells_age=False,
+            )
+            registry.register(one)
+            try:
+                one.read()
+            except exception.IsolateAggregatesError as exc:
+                failed = exc
+        textfile.write(args.textfile, registry)
+        if failed:
+            raise failed
+
+    def _serve(
+        self, args: argparse.Namespace, registry: 'CollectorRegistry'
+    ) -> None:
+        from isolate_aggregates.metrics import cloud, reading, serving
+
+        _register(registry, args)
+        stopped = threading.Event()
+        one = None
+        if not args.no_cloud:
+            facts = self._facts(args, stopped)
+            one = reading.CloudReading(lambda: cloud.families(facts()))
+            registry.register(one)
+        with (
+            serving.end_signals() as asked,
+            serving.serving(args.listen, registry) as url,
+            _reading(one, args.interval or _INTERVAL, stopped),
+        ):
+            self.app.stdout.write(f'Metrics are served at {url}.\n')
+            self.app.stdout.flush()
+            signal.sigwait(asked)
+
+    def _facts(
+        self, args: argparse.Namespace, stopped: threading.Event
+    ) -> Callable[[], Facts]:
+        """Return what reads the cloud, each time anew."""
+        conf = self.app.conf
+
+        def of_file() -> Facts:
+            with base.opened(self.app, args) as cloud:
+                return Facts.of(cloud.snapshot, conf)
+
+        def of_cloud() -> Facts:
+            cloud = LiveCloud(conf, lambda: connection)
+            return collect.facts(cloud, conf, args.servers, track)
+
+        def track(
+            found: Iterator[Any], what: str, total: int | None
+        ) -> Iterable[Any]:
+            return _until(stopped, found)
+
+        if args.snapshot:
+            return of_file
+        connection = self.app.connect()
+        return of_cloud
+
+
+def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
+    """Register what is told whether or not the cloud is read."""
+    from isolate_aggregates.metrics import reading, scheduler
+
+    registry.register(reading.Build())
+    if args.scheduler:
+        registry.register(scheduler.Workers(args.scheduler))
+
+
+@contextlib.contextmanager
+def _reading(
+    reading: 'CloudReading | None', interval: int, stopped: threading.Event
+) -> Iterator[None]:
+    """Read the cloud now and then."""
+    from isolate_aggregates.metrics.reading import keep_reading
+
+    if reading is None:
+        yield
+        return
+    # A service that does not answer must not keep the program from ending.
+    threading.Thread(
+        target=keep_reading, args=(reading, interval, stopped), daemon=True
+    ).start()
+    try:
+        yield
+    finally:
+        stopped.set()
+
+
+def _until(stopped: threading.Event, found: Iterator[Any]) -> Iterator[Any]:
+    """Yield what is found until it is not wanted any more."""
+    from isolate_aggregates.metrics.reading import Stopped
+
+    for one in found:
+        if stopped.is_set():
+            # Of resource providers many more may be waiting to be read.
+            if close := getattr(found, 'close', None):
+                close()
+            raise Stopped
+        yield one
+
+
+def _address(text: str) -> tuple[str, int]:
+    """Return the host and the port that an argument gives."""
+    try:
+        parts = parse.urlsplit(f'//{text}')
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if not host or port is None or parts.netloc != text:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no address to listen on; write <address>:<port>, '
+            'such as 127.0.0.1:9889 or [::1]:9889'
+        )
+    return host, port

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a cloud now and then, and tells how that went.
+
+When a reading fails, the values of the one before stay, and it shows how old
+they are. What could not be read is not reported as nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
+import threading
+import time
+
+from oslo_log import log as logging
+import pbr.version
+from prometheus_client.metrics_core import (
+    GaugeMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from isolate_aggregates import exception
+
+LOG = logging.getLogger(__name__)
+
+UP = 'isolate_aggregates_up'
+READ_AT = 'isolate_aggregates_snapshot_timestamp_seconds'
+TOOK = 'isolate_aggregates_snapshot_duration_seconds'
+FAILED_AT = 'isolate_aggregates_last_failure_timestamp_seconds'
+AGE = 'isolate_aggregates_snapshot_age_seconds'
+
+_HELP = {
+    UP: 'Whether the last reading of the cloud worked.',
+    READ_AT: 'When the reading began that the values are from.',
+    TOOK: 'How long that reading took.',
+    FAILED_AT: 'When a reading failed last; absent if none did.',
+    AGE: 'How long ago the reading began that the values are from.',
+}
+
+
+class Stopped(Exception):
+    """Nobody waits for what is being read any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is known of a cloud.
+
+    :param families: The metrics of the last reading that worked.
+    :param read_at: When that began; None if none worked so far.
+    :param took: How many seconds it took.
+    :param failed_at: When a reading failed last; None if none did.
+    :param is_up: Whether the last reading worked.
+    """
+
+    families: Sequence[Metric] = ()
+    read_at: float | None = None
+    took: float | None = None
+    failed_at: float | None = None
+    is_up: bool = False
+
+
+class CloudReading(Collector):
+    """The metrics of a cloud, as they were read last.
+
+    :param read: Reads them.
+    :param known: What is known beforehand.
+    :param tells_age: Whether to tell the age too, which makes sense only
+        where it is worked out whenever somebody asks.
+    :param clock: Tells the time, in seconds since 1970.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Metric]],
+        known: Known = Known(),
+        tells_age: bool = True,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._read = read
+        # Never changed but replaced, as it is collected from other threads.
+        self._known = known
+        self._tells_age = tells_age
+        self._clock = clock
+
+    def read(self) -> None:
+        """Read the cloud.
+
+        :raises IsolateAggregatesError: if it can not be read; what was read
+            before is kept.
+        """
+        began = self._clock()
+        try:
+            families = tuple(self._read())
+        except Exception:
+            self._known = dataclasses.replace(
+                self._known, failed_at=began, is_up=False
+            )
+            raise
+        self._known = dataclasses.replace(
+            self._known,
+            families=families,
+            read_at=began,
+            took=self._clock() - began,
+            is_up=True,
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what was read last, and how that went."""
+        known = self._known
+        values = {
+            UP: float(known.is_up),
+            READ_AT: known.read_at,
+            TOOK: known.took,
+            FAILED_AT: known.failed_at,
+        }
+        if self._tells_age and known.read_at is not None:
+            values[AGE] = max(self._clock() - known.read_at, 0)
+        yield from known.families
+        for name, value in values.items():
+            if value is not None:
+                yield GaugeMetricFamily(name, _HELP[name], value)
+
+
+class Build(Collector):
+    """Tells the version of this package."""
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield it."""
+        version = pbr.version.VersionInfo('isolate-aggregates')
+        yield InfoMetricFamily(
+            'isolate_aggregates_build',
+            'The version of isolate-aggregates that reads the cloud.',
+            {'version': version.release_string()},
+        )
+
+
+def keep_reading(
+    reading: CloudReading, interval: float, stopped: threading.Event
+) -> None:
+    """Read a cloud again and again.
+
+    :param reading: What reads it.
+    :param interval: Seconds between the end of a reading and the next one.
+    :param stopped: Ends it.
+    """
+    while not stopped.is_set():
+        try:
+            reading.read()
+        except Stopped:
+            return
+        except exception.IsolateAggregatesError as exc:
+            LOG.error('%s', exc)
+        except Exception:
+            # Not foreseen, but the next reading may do better.
+            LOG.exception('The cloud can not be read.')
+        stopped.wait(interval)

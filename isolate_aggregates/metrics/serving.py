@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics over HTTP, until the process is asked to end."""
+
+from collections.abc import Iterator
+import contextlib
+import signal
+
+import prometheus_client
+from prometheus_client.registry import Collector
+
+from isolate_aggregates import exception
+
+
+@contextlib.contextmanager
+def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
+    """Serve metrics over HTTP.
+
+    :param address: Where to listen: a name or an address, and a port, 0 for
+        any that is free.
+    :param registry: Gives the metrics.
+    :returns: A context with the address that they are at.
+    :raises MetricsError: if the address can not be listened on.
+    """
+    host, port = address
+    try:
+        server, thread = prometheus_client.start_http_server(
+            port, host, registry
+        )
+    except OSError as exc:
+        raise exception.MetricsError(
+            f'The metrics can not be served at {_authority(host, port)}: '
+            f'{exc.strerror}.'
+        ) from exc
+    try:
+        yield f'http://{_authority(host, server.server_port)}/metrics'
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextlib.contextmanager
+def end_signals() -> Iterator[frozenset[signal.Signals]]:
+    """Hold back the signals that ask for an end, to wait for them.
+
+    Threads that start meanwhile hold them back too. There is no handler, so
+    nothing is ever interrupted.
+
+    :returns: A context with the signals.
+    """
+    asked = frozenset({signal.SIGTERM, signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, asked)
+    try:
+        yield asked
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _authority(host: str, port: int) -> str:
+    return f'[{host}]:{port}' if ':' in host else f'{host}:{port}'
