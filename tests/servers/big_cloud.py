@@ -17,7 +17,7 @@ from isolate_aggregates.cloud.snapshot import Inventory, Provider
 from isolate_aggregates.request import Flavor
 
 AGGREGATES = 1000
-LICENCES = 50
+LICENCES = 30
 
 PLAIN_HOSTS = ('plain-1', 'plain-2', 'plain-3')
 # A host for each licence, and one that needs two of them.
@@ -38,7 +38,7 @@ def identity(kind: str, name: object) -> str:
 
 
 def aggregates() -> list[Aggregate]:
-    """Return the aggregates: twenty for each licence, with its host."""
+    """Return the aggregates; those of one licence share its host."""
     found = []
     for number in range(AGGREGATES):
         licence = number % LICENCES

@@ -70,6 +70,9 @@ def _uwsgi(address: str) -> Sequence[str]:
         APPLICATION,
         '--need-app',
         '--die-on-term',
+        # As DevStack has it; else clients meet connections that are closed.
+        '--add-header',
+        'Connection: close',
     ]
 
 
