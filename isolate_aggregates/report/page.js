@@ -94,14 +94,17 @@
     return { rows, columns };
   };
 
-  const head = (text, row, column, attributes) => {
-    const cell = make('th', undefined, {
-      tabindex: -1, 'data-row': row, 'data-column': column, ...attributes,
-    });
+  const head = (text, scope) => {
+    const cell = make('th', undefined, { tabindex: -1, scope });
     cell.append(make('span', text));
     cell.title = text;
     return cell;
   };
+
+  const patterns = Object.fromEntries(Object.entries(SIGNS).map(
+    ([word, sign]) => [word, make('td', sign, {
+      class: word, tabindex: -1, 'aria-label': word, 'aria-selected': false,
+    })]));
 
   const draw = () => {
     shown = choose();
@@ -115,26 +118,17 @@
     const label = data.rows.some((row) => row.image !== null)
       ? 'Flavor and image' : 'Flavor';
     top.append(make('th', label, { scope: 'col' }));
-    columns.forEach((column, place) => top.append(head(
-      column.name, -1, place, { scope: 'col' })));
+    top.append(...columns.map((column) => head(column.name, 'col')));
     const body = make('tbody');
-    rows.forEach((row, number) => {
+    for (const row of rows) {
       const line = make('tr');
-      line.append(head(row.name, number, -1, { scope: 'row' }));
-      columns.forEach((column, place) => {
-        const word = verdict(row, column);
-        line.append(make('td', SIGNS[word], {
-          class: word, tabindex: -1, 'aria-label': word,
-          'aria-selected': false, 'data-row': number, 'data-column': place,
-        }));
-      });
+      line.append(head(row.name, 'row'), ...columns.map((column) =>
+        patterns[verdict(row, column)].cloneNode(true)));
       body.append(line);
-    });
+    }
     const header = make('thead');
     header.append(top);
     grid.replaceChildren(header, body);
-    grid.setAttribute('aria-rowcount', shown.rows.length + 1);
-    grid.setAttribute('aria-colcount', shown.columns.length + 1);
     const empty = !rows.length || !columns.length;
     grid.hidden = empty;
     $('none').hidden = !empty;
@@ -172,8 +166,9 @@
 
   // The grid by keyboard: one stop of the tabulator key, arrows within.
 
-  const at = (row, column) => grid.querySelector(
-    `[data-row="${row}"][data-column="${column}"]`);
+  // In the corner there is nothing to say.
+  const at = (row, column) => (row < 0 && column < 0 ? undefined
+    : grid.rows[row + 1]?.cells[column + 1]);
 
   const lead = (cell) => {
     grid.querySelectorAll('[tabindex="0"]').forEach((other) => {
@@ -181,8 +176,8 @@
     });
     if (!cell) return;
     cell.tabIndex = 0;
-    state.row = Number(cell.dataset.row);
-    state.column = Number(cell.dataset.column);
+    state.row = cell.parentNode.rowIndex - 1;
+    state.column = cell.cellIndex - 1;
   };
 
   const go = (row, column) => {
@@ -222,8 +217,7 @@
       turn('column', -1);
       column = MOST_COLUMNS - 1;
     }
-    // There is no cell in the corner.
-    if (row >= 0 || column >= 0) go(row, column);
+    go(row, column);
   };
 
   const keys = {
@@ -248,9 +242,9 @@
     keys[event.key]();
   });
   grid.addEventListener('click', (event) => {
-    const cell = event.target.closest('[data-row]');
+    const cell = event.target.closest('[tabindex]');
     if (!cell) return;
-    go(Number(cell.dataset.row), Number(cell.dataset.column));
+    go(cell.parentNode.rowIndex - 1, cell.cellIndex - 1);
     explain();
   });
   document.addEventListener('keydown', (event) => {

@@ -45,14 +45,14 @@ class Opened:
 
     def verdict(self, row: str, column: str) -> Any:
         """Return the cell of a row and a column."""
-        place = self.page.get_by_role('columnheader', name=column, exact=True)
-        number = place.get_attribute('data-column')
+        head = self.page.get_by_role('columnheader', name=column, exact=True)
+        place = head.evaluate('(cell) => cell.cellIndex')
         line = self.page.get_by_role('row').filter(
             has=self.page.get_by_role('rowheader', name=row, exact=True)
         )
-        return line.locator(f'[data-column="{number}"]')
+        return line.locator('th, td').nth(place)
 
-    def focused(self) -> dict[str, str]:
+    def focused(self) -> dict[str, Any]:
         """Return what has the focus."""
         return self.page.evaluate(
             """() => {
@@ -62,7 +62,7 @@ class Opened:
                 ? one.nextElementSibling : one;
               return {
                 tag: one.tagName, id: one.id, text: one.textContent.trim(),
-                row: one.dataset.row, column: one.dataset.column,
+                row: one.parentNode.rowIndex, column: one.cellIndex,
                 name: one.name || '',
                 outline: getComputedStyle(seen).outlineStyle,
               };
