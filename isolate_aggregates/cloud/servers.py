@@ -25,7 +25,7 @@ class PlacedServer:
 
     :param id: Its id.
     :param name: Its name, which its owner chose.
-    :param project_id: Id of its project.
+    :param project_id: Id of its project; empty if Nova could not tell.
     :param status: Its status, such as ``ACTIVE``.
     :param host: The compute service it is on; None if it is on none.
     :param flavor: Its flavor as it was booted with or resized to; None if
@@ -107,9 +107,7 @@ def listed(nova: service.Service, microversion: str) -> Iterator[PlacedServer]:
 def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
     """Return the servers of which Nova knows little, as a cell is down."""
     return [
-        PlacedServer(
-            found['id'], found['id'], found['tenant_id'], found['status']
-        )
+        PlacedServer(found['id'], found['id'], '', found['status'])
         for found in document['servers']
         if 'name' not in found
     ]

@@ -9,8 +9,10 @@ import types
 from base import CONF, IMAGE, CloudTest, OverApi, host_of
 from cliff import commandmanager
 from keystoneauth1 import session, token_endpoint
+from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.clouds import LiveCloud
@@ -322,6 +324,8 @@ class AuditTest(OverApi, CloudTest):
         assert self.host_for(self.flavor(), image=image) == 'host2'
 
     def test_servers_that_run_where_they_may_not(self):
+        # Page after page.
+        self.flags(max_limit=1, group='api')
         server = self.boot(self.flavor())
         assert host_of(server) == 'host1'
         assert self.audit('--servers') == {}
@@ -331,6 +335,33 @@ class AuditTest(OverApi, CloudTest):
         found = self.repair('server-misplaced', servers=True)
         assert server['id'] in found['server-misplaced']['subject']
         assert host_of(self.admin_api.get_server(server['id'])) == 'host2'
+
+    def test_servers_are_judged_by_their_hints_and_projects(self):
+        self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
+        self.restart_scheduler()
+        owner, stranger = 'a' * 32, 'b' * 32
+        lease = {'lease:1': 'true', 'blazar:owner': owner}
+        number = self.aggregate('lease', ['host1'], lease)
+        flavor = self.flavor()
+        server = self.boot(flavor, hints={'lease:1': 'yes'}, project=owner)
+        assert host_of(server) == 'host1'
+        assert self.host_for(flavor, project=stranger) == 'host2'
+        assert self.audit('--servers') == {}
+        self.tag(number, {'blazar:owner': stranger})
+        found = self.audit('--servers')
+        assert set(found) == {'server-misplaced'}
+        assert server['id'] in found['server-misplaced']['subject']
+        # Nowhere may it be.
+        assert found['server-misplaced']['repair'] is None
+
+    def test_a_cell_that_is_down_is_not_called_clean(self):
+        server = self.boot(self.flavor())
+        assert self.audit('--servers') == {}
+        with nova_fixtures.DownCellFixture():
+            # Nova can not list the compute nodes.
+            assert self.ours('audit', '--servers') == (4, '')
+            [found] = self.cloud().nova.servers()
+        assert (found.id, found.flavor) == (server['id'], None)
 
     def test_rollups_and_leftovers(self):
         first = self.locked()

@@ -62,8 +62,7 @@ class Servers:
         # With either, Nova does not tell of cells that are down.
         assert not {'limit', 'marker'} & request.qs.keys()
         found = [
-            {'id': one, 'status': 'UNKNOWN', 'tenant_id': 'demo'}
-            for one in self._down
+            {'id': one, 'status': 'UNKNOWN', 'links': []} for one in self._down
         ]
         found += [{'id': s['id'], 'name': s['name']} for s in self._found]
         return {'servers': found[: self._page]}
