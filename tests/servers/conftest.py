@@ -28,6 +28,8 @@ def web_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[web_servers.Running]:
     """A Placement under each web server."""
+    if not request.param.is_installed():
+        pytest.skip(f'{request.param.name} is not installed')
     folder = tmp_path_factory.mktemp(request.param.name)
     with web_servers.running(request.param, folder) as found:
         yield found

@@ -54,6 +54,10 @@ class WebServer:
     command: Callable[[str], Sequence[str]]
     max_query_length: int
 
+    def is_installed(self) -> bool:
+        """Tell whether its program is there."""
+        return (_BIN / self.name).exists()
+
 
 def _gunicorn(address: str) -> Sequence[str]:
     return [str(_BIN / 'gunicorn'), '--bind', address, APPLICATION]
