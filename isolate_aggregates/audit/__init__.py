@@ -16,6 +16,7 @@ from isolate_aggregates.audit import (
     rollups,
     servers,
     services,
+    spelling,
     tags,
     traits,
 )
@@ -37,8 +38,8 @@ CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
     traits.missing_on_hosts,
     traits.outside_aggregates,
     traits.left_by_sync,
-    demands.misspelt_specs,
-    demands.misspelt_properties,
+    spelling.extra_specs,
+    spelling.image_properties,
     demands.contradictions,
     demands.traits_nowhere,
     demands.classes_nowhere,

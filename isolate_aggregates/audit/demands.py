@@ -2,102 +2,16 @@
 """Finds flavors and images that ask for what no host can give."""
 
 from collections.abc import Iterable, Iterator
-import re
 
 from isolate_aggregates import exception
 from isolate_aggregates import extra_specs as xs
 from isolate_aggregates.audit import repairs
 from isolate_aggregates.audit.facts import Facts
 from isolate_aggregates.audit.finding import Finding, Severity
-from isolate_aggregates.audit.tags import LIKE_PREFIX
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 _RESERVATION = 'CUSTOM_RESERVATION_'
 _NOWHERE = 'servers get "No valid host was found."'
-
-
-def misspelt_specs(facts: Facts) -> Iterator[Finding]:
-    """Find extra specs that look as if they asked for a trait."""
-    for flavor in facts.snapshot.flavors:
-        suffixes = _groups_without_resources(flavor)
-        for key, value in sorted(flavor.extra_specs.items()):
-            like = LIKE_PREFIX.match(key)
-            if like:
-                yield from _misspelt(flavor, key, value, like, suffixes)
-
-
-def _misspelt(
-    flavor: Flavor,
-    key: str,
-    value: str,
-    like: re.Match[str],
-    suffixes: set[str],
-) -> Iterator[Finding]:
-    right = xs.TRAIT_PREFIX + key[like.end() :].strip().upper()
-    meant = value.strip().lower()
-    subject = f'flavor {flavor.name}'
-    [spec, *_] = [*xs.parse({key: value}), None]
-    if spec is None:
-        if meant in (xs.REQUIRED, xs.FORBIDDEN):
-            yield Finding(
-                'extra-spec-without-effect',
-                Severity.WARNING,
-                subject,
-                f'has {key}={value}, where the key would have to be {right}',
-                'the flavor does not ask for the trait',
-                repairs.replace_spec(flavor, key, right, meant),
-            )
-    elif value not in (xs.REQUIRED, xs.FORBIDDEN):
-        known = meant in (xs.REQUIRED, xs.FORBIDDEN)
-        yield Finding(
-            'extra-spec-without-effect',
-            Severity.WARNING,
-            subject,
-            f'has {key}={value}; the value has to be {xs.REQUIRED} or '
-            f'{xs.FORBIDDEN}',
-            'the flavor does not ask for the trait',
-            repairs.replace_spec(flavor, key, key, meant)
-            if known
-            else repairs.unset_spec(flavor, key),
-        )
-    elif spec.suffix in suffixes:
-        yield Finding(
-            'group-without-resources',
-            Severity.ERROR,
-            subject,
-            f'has {key}={value}, which is request group {spec.suffix!r} '
-            'without any resources',
-            f'Placement refuses the query, and {_NOWHERE}',
-            repairs.replace_spec(flavor, key, right, value),
-        )
-
-
-def misspelt_properties(facts: Facts) -> Iterator[Finding]:
-    """Find image properties that look as if they asked for a trait."""
-    for image in facts.snapshot.images:
-        for key, value in sorted(image.properties.items()):
-            like = LIKE_PREFIX.match(key)
-            right = key.startswith(xs.TRAIT_PREFIX) and value == xs.REQUIRED
-            if not like or right:
-                continue
-            if like[0] == xs.TRAIT_PREFIX or (
-                value.strip().lower() == xs.REQUIRED
-            ):
-                yield Finding(
-                    'image-property-without-effect',
-                    Severity.INFO,
-                    f'image {image.name} ({image.id})',
-                    f'has {key}={value}, where only {xs.TRAIT_PREFIX}<name>='
-                    f'{xs.REQUIRED} asks for a trait',
-                    'the image does not ask for the trait',
-                    repairs.unset_property(image, key),
-                )
-
-
-def _groups_without_resources(flavor: Flavor) -> set[str]:
-    specs = list(xs.parse(flavor.extra_specs))
-    given = {spec.suffix for spec in specs if spec.kind == 'resources'}
-    return {spec.suffix for spec in specs if spec.suffix} - given
 
 
 def contradictions(facts: Facts) -> Iterator[Finding]:
