@@ -65,7 +65,7 @@ class ListLocks(report.ReportLister):
             yield 'No aggregate is locked.'
 
 
-class ShowThing(show.ShowOne):
+class ShowDetails(show.ShowOne):
     """Show everything about one lock, aggregate or host.
 
     With what keeps its locks from working, if anything does.

@@ -189,7 +189,8 @@ def _image_notes(
             'images open nothing here, as [isolate_aggregates] trait_sources '
             'does not name them; grant a flavor'
         )
-    if image.owner != cloud.connection.session.get_project_id():
+    project = cloud.connection.session.get_project_id()
+    if image.owner not in (None, project):
         yield (
             f'image {image.name} belongs to project {image.owner}, whose '
             'members can change it and copy the property to other images'

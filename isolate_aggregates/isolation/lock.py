@@ -57,27 +57,16 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         names.check_lock(trait, known)
     aggregate = names.aggregate(cloud.nova.aggregates(), name, 'Nova')
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
-    notes = (
-        ()
-        if aggregate.hosts
-        else (
-            f'aggregate {aggregate.name} has no hosts; when it has, run the '
-            'same command again, or sync',
-        )
-    )
     wanted = tuple(dict.fromkeys(traits))
     lacking = {trait: _lacking(cloud, nodes, trait, known) for trait in wanted}
-    return Plan(
-        (
-            *_create(cloud, lacking, known),
-            *_join(cloud, aggregate, nodes),
-            *_tag(cloud, aggregate, wanted),
-            *_give(cloud, lacking),
-        ),
-        wanted,
-        notes,
-        problems,
+    tag = tuple(_tag(cloud, aggregate, wanted))
+    changes = (
+        *_create(cloud, lacking, known),
+        *_join(cloud, aggregate, nodes),
+        *tag,
+        *_give(cloud, lacking),
     )
+    return Plan(changes, wanted, tuple(_notes(aggregate, tag)), problems)
 
 
 def _lacking(
@@ -146,6 +135,19 @@ def _tag(
                     cloud.nova_writer.set_metadata, aggregate, key, REQUIRED
                 ),
             )
+
+
+def _notes(aggregate: Aggregate, tag: Sequence[Change]) -> Iterator[str]:
+    if not aggregate.hosts:
+        yield (
+            f'aggregate {aggregate.name} has no hosts; when it has, run the '
+            'same command again, or sync'
+        )
+    elif tag:
+        yield (
+            'servers that are on the hosts already stay there; audit '
+            '--servers tells which of them may not'
+        )
 
 
 def _give(

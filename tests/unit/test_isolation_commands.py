@@ -223,7 +223,7 @@ def test_lock_does_without_glance_and_says_so(operator: Operator) -> None:
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
     made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
     assert {change['result'] for change in made['changes']} == {'done'}
-    [note] = made['notes']
+    note = made['notes'][-1]
     assert note.startswith('the images were not looked at: Glance at ')
     [left] = made['left']
     assert left.startswith('no flavor requires CUSTOM_A yet')
@@ -312,6 +312,16 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
     )
     assert whats(made) == [f'set {TAG}=required on flavor m1.small']
     assert any('no aggregate requires' in note for note in made['notes'])
+
+
+def test_an_image_of_nobody_in_particular_needs_no_warning(
+    operator: Operator,
+) -> None:
+    grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
+    made = operator.document(*grant, '--dry-run')
+    assert made['notes'] == [
+        'servers that are there already keep what they were booted with'
+    ]
 
 
 def test_a_property_that_glance_protects_is_one_sentence(
