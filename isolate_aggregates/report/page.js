@@ -52,7 +52,7 @@
       group.hosts.map((host) => ({ name: host, host, groups: [place] })))
     .sort((a, b) => (a.name < b.name ? -1 : 1));
   for (const row of data.rows) {
-    row.name = row.image === null ? row.flavor : `${row.flavor} + ${row.image}`;
+    row.name = [row.flavor, row.image].filter((n) => n !== null).join(' + ');
     row.text = fold(
       [row.name, ...row.keys.map(([, text]) => text)].join('\n'));
   }
@@ -258,10 +258,14 @@
     const column = shown.columns[state.firstColumn + state.column];
     const cell = at(state.row, state.column);
     mark(cell);
-    const parts = [];
-    if (state.row < 0) parts.push(make('h3', column.name), ...aboutHosts(column));
-    else if (state.column < 0) parts.push(make('h3', row.name), ...aboutRow(row));
-    else parts.push(...aboutCell(row, column));
+    let parts;
+    if (state.row < 0) {
+      parts = [make('h3', column.name), ...aboutHosts(column)];
+    } else if (state.column < 0) {
+      parts = [make('h3', row.name), ...aboutRow(row)];
+    } else {
+      parts = aboutCell(row, column);
+    }
     const button = make('button', 'Close', { type: 'button', class: 'close' });
     button.addEventListener('click', close);
     panel.replaceChildren(...parts, button);
@@ -281,9 +285,9 @@
   };
 
   const mark = (cell) => {
-    if (open) open.setAttribute('aria-selected', false);
+    open?.setAttribute('aria-selected', false);
     open = cell;
-    if (open && open.tagName === 'TD') open.setAttribute('aria-selected', true);
+    open?.setAttribute('aria-selected', true);
   };
 
   const close = () => {
@@ -314,8 +318,7 @@
       const item = make('li', text);
       const from = kept.length === column.groups.length ? ''
         : hostsOf({ groups: kept }).join(', ');
-      item.append(make('div', filter ? `filter ${filter}` : 'Placement',
-        { class: 'by' }));
+      if (filter) item.append(make('div', `filter ${filter}`, { class: 'by' }));
       if (from) item.append(make('div', `on ${from}`, { class: 'by' }));
       list.append(item);
     }
@@ -373,7 +376,7 @@
     state.view = name;
     state.firstColumn = 0;
     state.column = 0;
-    document.querySelector(`input[name="view"][value="${name}"]`).checked = true;
+    document.querySelector(`input[value="${name}"]`).checked = true;
     draw();
   };
 
