@@ -338,6 +338,70 @@ def test_both_programs_complete_each_command_and_its_options(
     assert {'--flavor', '--project', '--format'} <= ours['candidates']
 
 
+COMPLETE = """
+_get_comp_words_by_ref() {
+    words=("${COMP_WORDS[@]}")
+    cur="${words[COMP_CWORD]}"
+}
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+"_${1//-/_}"
+echo "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ('words', 'proposed'),
+    [
+        pytest.param(('snapshot', ''), 'diff save', id='a word'),
+        pytest.param(('cand',), 'candidates', id='half a word'),
+        pytest.param(
+            ('candidates', '--proj'),
+            '--project --project-domain',
+            id='half an option',
+        ),
+    ],
+)
+@pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
+def test_bash_proposes_what_may_come_next(
+    openstack: Run,
+    run: Run,
+    tmp_path: pathlib.Path,
+    program: str,
+    words: tuple[str, ...],
+    proposed: str,
+) -> None:
+    ours = program == 'isolate-aggregates'
+    asked = (run if ours else openstack)('complete', '--name', program)
+    path = tmp_path / 'completion'
+    path.write_text(asked.out)
+    typed = (program, *(() if ours else ('isolation',)), *words)
+    finished = subprocess.run(
+        ['bash', '-c', COMPLETE, 'bash', str(path), *typed],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (finished.stdout, finished.stderr) == (f'{proposed}\n', '')
+
+
+def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
+    program = (
+        'import sys; '
+        "sys.modules['prometheus_client'] = sys.modules['placement'] = None; "
+        'from openstackclient import shell; '
+        "sys.exit(shell.main(['complete', '--shell', 'none']))"
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0
+    assert '  cmds_isolation=' in finished.stdout
+
+
 # What goes wrong
 
 
