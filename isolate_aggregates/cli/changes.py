@@ -74,7 +74,7 @@ class ChangeCommand(report.ReportLister):
         ]
         for problem in plan.problems:
             LOG.warning('%s.', _sentence(problem))
-        remains = [] if self._error else list(self.remains(cloud, plan))
+        remains = self._told(cloud, plan)
         self._notes = [
             *plan.notes,
             *(say for left, say in remains if not left),
@@ -117,6 +117,16 @@ class ChangeCommand(report.ReportLister):
             yield f'Note: {note}.'
         for left in self._left:
             yield f'Left to do: {left}.'
+
+    def _told(self, cloud: LiveCloud, plan: Plan) -> list[tuple[bool, str]]:
+        if self._error:
+            return []
+        try:
+            return list(self.remains(cloud, plan))
+        except exception.IsolateAggregatesError as exc:
+            # What was done is told first here as well.
+            self._error = exc
+            return []
 
     def _results(self, changes: Sequence[Change]) -> Iterable[str]:
         if self._dry_run:

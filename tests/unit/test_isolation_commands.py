@@ -372,6 +372,19 @@ def test_what_was_done_is_told_even_after_an_interruption(
     ]
 
 
+def test_what_was_done_is_told_even_if_the_flavors_can_not_be_read(
+    operator: Operator,
+) -> None:
+    operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
+    finished = operator.does(
+        'lock', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
+    )
+    assert finished.code == 1
+    assert '(403)' in finished.err
+    made = json.loads(finished.out)
+    assert {change['result'] for change in made['changes']} == {'done'}
+
+
 # list and show.
 
 BROKEN = """
