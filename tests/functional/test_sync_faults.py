@@ -80,9 +80,7 @@ def synced_and_changed(world):
     [
         (synced_and_changed, refused),
         (synced_and_changed, lost),
-        (synced_and_changed, cut),
         (synced_and_changed, cut_behind),
-        (untouched, lost),
         (synced_and_untagged, cut),
     ],
 )

@@ -128,9 +128,9 @@ class Life:
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(steps=st.lists(STEPS, min_size=3, max_size=14))
+@given(steps=st.lists(STEPS, min_size=3, max_size=12))
 def test_after_sync_there_is_nothing_to_do_and_what_others_put_is_untouched(
     embedded, conf, steps
 ):
