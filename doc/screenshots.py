@@ -78,7 +78,7 @@ def content() -> Content:
     """Return what the report of the example shows."""
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
-    conf([], project='isolate-aggregates')
+    conf([], default_config_files=[], default_config_dirs=[])
     cloud = cloud_file.load(EXAMPLE)
     base.apply_settings(conf, cloud)
     return Content.of(Facts.of(cloud, conf), (), None, NOW)

@@ -116,7 +116,7 @@ def content_of(cloud: Snapshot | str) -> Content:
     """Return what a page about a cloud, or an example, shows."""
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
-    conf([], project='isolate-aggregates')
+    conf([], default_config_files=[], default_config_dirs=[])
     if isinstance(cloud, str):
         cloud = cloud_file.load(ROOT / 'examples' / f'{cloud}.yaml')
         base.apply_settings(conf, cloud)

@@ -10,10 +10,8 @@ import json
 import os
 import re
 
-from oslo_config import cfg
 import pytest
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.audit import Facts
 from isolate_aggregates.report import content as report_content
@@ -97,11 +95,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def conf() -> cfg.ConfigOpts:
+def conf(conf):
     """A configuration with isolation switched on."""
-    conf = cfg.ConfigOpts()
-    ia_conf.register_opts(conf)
-    conf([], project='isolate-aggregates')
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
     return conf
 

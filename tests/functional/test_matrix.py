@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the matrix says, held against what a real Placement offers."""
+
+import dataclasses
+import pathlib
+
+import pytest
+
+from isolate_aggregates import candidates, exception
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.clouds import SnapshotCloud
+from isolate_aggregates.isolation.matrix import matrix, requests
+from isolate_aggregates.pipeline import Pipeline
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
+
+
+def compared(conf, snapshot):
+    """Yield for each request what the matrix and what Placement says."""
+    base.apply_settings(conf, snapshot)
+    pipeline = Pipeline.from_conf(conf)
+    asked = [
+        *requests(snapshot.flavors, project_id='demo'),
+        *requests(snapshot.flavors, snapshot.images, 'demo'),
+    ]
+    found = matrix(snapshot, pipeline, asked)
+    cloud = SnapshotCloud(snapshot)
+    hosts = {p.name: p.host for p in snapshot.providers}
+    try:
+        for row in found.rows:
+            may = {
+                host
+                for group, reasons in zip(
+                    found.groups, row.reasons, strict=True
+                )
+                for host in group.hosts
+                if not reasons
+            }
+            try:
+                outcome = candidates.find(cloud, pipeline, row.request, None)
+                offered = {hosts[host.name] for host in outcome.hosts}
+            except exception.RequestRefused:
+                offered = set()
+            except exception.BadQuery as exc:
+                # Nobody ever created it, so no host can have it.
+                if 'No such trait(s): CUSTOM_FPGA' not in str(exc):
+                    raise
+                offered = set()
+            yield row.request, may, offered
+    finally:
+        cloud.close()
+
+
+@pytest.mark.parametrize('path', EXAMPLES, ids=lambda path: path.stem)
+def test_no_host_that_placement_offers_is_called_closed(conf, path):
+    for request, may, offered in compared(conf, cloud_file.load(path)):
+        assert offered <= may, request
+
+
+@pytest.mark.parametrize(
+    'name', ['campus', 'no-valid-host', 'reservations', 'windows-licensing']
+)
+def test_with_room_everywhere_the_matrix_is_what_placement_offers(conf, name):
+    snapshot = cloud_file.load(ROOT / 'examples' / f'{name}.yaml')
+    empty = dataclasses.replace(
+        snapshot,
+        providers=tuple(
+            dataclasses.replace(provider, usages={})
+            for provider in snapshot.providers
+        ),
+    )
+    rows = list(compared(conf, empty))
+    assert any(may for _, may, _ in rows)
+    for request, may, offered in rows:
+        assert offered == may, request
