@@ -261,6 +261,27 @@ def test_missing_rights_are_said_in_one_sentence(
     )
 
 
+def test_a_nova_that_is_not_there_is_said_in_one_sentence(
+    ask: Run,
+    clouds: Clouds,
+    live: Live,
+    http: requests_mock.Mocker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clouds()
+    monkeypatch.setattr('keystoneauth1.session.time.sleep', lambda _: None)
+    refused = ConnectionRefusedError(111, 'Connection refused')
+    http.register_uri(
+        requests_mock.ANY,
+        requests_mock.ANY,
+        exc=requests.exceptions.ConnectionError(refused),
+        additional_matcher=lambda request: request.url.startswith(NOVA),
+    )
+    # The libraries have more to say, and are kept from it.
+    said = sentence(ask(command='query'))
+    assert said.startswith(f'Nova at {NOVA} can not be reached: ')
+
+
 @pytest.mark.parametrize(
     'text',
     [
