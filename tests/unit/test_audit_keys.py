@@ -247,6 +247,17 @@ def test_two_aggregates_with_traits_that_nothing_has_together():
     assert kinds([WIN, other], nodes, flavors, [both]) == []
 
 
+def test_where_no_single_change_opens_a_host_nothing_is_proposed():
+    names = ('CUSTOM_A', 'CUSTOM_B')
+    locked = [
+        make_aggregate(name, {f'trait:{name}': 'required'}, ['h1'])
+        for name in names
+    ]
+    node = make_compute_node('h1', traits=names)
+    [found] = findings(locked, [node], [PLAIN])
+    assert (found.kind, found.repair) == ('nothing-opens', None)
+
+
 def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
     tags = {**LOCK, 'trait:CUSTOM_GPU': 'required'}
     both = make_aggregate('both', tags, ['h1'], id=9)
@@ -319,6 +330,13 @@ def test_a_flavor_that_names_a_reservation(key, expected):
     assert kinds([LEASE], [H1], [flavor], conf=RESERVED) == expected
 
 
+def test_a_key_that_looks_like_an_option_is_no_option():
+    conf = configuration(**{PREFIXES[0]: ['-r:']})
+    flavor = dataclasses.replace(make_flavor('f', {'-r:1': 'x'}), id='-42')
+    [found] = findings([], [H1], [flavor], conf=conf)
+    assert found.repair == 'openstack flavor unset --property=-r:1 -- -42'
+
+
 # What reservations leave behind.
 
 
@@ -358,6 +376,14 @@ def test_a_provider_of_blazar_that_is_in_use_is_not_to_be_deleted():
 
 
 # Configuration and services.
+
+
+def test_a_flavor_without_meaning_does_not_hide_what_others_need():
+    odd = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
+    assert kinds([WIN], [H1], [odd, KEYED], placement='1.31') == [
+        'placement-too-old',
+        'flavor-invalid',
+    ]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@
 import dataclasses
 import io
 import json
+import re
 
 from http_fakes import GLANCE, NOVA, TOKEN, FakeGlance, connection
 from live_example import ISOLATE, Live
@@ -247,6 +248,14 @@ def test_fix_repairs_what_is_safe_and_audits_again(
     assert (finished.code, has_trait) == (0, True)
     # What the repair says is no part of the document.
     assert json.loads(finished.out)['findings'] == []
+
+
+def test_a_repair_that_fails_is_told_of(broken, http, live):
+    http.put(re.compile(f'{live.placement_url}/.*/traits'), status_code=500)
+    finished, has_trait = broken('--yes')
+    assert (finished.code, has_trait) == (1, False)
+    assert 'sync --apply ended with status 1.' in finished.err
+    assert json.loads(finished.out)['summary']['error'] == 1
 
 
 def test_nothing_is_asked_when_nothing_is_to_be_fixed(

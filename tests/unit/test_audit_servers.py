@@ -14,12 +14,13 @@ from audit_facts import (
 )
 import pytest
 
-from isolate_aggregates.audit import Severity
+from isolate_aggregates.audit import Facts, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
     make_flavor,
     make_image,
+    make_snapshot,
 )
 
 WIN = make_aggregate('win', LOCK, ['h1'])
@@ -149,6 +150,18 @@ def test_a_server_of_unknown_image_properties_in_its_place_is_mentioned():
         'servers-image-unknown',
         'servers: 1',
     )
+
+
+def test_nobody_knows_what_a_foreign_filter_looks_at():
+    snapshot = make_snapshot([WIN], NODES, flavors=[KEYED])
+    known = servers(server(host='h1', flavor=PLAIN))
+    conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
+    facts = Facts.of(snapshot, conf, servers=known)
+    facts = dataclasses.replace(facts, enabled=facts.enabled | {'foreign'})
+    assert [f.kind for f in audit(facts)] == [
+        'server-not-judged',
+        'servers-image-unknown',
+    ]
 
 
 POOL = make_aggregate(
