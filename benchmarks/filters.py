@@ -160,6 +160,20 @@ def milliseconds(run: Callable[[Any], object], context: Any) -> float:
 
 
 @contextlib.contextmanager
+def configured() -> Iterator[Any]:
+    """Give Nova a configuration that isolates aggregates."""
+    with config_fixture.Config(nova.conf.CONF) as fixture:
+        ia_conf.register_opts(fixture.conf)
+        fixture.config(
+            enable_isolated_aggregate_filtering=True, group='scheduler'
+        )
+        fixture.config(
+            request_filters=['isolate_aggregates'], group=ia_conf.GROUP
+        )
+        yield fixture.conf
+
+
+@contextlib.contextmanager
 def database() -> Iterator[None]:
     """Give Nova an API database."""
     objects.register_all()
@@ -232,13 +246,8 @@ def main() -> None:
     parser.add_argument('aggregates', nargs='*', type=int, default=AGGREGATES)
     parser.add_argument('--csv', help='write the figures to this file too')
     options = parser.parse_args()
-    conf = config_fixture.Config(nova.conf.CONF)
-    conf.setUp()
-    ia_conf.register_opts(conf.conf)
-    conf.config(enable_isolated_aggregate_filtering=True, group='scheduler')
-    conf.config(request_filters=['isolate_aggregates'], group=ia_conf.GROUP)
-    with database():
-        rows = [measure(number, conf.conf) for number in options.aggregates]
+    with configured() as conf, database():
+        rows = [measure(number, conf) for number in options.aggregates]
     print(
         f'{"aggregates":>10} {"in-tree":>9} {"fresh":>8} {"ratio":>6} '
         f'{"no rollup":>9} {"cached":>7} {"ratio":>6} {"no rollup":>9} '

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What many aggregates cost once, and what the plugin adds to a start.
+
+    python benchmarks/index.py [--csv FILE] [aggregates]
+
+The aggregates are those of ``filters.py``: most are locked with one of 50
+traits, and each has five hosts. They are read from Nova's database (on SQLite,
+in memory), arranged, and asked for all that is ever worked out of them. Time
+is processor time, the median of several runs; memory is what stays allocated,
+and the most that was.
+
+The start is that of a process which has imported what nova-scheduler imports
+by itself. There the plugin is imported and puts its filters in place.
+"""
+
+import argparse
+from collections.abc import Callable, Iterable
+import csv
+import functools
+import gc
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+
+from filters import configured, database, fill
+
+from isolate_aggregates import pipeline
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
+from isolate_aggregates.nova.source import NovaDatabaseSource
+
+AGGREGATES = 10_000
+RUNS = 5
+
+_START = """
+import time
+import nova.conf
+from nova.cmd import scheduler
+from nova.db.api import api
+from nova.scheduler import filters, host_manager, manager
+filters.all_filters()
+nova.conf.CONF([], default_config_files=[])
+started, used = time.monotonic(), time.process_time()
+from isolate_aggregates.nova import host_filter, registration
+from isolate_aggregates import conf
+conf.register_opts(nova.conf.CONF)
+nova.conf.CONF.set_override('aggregate_source', '{source}', conf.GROUP)
+nova.conf.CONF.set_override('auth_type', 'none', conf.GROUP)
+registration.install()
+print(time.process_time() - used, time.monotonic() - started)
+"""
+
+
+class Work:
+    """Reading and arranging, in steps.
+
+    :param conf: A configuration.
+    """
+
+    def __init__(self, conf: object) -> None:
+        self._filters = pipeline.load(conf)
+        self._conf = conf
+        self.kept: list[object] = []
+
+    def read(self) -> Iterable[Aggregate]:
+        """Read aggregates and, apart from them, their hosts."""
+        # A new source each time: it remembers what it has read.
+        source = NovaDatabaseSource(self._conf, lambda: None)
+        aggregates, hosts = source.aggregates(), source.hosts()
+        self.kept = [source, aggregates, hosts]
+        return [
+            Aggregate(a.uuid, a.name, a.metadata, hosts[a.uuid], a.id)
+            for a in aggregates
+        ]
+
+    def index(self, aggregates: Iterable[Aggregate]) -> AggregateIndex:
+        """Arrange them, with the hosts and locks of each."""
+        index = AggregateIndex(aggregates)
+        locks = pipeline.locks(self._filters, index)
+        found = rollups.rollups(locks)
+        closed = index.closed('trait:', 'required', ())
+        self.kept += [index, found, closed, index.hosts, index.aggregates_of]
+        return index
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Return how long something takes."""
+    found = []
+    for _ in range(RUNS):
+        gc.collect()
+        start = time.process_time()
+        run()
+        found.append(time.process_time() - start)
+    return statistics.median(found)
+
+
+def megabytes(run: Callable[[], object]) -> tuple[float, float]:
+    """Return what something leaves allocated, and the most it had."""
+    gc.collect()
+    tracemalloc.start()
+    run()
+    gc.collect()
+    left, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return left / 1e6, most / 1e6
+
+
+def start(source: str) -> tuple[float, float]:
+    """Return processor time and time that a start takes longer."""
+    found = []
+    for _ in range(RUNS):
+        finished = subprocess.run(
+            [sys.executable, '-c', _START.format(source=source)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        used, lasted = map(float, finished.stdout.split())
+        found.append((used, lasted))
+    return min(used for used, _ in found), min(lasted for _, lasted in found)
+
+
+def measure(number: int) -> list[tuple[str, float, str]]:
+    """Return what was measured: what, how much, and the unit."""
+    with configured() as conf, database():
+        fill(number)
+        work = Work(conf)
+        reading = seconds(work.read)
+        indexing = seconds(functools.partial(work.index, work.read()))
+        work = Work(conf)
+        left, most = megabytes(lambda: work.index(work.read()))
+    found = [
+        ('read from the database', reading, 's'),
+        ('index', indexing, 's'),
+        ('read and index', reading + indexing, 's'),
+        ('memory kept', left, 'MB'),
+        ('memory at most', most, 'MB'),
+    ]
+    for source in ('nova', 'novaclient'):
+        used, lasted = start(source)
+        found += [
+            (f'start with {source}, processor', used, 's'),
+            (f'start with {source}', lasted, 's'),
+        ]
+    return found
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('aggregates', nargs='?', type=int, default=AGGREGATES)
+    parser.add_argument('--csv', help='write the figures to this file too')
+    options = parser.parse_args()
+    found = measure(options.aggregates)
+    for what, amount, unit in found:
+        print(f'{what:<32} {amount:>8.3f} {unit}')
+    if options.csv:
+        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
+            writer = csv.writer(stream)
+            writer.writerow(['what', 'amount', 'unit'])
+            writer.writerows(found)
+
+
+if __name__ == '__main__':
+    main()
