@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterator
 import contextlib
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from oslo_config import cfg
 from oslo_log import log as logging
@@ -13,15 +13,22 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.clouds import Cloud, LiveCloud, SnapshotCloud
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.request import Flavor, RequestSpec
 
-if TYPE_CHECKING:
-    from isolate_aggregates.cli.app import IsolateAggregatesApp
-
 LOG = logging.getLogger(__name__)
+
+
+class Program(Protocol):
+    """What a command needs of the program it runs in, whichever it is."""
+
+    conf: cfg.ConfigOpts
+
+    def connect(self) -> Connection:
+        """Return the connection to the live cloud."""
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
@@ -172,9 +179,7 @@ def max_length_from(conf: cfg.ConfigOpts) -> int:
 
 
 @contextlib.contextmanager
-def opened(
-    app: 'IsolateAggregatesApp', args: argparse.Namespace
-) -> Iterator[Cloud]:
+def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
     """Open the cloud that the arguments name, and close it at the end.
 
     :param app: The program.
