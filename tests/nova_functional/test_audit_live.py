@@ -402,6 +402,21 @@ class AuditTest(OverApi, CloudTest):
         provider = self._get_provider_uuid_by_host('host1')
         assert LICENSED in self._get_provider_traits(provider)
 
+    def test_the_everyday_commands_leave_a_clean_cloud(self):
+        self.aggregate('win', ['host1'])
+        flavor = self.flavor()
+        assert self.ours('lock', 'win', '--trait', LICENSED)[0] == 0
+        # What is left to do.
+        assert set(self.audit()) == {'nothing-opens'}
+        grant = ('--flavor', flavor, '--trait', LICENSED)
+        assert self.ours('grant', *grant)[0] == 0
+        assert self.host_for(flavor) == 'host1'
+        assert self.audit('--servers') == {}
+        assert self.ours('unlock', 'win', '--trait', LICENSED)[0] == 0
+        assert set(self.audit()) == {'trait-nowhere'}
+        assert self.ours('revoke', *grant)[0] == 0
+        assert self.audit('--servers') == {}
+
     def test_a_switch_that_is_off(self):
         self.locked()
         self.flavor(LOCK)
