@@ -51,11 +51,11 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterable[Metric]:
         )
     )
     for one in locks:
-        name = _printable(one.lock.name)
+        name = one.lock.name
         aggregates.add_metric([name], len(one.lock.aggregates))
         hosts.add_metric([name], len(one.hosts))
         for resource_class, amount in one.capacity.items():
-            labels = [name, _printable(resource_class)]
+            labels = [name, resource_class]
             capacity.add_metric(labels, amount.total)
             used.add_metric(labels, amount.used)
             free.add_metric(labels, amount.free)
@@ -73,8 +73,3 @@ def _of_audit(findings: Iterable[Finding]) -> Metric:
     for labels, number in sorted(counts.items()):
         family.add_metric(labels, number)
     return family
-
-
-def _printable(name: str) -> str:
-    """Return a name that can be written, whatever is in a cloud file."""
-    return name.encode('utf-8', 'backslashreplace').decode('utf-8')

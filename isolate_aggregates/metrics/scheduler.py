@@ -38,6 +38,9 @@ _BUCKETS = (
     3.0,
 )  # fmt: skip
 
+# What prometheus-client raises for files that it has not written.
+_UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
+
 # Why requests are refused; the first that fits counts. With True it is the
 # work of one filter, whose name is told.
 _REASONS: Sequence[
@@ -161,7 +164,7 @@ class Workers(Collector):
         """Yield the sums over all workers, and whether they could be read."""
         try:
             found = list(self._found())
-        except (OSError, ValueError, LookupError, struct.error) as exc:
+        except _UNREADABLE as exc:
             # The client's own message for no directory is about the
             # environment of nova-scheduler.
             is_there = os.path.isdir(self._directory)

@@ -6,6 +6,7 @@ import pathlib
 
 from http_fakes import FakeGlance, FakeKeystone, FakeNova
 from live_example import CREDENTIALS, Live
+from prometheus_client import values
 import pytest
 import requests_mock
 
@@ -69,3 +70,16 @@ def in_environment(
     """Give the credentials as ``OS_*`` variables."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
+
+
+@pytest.fixture
+def count_into(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> pathlib.Path:
+    """Let this process count into a directory, as a worker does."""
+    directory = tmp_path / 'counts'
+    directory.mkdir()
+    monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(directory))
+    # What prometheus-client does when it is imported with the variable.
+    monkeypatch.setattr(values, 'ValueClass', values.get_value_class())
+    return directory

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exporter as a process of its own, scraped over a real socket."""
+
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+from prometheus_client import parser
+import pytest
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
+LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
+SCHEDULER = 'isolate_aggregates_scheduler'
+COUNT = """
+from isolate_aggregates import exception
+from isolate_aggregates.metrics import scheduler
+metrics = scheduler.WorkerMetrics(['isolate_tenants'])
+metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
+"""
+# Seconds that nothing here takes, even on a slow machine.
+LONG = 120
+
+
+class Exporter:
+    """Runs the exporter as a user without any configuration.
+
+    :param home: An empty directory.
+    """
+
+    def __init__(self, home):
+        self._environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith('OS_')
+        } | {'HOME': str(home)}
+        self._running = []
+
+    def start(self, *arguments):
+        """Start it on a free port and return its process and its address."""
+        process = subprocess.Popen(
+            self._command('--listen', '127.0.0.1:0', *arguments),
+            env=self._environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self._running.append(process)
+        assert select.select([process.stdout], [], [], LONG)[0]
+        line = process.stdout.readline()
+        match = re.fullmatch(r'Metrics are served at (http://\S+)\.\n', line)
+        assert match, process.communicate(timeout=LONG)
+        return process, match[1]
+
+    def run(self, *arguments):
+        """Run it to its end."""
+        return subprocess.run(
+            self._command(*arguments),
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=LONG,
+        )
+
+    def stop(self):
+        """End what still runs."""
+        for process in self._running:
+            process.kill()
+            process.communicate()
+
+    def _command(self, *arguments):
+        program = 'from isolate_aggregates.cli import app; exit(app.main())'
+        return [sys.executable, '-c', program, 'exporter', *arguments]
+
+
+@pytest.fixture
+def exporter(tmp_path):
+    """The exporter, as a process."""
+    home = tmp_path / 'home'
+    home.mkdir()
+    one = Exporter(home)
+    yield one
+    one.stop()
+
+
+def scrape(url, until=lambda found: True):
+    """Return the samples of an address as Prometheus reads them."""
+    while True:
+        with urllib.request.urlopen(url, timeout=LONG) as answer:
+            text = answer.read().decode()
+        found = {
+            (sample.name, *sorted(sample.labels.values())): sample.value
+            for family in parser.text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+        if until(found):
+            return found
+
+
+def up(value):
+    """Return a condition on whether the last reading worked."""
+    return lambda found: found[('isolate_aggregates_up',)] == value
+
+
+def failed(found):
+    """Tell whether a reading has failed."""
+    return ('isolate_aggregates_last_failure_timestamp_seconds',) in found
+
+
+def test_a_scrape_gives_what_was_read_and_sigterm_ends_it(exporter):
+    process, url = exporter.start('--snapshot', str(EXAMPLE))
+    found = scrape(url, until=up(1))
+    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert found['isolate_aggregates_lock_free', 'VCPU', LICENSED] == 28
+    assert found[('isolate_aggregates_snapshot_age_seconds',)] >= 0
+
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=LONG) == ('', '')
+    assert process.returncode == 0
+    with pytest.raises(urllib.error.URLError):
+        scrape(url)
+
+
+def test_control_c_ends_it_as_well(exporter):
+    process, _ = exporter.start('--snapshot', str(EXAMPLE))
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=LONG) == ('', '')
+    assert process.returncode == 0
+
+
+def test_what_can_not_be_read_any_more_keeps_its_values(exporter, tmp_path):
+    path = tmp_path / 'cloud.yaml'
+    shutil.copy(EXAMPLE, path)
+    process, url = exporter.start('--interval', '1', '--snapshot', str(path))
+    before = scrape(url, until=up(1))
+
+    path.rename(tmp_path / 'away.yaml')
+    found = scrape(url, until=up(0))
+    assert failed(found)
+    for key, value in before.items():
+        if key[0].startswith('isolate_aggregates_lock'):
+            assert found[key] == value
+
+    (tmp_path / 'away.yaml').rename(path)
+    scrape(url, until=up(1))
+
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=LONG)
+    assert set(errors.splitlines()) == {
+        f'Cloud file {path}: can not be read: No such file or directory.'
+    }
+
+
+def test_an_exporter_without_a_cloud_to_read_has_no_zeros(exporter, tmp_path):
+    _, url = exporter.start('--snapshot', str(tmp_path / 'missing.yaml'))
+    found = scrape(url, until=failed)
+    assert {key[0] for key in found} == {
+        'isolate_aggregates_build_info',
+        'isolate_aggregates_up',
+        'isolate_aggregates_last_failure_timestamp_seconds',
+    }
+    assert found[('isolate_aggregates_up',)] == 0
+
+
+def test_it_ends_while_a_service_does_not_answer(exporter):
+    # It takes what comes and says nothing.
+    with socket.create_server(('127.0.0.1', 0)) as silent:
+        port = silent.getsockname()[1]
+        exporter._environment |= {
+            'OS_AUTH_TYPE': 'none',
+            'OS_ENDPOINT': f'http://127.0.0.1:{port}/',
+        }
+        process, _ = exporter.start()
+        silent.settimeout(LONG)
+        connection, _ = silent.accept()
+        with connection:
+            process.send_signal(signal.SIGTERM)
+            assert process.communicate(timeout=LONG) == ('', '')
+    assert process.returncode == 0
+
+
+def test_a_port_in_use_is_one_sentence(exporter):
+    with socket.create_server(('127.0.0.1', 0)) as other:
+        where = f'127.0.0.1:{other.getsockname()[1]}'
+        finished = exporter.run('--listen', where, '--snapshot', str(EXAMPLE))
+    assert (finished.returncode, finished.stdout) == (1, '')
+    assert finished.stderr == (
+        f'The metrics can not be served at {where}: Address already in use.\n'
+    )
+
+
+def test_what_nova_scheduler_counts_can_be_given_alone(exporter, tmp_path):
+    directory = tmp_path / 'counts'
+    _, url = exporter.start('--no-cloud', '--scheduler', str(directory))
+    found = scrape(url)
+    assert found[f'{SCHEDULER}_up',] == 0
+    assert {key[0] for key in found} == {
+        'isolate_aggregates_build_info',
+        f'{SCHEDULER}_up',
+    }
+
+    directory.mkdir()
+    for _ in range(2):
+        subprocess.run(
+            [sys.executable, '-c', COUNT],
+            env={
+                **os.environ,
+                'PROMETHEUS_MULTIPROC_DIR': str(directory),
+            },
+            check=True,
+        )
+    found = scrape(url)
+    assert found[f'{SCHEDULER}_up',] == 1
+    assert found[f'{SCHEDULER}_requests_total',] == 2
+    refused = (f'{SCHEDULER}_refusals_total', 'filter', 'isolate_tenants')
+    assert found[refused] == 2
+
+
+def test_a_file_is_written_and_kept_when_the_cloud_is_gone(exporter, tmp_path):
+    path, cloud = tmp_path / 'isolation.prom', tmp_path / 'cloud.yaml'
+    shutil.copy(EXAMPLE, cloud)
+    arguments = ('--snapshot', str(cloud), '--textfile', str(path))
+    first = exporter.run(*arguments)
+    assert (first.returncode, first.stdout, first.stderr) == (0, '', '')
+    before = path.read_text('utf-8')
+    # Node exporter runs as somebody else.
+    assert path.stat().st_mode & 0o044 == 0o044 & ~current_umask()
+    assert 'snapshot_age' not in before
+
+    cloud.unlink()
+    second = exporter.run(*arguments)
+    assert (second.returncode, second.stdout) == (1, '')
+    assert second.stderr == (
+        f'Cloud file {cloud}: can not be read: No such file or directory.\n'
+    )
+    after = path.read_text('utf-8')
+    assert 'isolate_aggregates_up 1.0' in before
+    assert 'isolate_aggregates_up 0.0' in after
+    for line in before.splitlines():
+        if 'isolate_aggregates_up' not in line:
+            assert line in after.splitlines()
+
+
+def current_umask():
+    """Return which permissions new files do not get."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

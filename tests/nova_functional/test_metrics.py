@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a real nova-scheduler counts, as the exporter reads it."""
+
+import os
+
+from base import CloudTest
+import fixtures
+import prometheus_client
+from prometheus_client import parser, values
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.metrics import scheduler
+
+PREFIX = 'isolate_aggregates_scheduler'
+
+
+class MetricsTest(CloudTest):
+    """A scheduler that counts, with two filters."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'blazar_reservation')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        (ia_conf.GROUP, 'scheduler_metrics', True),
+    )
+
+    def setUp(self):
+        self.directory = self.useFixture(fixtures.TempDir()).path
+        self.useFixture(
+            fixtures.EnvironmentVariable(scheduler.DIRECTORY, self.directory)
+        )
+        # What prometheus-client does when it is imported with the variable.
+        self.useFixture(
+            fixtures.MonkeyPatch(
+                'prometheus_client.values.ValueClass',
+                values.get_value_class(),
+            )
+        )
+        super().setUp()
+
+    def counted(self):
+        """Return what has been counted, as Prometheus reads it."""
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(scheduler.Workers(self.directory))
+        text = prometheus_client.generate_latest(registry).decode()
+        return {
+            (
+                sample.name.removeprefix(f'{PREFIX}_'),
+                *sorted(sample.labels.values()),
+            ): sample.value
+            for family in parser.text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+
+    def test_a_placement_and_a_refusal_are_counted(self):
+        refused = ('refusals_total', 'blazar_reservation', 'filter')
+        passed = ('request_duration_seconds_count',)
+        times = 'filter_duration_seconds_count'
+        before = self.counted()
+        assert before[('up',)] == 1
+        assert before[refused] == before[('requests_total',)] == 0
+
+        self.aggregate('gpu', ['host1'], {'trait:HW_GPU': 'required'})
+        assert self.host_for(self.flavor()) == 'host2'
+        placed = self.counted()
+        assert placed[('requests_total',)] == 1
+        assert placed[passed] == 1
+        assert placed[times, 'isolate_aggregates'] == 1
+        assert placed[('request_duration_seconds_sum',)] > 0
+        assert placed[refused] == 0
+
+        self.refusal_of(self.flavor(), hints={'reservation': 'x'})
+        found = self.counted()
+        assert found[('requests_total',)] == 2
+        assert found[passed] == 1
+        assert found[refused] == 1
+        assert found[times, 'isolate_aggregates'] == 2
+        assert found[times, 'blazar_reservation'] == 2
+
+        # The next worker in this process counts on.
+        self.restart_scheduler()
+        self.host_for(self.flavor())
+        assert self.counted()[('requests_total',)] == 3
+
+
+class TooLongTest(MetricsTest):
+    """Room for one aggregate in a query."""
+
+    OPTIONS = (
+        *MetricsTest.OPTIONS,
+        (ia_conf.GROUP, 'max_query_length', 60),
+    )
+    test_a_placement_and_a_refusal_are_counted = None
+
+    def test_a_refusal_for_length_is_counted_as_such(self):
+        for number in range(4):
+            host = self.HOSTS[number % 2]
+            self.aggregate(f'{number}', [host], {'trait:HW_GPU': 'required'})
+        self.refusal_of(self.flavor())
+        found = self.counted()
+        assert found['refusals_total', '', 'query_length'] == 1
+        assert found['refusals_total', 'filter', 'isolate_aggregates'] == 0
+
+
+class WithoutDirectoryTest(CloudTest):
+    """The option without the variable."""
+
+    HOSTS = ()
+
+    def test_a_scheduler_that_can_not_count_does_not_start(self):
+        self.flags(scheduler_metrics=True, group=ia_conf.GROUP)
+        assert scheduler.DIRECTORY not in os.environ
+        with pytest.raises(
+            exception.ConfigError, match='scheduler_metrics needs PROMETHEUS_'
+        ):
+            self.restart_scheduler()

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the workers of nova-scheduler count, and what is read of it."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import pytest
+from test_metrics import samples
+
+from isolate_aggregates import exception
+from isolate_aggregates.destination import Destination
+from isolate_aggregates.metrics import scheduler
+from isolate_aggregates.metrics.observer import Observer
+from isolate_aggregates.request import Flavor, RequestSpec
+
+PREFIX = 'isolate_aggregates_scheduler'
+FILTERS = ('isolate_aggregates', 'isolate_tenants')
+REQUEST = RequestSpec(Flavor('small'))
+
+
+def read(directory):
+    """Return what the exporter gives of a directory."""
+    return {
+        (name.removeprefix(f'{PREFIX}_'), *labels): value
+        for (name, *labels), value in samples(
+            scheduler.Workers(str(directory))
+        ).items()
+    }
+
+
+def refusals(directory):
+    """Return the refusals that are more than none."""
+    return {
+        tuple(labels): value
+        for (name, *labels), value in read(directory).items()
+        if name == 'refusals_total' and value
+    }
+
+
+@pytest.mark.parametrize(
+    ('error', 'labels'),
+    [
+        pytest.param(
+            exception.RequestRefused(['no']),
+            ('filter', 'isolate_tenants'),
+            id='by a filter',
+        ),
+        pytest.param(
+            exception.QueryNotShortened(['too long']),
+            ('', 'query_length'),
+            id='for length',
+        ),
+        pytest.param(
+            exception.FilterError('isolate_tenants', 'failed.'),
+            ('filter_error', 'isolate_tenants'),
+            id='by a filter that failed',
+        ),
+        pytest.param(
+            exception.AggregatesUnreadable('away', None),
+            ('', 'aggregates_unreadable'),
+            id='without aggregates',
+        ),
+        pytest.param(
+            exception.ServiceDenied('Glance', None, 'said no.'),
+            ('', 'service'),
+            id='without Glance',
+        ),
+        pytest.param(
+            exception.InvalidRequest('nonsense'), ('', 'other'), id='else'
+        ),
+    ],
+)
+def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    assert refusals(count_into) == {}
+    metrics.refused('isolate_tenants', error)
+    assert refusals(count_into) == {labels: 1}
+    assert read(count_into)[('requests_total',)] == 1
+
+
+def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    there = set(read(count_into))
+    for name in FILTERS:
+        for kind in (exception.RequestRefused, exception.QueryNotShortened):
+            metrics.refused(name, kind(['x']))
+        metrics.refused(name, exception.FilterError(name, 'failed.'))
+        metrics.refused(name, exception.ServiceError('Glance', None, 'x'))
+    assert set(read(count_into)) == there
+    # As the page says, beside the sums.
+    assert len(there) < 30 + 30 * len(FILTERS)
+
+
+def test_a_request_that_passes_is_counted_with_its_time(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics.passed(time.monotonic() - 20, shortened=False)
+    metrics.passed(time.monotonic(), shortened=True)
+    found = read(count_into)
+    assert found[('requests_total',)] == 2
+    assert found[('queries_shortened_total',)] == 1
+    assert found[('request_duration_seconds_count',)] == 2
+    assert found[('request_duration_seconds_bucket', '3.0')] == 1
+    assert found[('request_duration_seconds_sum',)] >= 20
+    assert refusals(count_into) == {}
+
+
+def test_a_filter_is_timed_even_when_it_fails(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    seen = []
+
+    def narrow(destination, request, aggregates):
+        seen.append((destination, request, aggregates))
+        if len(seen) > 1:
+            raise exception.FilterError('isolate_tenants', 'failed.')
+
+    timed = metrics.timed('isolate_tenants', narrow)
+    destination = Destination()
+    timed(destination, REQUEST, None)
+    with pytest.raises(exception.FilterError):
+        timed(destination, REQUEST, None)
+    assert seen == [(destination, REQUEST, None)] * 2
+    count = 'filter_duration_seconds_count'
+    assert read(count_into)[count, 'isolate_tenants'] == 2
+
+
+def test_without_metrics_the_filters_themselves_are_run():
+    def narrow(destination, request, aggregates):
+        """Do nothing."""
+
+    assert Observer().timed('isolate_tenants', narrow) is narrow
+
+
+WORKERS = """
+import os, time
+from isolate_aggregates.metrics import scheduler
+metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+metrics.passed(time.monotonic(), False)
+children = []
+for number in range(3):
+    child = os.fork()
+    if not child:
+        for _ in range(100):
+            metrics.passed(time.monotonic(), False)
+        os._exit(0)
+    children.append(child)
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_workers_that_were_forked_are_added_up(tmp_path):
+    # As nova-scheduler: loaded once, then forked.
+    subprocess.run(
+        [sys.executable, '-c', WORKERS],
+        check=True,
+        env={**os.environ, scheduler.DIRECTORY: str(tmp_path)},
+    )
+    assert read(tmp_path)[('requests_total',)] == 301
+    assert read(tmp_path)[('request_duration_seconds_count',)] == 301
+
+
+def test_what_other_plugins_count_is_left_out(count_into):
+    import prometheus_client
+
+    prometheus_client.Counter('other', 'x', registry=None).inc()
+    scheduler.WorkerMetrics(FILTERS)
+    found = samples(scheduler.Workers(str(count_into)))
+    assert found
+    assert {name for name, *_ in found if not name.startswith(PREFIX)} == set()
+
+
+# Where nothing can be counted or read.
+
+
+def test_without_the_variable_nova_scheduler_is_told_what_is_missing(
+    monkeypatch,
+):
+    monkeypatch.delenv(scheduler.DIRECTORY, raising=False)
+    with pytest.raises(exception.ConfigError) as caught:
+        scheduler.WorkerMetrics(FILTERS)
+    assert str(caught.value) == (
+        'Configuration option [isolate_aggregates] scheduler_metrics needs '
+        'PROMETHEUS_MULTIPROC_DIR in the environment of nova-scheduler: the '
+        'directory that its workers count into.'
+    )
+
+
+def test_a_directory_that_is_missing_is_named(count_into):
+    count_into.rmdir()
+    with pytest.raises(exception.ConfigError) as caught:
+        scheduler.WorkerMetrics(FILTERS)
+    assert str(caught.value) == (
+        'Configuration option [isolate_aggregates] scheduler_metrics can not '
+        f'count into {count_into}, which PROMETHEUS_MULTIPROC_DIR names: No '
+        'such file or directory.'
+    )
+
+
+def broken(directory: pathlib.Path) -> None:
+    """Put something else into the place of a file."""
+    (directory / 'counter_1.db').write_bytes(b'\x40' + 63 * b'\0')
+
+
+def foreign(directory: pathlib.Path) -> None:
+    """Put a text into the place of a file."""
+    (directory / 'counter_1.db').write_text('These are no numbers.' * 9)
+
+
+def cut_off(directory: pathlib.Path) -> None:
+    """Leave a file with nothing in it."""
+    (directory / 'counter_1.db').touch()
+
+
+@pytest.mark.parametrize(
+    ('damage', 'cause'),
+    [
+        pytest.param(pathlib.Path.rmdir, 'it is no directory', id='missing'),
+        pytest.param(broken, '', id='broken'),
+        pytest.param(foreign, '', id='a text'),
+        pytest.param(cut_off, '', id='empty file'),
+    ],
+)
+def test_counts_that_can_not_be_read_are_no_zeros(
+    tmp_path, caplog, damage, cause
+):
+    damage(tmp_path)
+    assert read(tmp_path) == {('up',): 0}
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        f'What nova-scheduler counts in {tmp_path} can not be read: {cause}'
+    )
+
+
+def test_before_anything_is_counted_reading_works(tmp_path):
+    assert read(tmp_path) == {('up',): 1}
