@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 
 from isolate_aggregates import exception, resources
-from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.destination import Conclusion, Destination, Forbid
 from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.request import RequestSpec
@@ -71,10 +71,15 @@ class Rules:
         self._conclusions = conclusions
         self._closed: dict[str, list[int]] = {}
         self._others: list[tuple[int, Destination]] = []
+        self._members: dict[int, dict[str, Aggregate]] = {}
         self._told: dict[tuple[int, frozenset[str]], Reason] = {}
         for number, conclusion in enumerate(conclusions):
             alone = Destination()
             conclusion.constraint.narrow(alone)
+            if isinstance(conclusion.constraint, Forbid):
+                self._members[number] = {
+                    a.uuid: a for a in conclusion.constraint.aggregates
+                }
             for uuid in alone.forbidden_aggregates:
                 self._closed.setdefault(uuid, []).append(number)
             if (
@@ -151,8 +156,9 @@ class Rules:
         if not isinstance(constraint, Forbid):
             return Reason(conclusion.filter_name, constraint.reason)
         # Of many aggregates only those of these hosts are of interest here.
+        members = self._members[number]
         own = tuple(
-            a for a in constraint.aggregates if a.uuid in group.aggregates
+            members[uuid] for uuid in sorted(group.aggregates & members.keys())
         )
         key = number, frozenset(a.uuid for a in own)
         if key not in self._told:
