@@ -7,29 +7,31 @@ and nothing is said of it.
 
 from collections.abc import Iterator
 
+from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.audit import repairs
 from isolate_aggregates.audit.facts import Facts, named
 from isolate_aggregates.audit.finding import Finding, Severity
+from isolate_aggregates.cloud.snapshot import Provider
 from isolate_aggregates.sync import marks
 
 
 def lagging(facts: Facts) -> Iterator[Finding]:
-    """Find rollups that are no members of what they stand for yet."""
-    missing: dict[str, set[str]] = {}
+    """Find rollups that do not have all they stand for yet."""
+    names = _names(facts)
     in_use = bool(marks.marked_rollups(facts.plan.state.traits))
-    for node in facts.plan.state.nodes:
-        target = facts.targets[node.uuid]
-        in_use |= not node.aggregates.isdisjoint(target.known)
-        for uuid in target.rollups.keys() - node.aggregates:
-            missing.setdefault(uuid, set()).add(target.host)
+    missing: dict[str, set[str]] = {}
+    for provider, after in _synced(facts):
+        in_use |= not provider.aggregates.isdisjoint(names)
+        for uuid in (after - provider.aggregates) & names.keys():
+            missing.setdefault(uuid, set()).add(provider.host or provider.name)
     if not in_use:
         return
     for uuid, hosts in missing.items():
         yield Finding(
             'rollup-lagging',
             Severity.INFO,
-            f'rollup {_name(facts, uuid)}',
-            f'does not have hosts {named(hosts)} yet',
+            f'rollup {names[uuid]}',
+            f'does not have {named(hosts)} yet',
             'queries are longer than need be; no server lands where it must '
             'not',
             repairs.SYNC,
@@ -39,21 +41,34 @@ def lagging(facts: Facts) -> Iterator[Finding]:
 
 def stale(facts: Facts) -> Iterator[Finding]:
     """Find hosts that are in a rollup which does not stand for them."""
+    names = _names(facts)
     left: dict[str, set[str]] = {}
-    for node in facts.plan.state.nodes:
-        target = facts.targets[node.uuid]
-        for uuid in (node.aggregates & target.known) - target.rollups.keys():
-            left.setdefault(uuid, set()).add(target.host)
+    for provider, after in _synced(facts):
+        # Nothing but rollups is ever taken away.
+        for uuid in provider.aggregates - after:
+            left.setdefault(uuid, set()).add(provider.host or provider.name)
     for uuid, hosts in left.items():
         yield Finding(
             'rollup-stale',
             Severity.WARNING,
-            f'rollup {_name(facts, uuid)}',
-            f'still has hosts {named(hosts)}, which it does not stand for',
+            f'rollup {names.get(uuid, uuid)}',
+            f'still has {named(hosts)}, which it does not stand for',
             'they may be kept from servers that could use them',
             repairs.SYNC,
             safe=True,
         )
+
+
+def _names(facts: Facts) -> dict[str, str]:
+    return {rollup.uuid: rollup.name for rollup in rollups(facts.locks)}
+
+
+def _synced(facts: Facts) -> Iterator[tuple[Provider, frozenset[str]]]:
+    """Yield each provider with the aggregates that a sync leaves it."""
+    for provider in facts.snapshot.providers:
+        target = facts.targets.get(provider.uuid)
+        if target:
+            yield provider, target.aggregates_after(provider.aggregates)
 
 
 def marks_left(facts: Facts) -> Iterator[Finding]:
@@ -78,9 +93,3 @@ def marks_left(facts: Facts) -> Iterator[Finding]:
             repairs.SYNC,
             safe=True,
         )
-
-
-def _name(facts: Facts, uuid: str) -> str:
-    # All of them know the names of all rollups.
-    names = facts.plan.targets[0].names
-    return names.get(uuid, uuid)
