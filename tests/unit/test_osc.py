@@ -256,8 +256,9 @@ def test_configuration_files_are_named_by_options(
 
 
 def test_the_usual_configuration_file_is_found(
-    openstack: Run, tmp_path: pathlib.Path
+    openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, 'argv', ['/usr/bin/openstack'])
     directory = tmp_path / '.isolate-aggregates'
     directory.mkdir()
     path = directory / 'isolate-aggregates.conf'
