@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long queries are, and how long Placement takes to answer them.
+
+    python benchmarks/length.py [--csv FILE] [aggregates ...]
+
+A real Placement in this process, on SQLite in memory, with 1,000 hosts. Every
+other host is in isolated aggregates, each of which is locked with one of 50
+traits; each aggregate has some of those hosts. The request requires none of
+the traits, or one of them. It is asked as the request filters conclude it,
+and with rollup aggregates as ``sync`` makes them, and the answers are checked
+to be the same. Time is processor time of what the client waits for; of several
+runs the median counts.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+import csv
+import dataclasses
+import pathlib
+import statistics
+import sys
+import time
+import uuid
+
+from oslo_config import cfg
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
+import placement_rows  # noqa: E402
+
+from isolate_aggregates import candidates  # noqa: E402
+from isolate_aggregates import conf as ia_conf  # noqa: E402
+from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
+from isolate_aggregates.candidates import Outcome  # noqa: E402
+from isolate_aggregates.cloud.snapshot import (  # noqa: E402
+    Inventory,
+    Provider,
+    Snapshot,
+)
+from isolate_aggregates.clouds import SnapshotCloud  # noqa: E402
+from isolate_aggregates.pipeline import Pipeline  # noqa: E402
+from isolate_aggregates.placement.client import (  # noqa: E402
+    PlacementClient,
+)
+from isolate_aggregates.placement.embedded import (  # noqa: E402
+    EmbeddedPlacement,
+)
+from isolate_aggregates.request import Flavor, RequestSpec  # noqa: E402
+
+AGGREGATES = (100, 500, 1_000)
+HOSTS = 1_000
+TRAITS = 50
+LIMIT = 3500
+RESULTS = 1_000
+RUNS = 15
+
+FLAVORS = {
+    'none': Flavor('plain', '1', 1, 512, 10),
+    'one': Flavor(
+        'licence-7',
+        '2',
+        1,
+        512,
+        10,
+        extra_specs={'trait:CUSTOM_LICENCE_7': 'required'},
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Bytes of the query, and milliseconds for the answer."""
+
+    aggregates: int
+    keys: str
+    hosts: int
+    bytes_all: int
+    bytes_rollups: int
+    all: float
+    rollups: float
+
+
+class Cloud(SnapshotCloud):
+    """A snapshot whose Placement is loaded row by row.
+
+    :param snapshot: The snapshot.
+    :param placement: The client of an embedded Placement that is running.
+    """
+
+    def __init__(self, snapshot: Snapshot, placement: PlacementClient) -> None:
+        super().__init__(snapshot)
+        placement_rows.load(snapshot.providers)
+        self.placement = placement
+
+
+def identity(*parts: object) -> str:
+    """Return a uuid that is always the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
+
+
+def trait(number: int) -> str:
+    """Return the trait that locks the aggregate of a number."""
+    return f'CUSTOM_LICENCE_{number % TRAITS}'
+
+
+def groups(number: int) -> tuple[Aggregate, ...]:
+    """Return aggregates; each host is in those of one trait."""
+    hosts: dict[int, set[str]] = {i: set() for i in range(number)}
+    locked = range(0, HOSTS, 2)
+    for place, host in enumerate(locked):
+        hosts[place % number].add(f'host-{host}')
+    for i in range(len(locked), number):
+        # As many hosts as there are have an aggregate by now.
+        hosts[i] = hosts[i - len(locked)]
+    return tuple(
+        Aggregate(
+            identity('aggregate', i),
+            f'aggregate-{i}',
+            {f'trait:{trait(i)}': 'required'},
+            frozenset(hosts[i]),
+            i,
+        )
+        for i in range(number)
+    )
+
+
+def hosts(
+    aggregates: tuple[Aggregate, ...], pipeline: Pipeline
+) -> Iterator[Provider]:
+    """Yield the hosts as they are after ``sync``."""
+    bare = Snapshot(origin='benchmark', aggregates=aggregates)
+    members: dict[str, set[str]] = {}
+    traits: dict[str, set[str]] = {}
+    for aggregate in aggregates:
+        for host in aggregate.hosts:
+            members.setdefault(host, set()).add(aggregate.uuid)
+            traits.setdefault(host, set()).update(
+                key.removeprefix('trait:') for key in aggregate.metadata
+            )
+    known = rollups.rollups(pipeline.locks(bare.index))
+    for number in range(HOSTS):
+        name = f'host-{number}'
+        mine = members.get(name, set())
+        mine |= {r.uuid for r in known if r.aggregates & mine}
+        yield Provider(
+            uuid=identity(name),
+            name=name,
+            host=name,
+            inventories={
+                'VCPU': Inventory(64),
+                'MEMORY_MB': Inventory(512_000),
+                'DISK_GB': Inventory(4000),
+            },
+            traits=frozenset(traits.get(name, ())),
+            aggregates=frozenset(mine),
+        )
+
+
+def milliseconds(run: Callable[[], object]) -> float:
+    """Return how long something takes."""
+    found = []
+    for _ in range(RUNS):
+        start = time.process_time()
+        run()
+        found.append(1000 * (time.process_time() - start))
+    return statistics.median(found)
+
+
+def ask(
+    cloud: Cloud, pipeline: Pipeline, flavor: Flavor, length: int
+) -> tuple[int, float, Outcome]:
+    """Return the length of a query, the time of the answer, and the answer."""
+    outcome = candidates.find(
+        cloud, pipeline, RequestSpec(flavor), RESULTS, length
+    )
+    path = f'/allocation_candidates?{outcome.query.to_querystring()}'
+    took = milliseconds(
+        lambda: cloud.placement.get(path, outcome.query.needed)
+    )
+    return len(outcome.query.to_querystring()), took, outcome
+
+
+def measure(
+    number: int, pipeline: Pipeline, placement: PlacementClient
+) -> Iterator[Row]:
+    """Measure with a number of aggregates."""
+    aggregates = groups(number)
+    cloud = Cloud(
+        Snapshot(
+            origin='benchmark',
+            aggregates=aggregates,
+            providers=tuple(hosts(aggregates, pipeline)),
+        ),
+        placement,
+    )
+    for keys, flavor in FLAVORS.items():
+        long, took_long, plain = ask(cloud, pipeline, flavor, 0)
+        short, took_short, rolled = ask(cloud, pipeline, flavor, LIMIT)
+        assert plain.hosts == rolled.hosts
+        yield Row(
+            number, keys, len(plain.hosts), long, short, took_long, took_short
+        )
+
+
+def configured() -> Pipeline:
+    """Return the request filters with isolation switched on."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override(
+        'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
+    )
+    return Pipeline.from_conf(conf)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('aggregates', nargs='*', type=int, default=AGGREGATES)
+    parser.add_argument('--csv', help='write the figures to this file too')
+    options = parser.parse_args()
+    pipeline = configured()
+    with EmbeddedPlacement() as placement:
+        rows = [
+            row
+            for number in options.aggregates
+            for row in measure(number, pipeline, placement)
+        ]
+    print(
+        f'{"aggregates":>10} {"keys":>5} {"hosts":>6} {"all":>14} {"":>9} '
+        f'{"rollups":>11} {"":>9}'
+    )
+    for row in rows:
+        print(
+            f'{row.aggregates:>10,} {row.keys:>5} {row.hosts:>6,} '
+            f'{row.bytes_all:>8,} bytes {row.all:>6.1f} ms '
+            f'{row.bytes_rollups:>5,} bytes {row.rollups:>6.1f} ms'
+        )
+    if options.csv:
+        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
+            writer = csv.writer(stream)
+            writer.writerow(f.name for f in dataclasses.fields(Row))
+            writer.writerows(dataclasses.astuple(row) for row in rows)
+
+
+if __name__ == '__main__':
+    main()
