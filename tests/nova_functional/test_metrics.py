@@ -2,8 +2,10 @@
 """What a real nova-scheduler counts, as the exporter reads it."""
 
 import os
+import pathlib
 
 from base import CloudTest
+from day_two import CommandTest
 import fixtures
 import prometheus_client
 from prometheus_client import parser, values
@@ -14,6 +16,18 @@ from isolate_aggregates import exception
 from isolate_aggregates.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
+
+
+def samples(text, prefix):
+    """Return samples as Prometheus reads them."""
+    return {
+        (
+            sample.name.removeprefix(prefix),
+            *sorted(sample.labels.values()),
+        ): sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }
 
 
 class MetricsTest(CloudTest):
@@ -44,14 +58,7 @@ class MetricsTest(CloudTest):
         registry = prometheus_client.CollectorRegistry()
         registry.register(scheduler.Workers(self.directory))
         text = prometheus_client.generate_latest(registry).decode()
-        return {
-            (
-                sample.name.removeprefix(f'{PREFIX}_'),
-                *sorted(sample.labels.values()),
-            ): sample.value
-            for family in parser.text_string_to_metric_families(text)
-            for sample in family.samples
-        }
+        return samples(text, f'{PREFIX}_')
 
     def test_a_placement_and_a_refusal_are_counted(self):
         refused = ('refusals_total', 'blazar_reservation', 'filter')
@@ -115,3 +122,50 @@ class WithoutDirectoryTest(CloudTest):
             exception.ConfigError, match='scheduler_metrics needs PROMETHEUS_'
         ):
             self.restart_scheduler()
+
+
+class ExporterTest(CommandTest):
+    """The exporter of a real Nova and a real Placement."""
+
+    def exported(self):
+        """Write the metrics and return them."""
+        path = pathlib.Path(self.useFixture(fixtures.TempDir()).path, 'x.prom')
+        finished = self.run_command('exporter', '--textfile', str(path))
+        assert (finished.code, finished.err) == (0, '')
+        return samples(path.read_text('utf-8'), 'isolate_aggregates_')
+
+    def test_what_is_locked_used_and_wrong_is_what_is_told(self):
+        trait = 'CUSTOM_LICENSED_WINDOWS'
+        lock = f'trait:{trait}'
+        self.aggregate('licensed', ['host1'])
+        flavor = self.flavor()
+        run = self.run_command
+        assert run('lock', 'licensed', '--trait', trait).code == 0
+        assert run('grant', '--flavor', flavor, '--trait', trait).code == 0
+        empty = self.exported()
+        assert empty['lock_aggregates', lock] == 1
+        assert empty['lock_hosts', lock] == 1
+        assert empty['lock_used', 'VCPU', lock] == 0
+
+        assert self.host_for(flavor) == 'host1'
+        used = self.exported()
+        assert used['lock_used', 'VCPU', lock] == 1
+        assert used['lock_used', 'MEMORY_MB', lock] == 64
+        for resource_class in ('VCPU', 'MEMORY_MB', 'DISK_GB'):
+            assert used['lock_free', resource_class, lock] == (
+                used['lock_capacity', resource_class, lock]
+                - used['lock_used', resource_class, lock]
+            )
+
+        missing = ('audit_findings', 'error', 'trait-missing')
+        assert missing not in used
+        provider = self._get_provider_uuid_by_host('host1')
+        self._set_provider_traits(
+            provider,
+            [
+                one
+                for one in self._get_provider_traits(provider)
+                if one != trait
+            ],
+        )
+        assert self.exported()[missing] == 1
