@@ -10,7 +10,7 @@ the process, as the client looks at that when it is imported, which other
 libraries of Nova do before any plugin is loaded.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import os
 import struct
 import time
@@ -63,6 +63,7 @@ class WorkerMetrics(Observer):
     """
 
     def __init__(self, filters: Iterable[str]) -> None:
+        self._has_failed = False
         directory = os.environ.get(DIRECTORY)
         if not directory:
             raise exception.ConfigError(
@@ -126,17 +127,22 @@ class WorkerMetrics(Observer):
             request: RequestSpec,
             aggregates: AggregateIndex,
         ) -> None:
-            with seconds.time():
+            started_at = time.perf_counter()
+            try:
                 narrow(destination, request, aggregates)
+            finally:
+                self._count(seconds.observe, time.perf_counter() - started_at)
 
         return timed_narrow
 
     def passed(self, started_at: float, shortened: bool) -> None:
         """Count a request that may go to Placement."""
-        self._requests.inc()
-        self._request_seconds.observe(time.monotonic() - started_at)
+        self._count(self._requests.inc)
+        self._count(
+            self._request_seconds.observe, time.monotonic() - started_at
+        )
         if shortened:
-            self._shortened.inc()
+            self._count(self._shortened.inc)
 
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
@@ -147,8 +153,20 @@ class WorkerMetrics(Observer):
             for kind, reason, is_of_filter in _REASONS
             if isinstance(error, kind)
         )
-        self._requests.inc()
-        self._refusals.labels(reason, name if of_filter else '').inc()
+        self._count(self._requests.inc)
+        refusals = self._refusals.labels(reason, name if of_filter else '')
+        self._count(refusals.inc)
+
+    def _count(self, count: Callable[..., None], *amount: float) -> None:
+        """Count, or go on without."""
+        try:
+            count(*amount)
+        except Exception as exc:
+            # Such as in a worker that was forked when the directory was gone.
+            # Servers have to be scheduled nevertheless.
+            if not self._has_failed:
+                LOG.error('Nothing is counted for Prometheus: %s.', exc)
+            self._has_failed = True
 
 
 class Workers(Collector):

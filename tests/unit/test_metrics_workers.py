@@ -3,10 +3,12 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import time
 
+from prometheus_client import values
 import pytest
 from test_metrics import samples
 
@@ -149,6 +151,32 @@ for number in range(3):
 for child in children:
     assert os.waitpid(child, 0)[1] == 0
 """
+
+
+def test_a_worker_that_can_not_count_goes_on_without(
+    count_into, monkeypatch, caplog
+):
+    pids = [1]
+    value_class = values.MultiProcessValue(lambda: pids[-1])
+    monkeypatch.setattr(values, 'ValueClass', value_class)
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    done = []
+    narrow = metrics.timed('isolate_tenants', lambda *_: done.append(True))
+
+    # Forked, with the directory gone.
+    pids.append(2)
+    shutil.rmtree(count_into)
+    for _ in range(2):
+        narrow(Destination(), REQUEST, None)
+        metrics.passed(time.monotonic(), True)
+        metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
+
+    assert done == [True, True]
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        'Nothing is counted for Prometheus: '
+    )
+    assert 'No such file or directory' in record.getMessage()
 
 
 def test_workers_that_were_forked_are_added_up(tmp_path):
