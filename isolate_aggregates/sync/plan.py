@@ -13,7 +13,7 @@ from isolate_aggregates.cloud.snapshot import Provider
 from isolate_aggregates.extra_specs import TRAIT_PREFIX
 from isolate_aggregates.sync import marks
 from isolate_aggregates.sync.state import State
-from isolate_aggregates.sync.target import Change, Target
+from isolate_aggregates.sync.target import Change, Rollups, Target
 
 # nova-compute puts and takes away these as it sees fit, or Placement or Nova
 # gives a meaning to them that a host can not be given by hand.
@@ -43,8 +43,7 @@ class Plan:
 
     :param state: How things are.
     :param parts: The parts of it that are to be done.
-    :param targets: What the resource provider of each compute node shall
-        have.
+    :param targets: What each resource provider shall have.
     :param pending: Those of them that do not have it, by uuid of the provider.
     :param changes: What that changes.
     :param new_traits: The traits that Placement has to know before.
@@ -72,13 +71,13 @@ def make(
     :param parts: What to do.
     """
     planner = _Planner(state, locks, frozenset(parts))
-    targets = tuple(planner.target(node) for node in state.nodes)
+    nodes = (*state.nodes, *state.others)
+    targets = tuple(planner.target(node) for node in nodes)
     pending = []
     changes: list[Change] = []
-    used: set[str] = set()
-    for node, target in zip(state.nodes, targets, strict=True):
-        # A rollup is marked before it has members.
-        used |= {marks.of_rollup(uuid) for uuid in target.rollups}
+    # A rollup is marked before it has members.
+    used = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
+    for node, target in zip(nodes, targets, strict=True):
         members = target.aggregates_after(node.aggregates)
         traits = target.traits_after(node.traits)
         used |= traits
@@ -118,21 +117,20 @@ class _Planner:
         for aggregate in state.index:
             for host in aggregate.hosts:
                 self._of_host.setdefault(host, []).append(aggregate)
-        wanted = rollups_of.rollups(locks) if Part.ROLLUPS in parts else ()
         # Those that may be no more have a name as well, where it is known.
         old = {
             TRAIT_PREFIX + trait for trait in marks.marked_traits(state.traits)
         }
-        self._names = {rollups_of.uuid_of(name): name for name in old}
-        self._names |= {rollup.uuid: rollup.name for rollup in wanted}
-        self._rollups_of: dict[str, list[str]] = {}
-        for rollup in wanted:
-            for uuid in rollup.aggregates:
-                self._rollups_of.setdefault(uuid, []).append(rollup.uuid)
-        # All that sync may have made members of.
-        self._known = frozenset(rollup.uuid for rollup in wanted)
-        if Part.ROLLUPS in parts:
-            self._known |= marks.marked_rollups(state.traits)
+        self.rollups = (
+            Rollups(
+                rollups_of.rollups(locks),
+                state.index,
+                marks.marked_rollups(state.traits),
+                {rollups_of.uuid_of(name): name for name in old},
+            )
+            if Part.ROLLUPS in parts
+            else Rollups()
+        )
 
     def is_ours(self, trait: str) -> bool:
         """Tell whether a trait is a mark of what is to be done."""
@@ -140,23 +138,21 @@ class _Planner:
         return marks.is_mark(trait) and part in self._parts
 
     def target(self, node: Provider) -> Target:
-        """Return what the resource provider of a compute node shall have."""
-        mine = self._of_host.get(node.host or '', [])
-        rollups: dict[str, list[Aggregate]] = {}
-        for aggregate in mine:
-            for uuid in self._rollups_of.get(aggregate.uuid, ()):
-                rollups.setdefault(uuid, []).append(aggregate)
+        """Return what a resource provider shall have."""
+        if node.host is None:
+            # What else it has is not for sync to say.
+            return Target(node.uuid, node.name, '', rollups=self.rollups)
+        mine = self._of_host.get(node.host, [])
         return Target(
             provider=node.uuid,
             name=node.name,
-            host=node.host or '',
+            host=node.host,
             traits=self._traits(mine) if Part.TRAITS in self._parts else None,
             mirror={a.uuid: a for a in mine}
             if Part.MIRROR in self._parts
             else {},
-            rollups={uuid: tuple(found) for uuid, found in rollups.items()},
-            names=self._names,
-            known=self._known,
+            aggregates=frozenset(aggregate.uuid for aggregate in mine),
+            rollups=self.rollups,
         )
 
     def problems(self) -> Iterator[str]:

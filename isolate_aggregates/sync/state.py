@@ -3,7 +3,7 @@
 
 Little is read, so that sync can run often: the aggregates and compute nodes
 of Nova, the list of resource providers and the list of traits, one answer that
-tells the traits of most compute nodes, and the aggregates of each.
+tells the traits of most compute nodes, and the aggregates of each root.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,12 +37,15 @@ class State:
         traits and aggregates.
     :param traits: The names of all traits that Placement knows.
     :param problems: What does not fit together, one sentence each.
+    :param others: The other root providers that are members of aggregates,
+        such as those that share their resources.
     """
 
     index: AggregateIndex
     nodes: tuple[Provider, ...]
     traits: frozenset[str]
     problems: tuple[str, ...] = ()
+    others: tuple[Provider, ...] = ()
 
 
 def untracked(found: Iterator[Any], total: int) -> Iterable[Any]:
@@ -72,23 +75,24 @@ def read(
     known = save.summaries(placement)
     # A compute node is the root of its tree.
     roots = [e for e in listed if not e['parent_provider_uuid']]
-    chosen = [e for e in roots if hosts is None or e['uuid'] in hosts]
     with futures.ThreadPoolExecutor(save.PARALLEL) as pool:
         found = pool.map(
             lambda entry: _node(
                 entry, hosts, placement, known.get(entry['uuid'])
             ),
-            chosen,
+            roots,
         )
-        read_nodes = [node for node in track(found, len(chosen)) if node]
+        read_roots = [node for node in track(found, len(roots)) if node]
+    read_roots.sort(key=lambda node: node.name)
     strays = [e for e in roots if hosts is not None and e['uuid'] not in hosts]
     return State(
         index=index,
-        nodes=tuple(sorted(read_nodes, key=lambda node: node.name)),
+        nodes=tuple(node for node in read_roots if node.host is not None),
         traits=_all_traits(placement),
         problems=tuple(
             _stray(e['name']) for e in strays if _is_marked(e, known)
         ),
+        others=_others(read_roots),
     )
 
 
@@ -103,7 +107,12 @@ def of_snapshot(snapshot: Snapshot) -> State:
         traits=frozenset(os_traits.get_traits()).union(
             *(p.traits for p in snapshot.providers)
         ),
+        others=_others(p for p in snapshot.providers if p.parent is None),
     )
+
+
+def _others(roots: Iterable[Provider]) -> tuple[Provider, ...]:
+    return tuple(p for p in roots if p.host is None and p.aggregates)
 
 
 def _node(
@@ -112,15 +121,13 @@ def _node(
     placement: PlacementClient,
     summary: ProviderSummary | None,
 ) -> Provider | None:
-    """Read a root provider; None if it is no compute node, or gone by now."""
+    """Read a root provider; None if it is gone by now."""
     uuid = entry['uuid']
     try:
         traits = (
             summary.traits if summary else providers.traits(placement, uuid)
         )
         host = save.host_of(entry, traits, hosts)
-        if host is None:
-            return None
         members = providers.aggregates(placement, uuid)
     except exception.ServiceNotFound:
         return None

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one compute node's resource provider shall have, and what that changes.
+"""What one resource provider shall have, and what that changes.
 
 Nothing here depends on what the provider has at the moment, so a target can be
 held against what is there when the plan is made, and again when it is done.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.sync import marks
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
@@ -19,7 +20,7 @@ Causes = Mapping[str, tuple[Aggregate, ...]]
 class Change:
     """One change of one resource provider.
 
-    :param host: The compute service whose node it is.
+    :param host: The compute service whose node it is; empty if it is none.
     :param provider: The name of the provider.
     :param action: What is done: ``add trait``.
     :param subject: The trait, or the name of the aggregate.
@@ -33,20 +34,85 @@ class Change:
     why: str
 
 
+class Rollups:
+    """What providers have to be members of because they are of another.
+
+    A provider belongs into a rollup if it is a member of an aggregate that the
+    rollup stands for, whatever Nova says of its host: that is who is kept out
+    when the aggregate itself is forbidden. And if its host is in one, whatever
+    Placement says: that is who ought to be.
+
+    :param wanted: All rollups there shall be.
+    :param aggregates: The aggregates they stand for, and more.
+    :param marked: The uuids of others that sync may have made providers
+        members of.
+    :param names: Names of some that may be no more, by uuid.
+    """
+
+    def __init__(
+        self,
+        wanted: Collection[Rollup] = (),
+        aggregates: Iterable[Aggregate] = (),
+        marked: Iterable[str] = (),
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.uuids = frozenset(rollup.uuid for rollup in wanted)
+        self.known = self.uuids.union(marked)
+        self._names = {
+            **(names or {}),
+            **{rollup.uuid: rollup.name for rollup in wanted},
+        }
+        self._stand_for: dict[str, list[str]] = {}
+        for rollup in wanted:
+            for uuid in rollup.aggregates:
+                self._stand_for.setdefault(uuid, []).append(rollup.uuid)
+        self._aggregates = {a.uuid: a for a in aggregates}
+
+    def of(self, members: Iterable[str]) -> frozenset[str]:
+        """Return the rollups that stand for some aggregates.
+
+        :param members: The uuids of the aggregates.
+        """
+        return frozenset(
+            rollup
+            for uuid in members
+            for rollup in self._stand_for.get(uuid, ())
+        )
+
+    def behind(
+        self, rollup: str, members: Iterable[str]
+    ) -> tuple[Aggregate, ...]:
+        """Return those of some aggregates that a rollup stands for.
+
+        :param rollup: The uuid of the rollup.
+        :param members: The uuids of the aggregates.
+        """
+        return tuple(
+            self._aggregates[uuid]
+            for uuid in sorted(members)
+            if rollup in self._stand_for.get(uuid, ())
+        )
+
+    def name_of(self, rollup: str) -> str:
+        """Return the name of a rollup, or the uuid of one that is no more.
+
+        :param rollup: The uuid.
+        """
+        return self._names.get(rollup, rollup)
+
+
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What the resource provider of a compute node shall have.
+    """What a resource provider shall have.
 
     :param provider: The uuid of the provider.
     :param name: Its name.
-    :param host: The compute service whose node it is.
+    :param host: The compute service whose node it is; empty if it is none.
     :param traits: The traits it needs, each with the aggregates that require
         it; None to leave all traits alone.
     :param mirror: The host aggregates it has to be a member of, by uuid.
-    :param rollups: The rollups it has to be a member of, by uuid, each with
-        the aggregates it stands for.
-    :param names: Names of rollups by uuid, as far as they are known.
-    :param known: The uuids of all that sync may have made it a member of.
+    :param aggregates: The uuids of the host aggregates its host is in.
+    :param rollups: What is wanted of rollups, of all providers alike.
     """
 
     provider: str
@@ -54,9 +120,8 @@ class Target:
     host: str
     traits: Causes | None = None
     mirror: Mapping[str, Aggregate] = dataclasses.field(default_factory=dict)
-    rollups: Causes = dataclasses.field(default_factory=dict)
-    names: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    known: frozenset[str] = frozenset()
+    aggregates: frozenset[str] = frozenset()
+    rollups: Rollups = dataclasses.field(default_factory=Rollups)
 
     def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
         """Return the traits it shall have in place of some.
@@ -79,8 +144,9 @@ class Target:
 
         :param aggregates: The uuids of its aggregates as they are.
         """
-        kept = {uuid for uuid in aggregates if uuid not in self.known}
-        return frozenset(kept | self.mirror.keys() | self.rollups.keys())
+        kept = aggregates - self.rollups.known
+        members = kept | self.mirror.keys()
+        return members | self.rollups.of(members | self.aggregates)
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
@@ -124,17 +190,18 @@ class Target:
                     aggregate.name,
                     'the host is in it, its resource provider is not',
                 )
-        for uuid, members in self.rollups.items():
-            if uuid in added:
-                yield self._change(
-                    'add rollup',
-                    self.names[uuid],
-                    f'it stands for {naming(members)}',
-                )
-        for uuid in sorted(before - after):
+        rollups = self.rollups
+        members = after | self.aggregates
+        for uuid in sorted(rollups.of(members) & added, key=rollups.name_of):
+            yield self._change(
+                'add rollup',
+                rollups.name_of(uuid),
+                f'it stands for {naming(rollups.behind(uuid, members))}',
+            )
+        for uuid in sorted(before - after, key=rollups.name_of):
             yield self._change(
                 'remove rollup',
-                self.names.get(uuid, uuid),
+                rollups.name_of(uuid),
                 'it stands for no aggregate of the host any more',
             )
 

@@ -218,7 +218,7 @@ def test_standing_still_nova_is_not_read_again(world):
     assert not [call for call in world.wire.calls if call[0] != 'GET']
 
 
-def test_a_provider_of_which_nova_says_nothing_is_left_as_it_is(world):
+def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
     world.sync()
     everything = world.picture()
     # Its cell can not be reached, and the tags are taken away meanwhile.
@@ -228,9 +228,11 @@ def test_a_provider_of_which_nova_says_nothing_is_left_as_it_is(world):
     assert world.sync().is_complete
     assert world.of('h2', 'traits') == set()
     hosts, traits = world.picture()
-    assert hosts['h1'] == everything[0]['h1']
-    # Its marks stay too, or they would not be known later.
-    assert {MARK, marks.of_rollup(BOTH)} <= set(traits)
+    assert hosts['h1']['traits'] == everything[0]['h1']['traits']
+    # Its mark stays too, or it would not be known later.
+    assert MARK in traits
+    # Of rollups Placement alone knows what is right.
+    assert hosts['h1']['aggregates'] == {uuid(2, 'a'), uuid(2, 'b')}
 
     world.nova.nodes += away
     assert world.sync().is_complete

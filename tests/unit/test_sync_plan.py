@@ -283,6 +283,29 @@ def test_providers_become_members_of_the_rollups_of_their_aggregates():
     assert plan.new_traits == (MARK_ROLLUP_X,)
 
 
+def test_who_is_a_member_only_in_placement_is_in_the_rollup_too():
+    # To forbid the aggregate itself keeps it out, whatever Nova says.
+    left = node('h3', aggregates=['uuid-x'])
+    plan = made([REQUIRES_X, ALSO_X], [left], ROLLUPS)
+    assert in_short(plan) == ['h3: add rollup trait:CUSTOM_X']
+    assert after(plan, left)[1] == {'uuid-x', ROLLUP_X}
+
+
+def test_a_provider_that_shares_is_in_the_rollups_of_its_aggregates():
+    pool = Provider(
+        'uuid-nfs',
+        'nfs',
+        traits=frozenset({'MISC_SHARES_VIA_AGGREGATE', X, MARK_X}),
+        aggregates=frozenset({'uuid-x'}),
+    )
+    index = AggregateIndex([REQUIRES_X, ALSO_X])
+    state = State(index, (), frozenset(STANDARD), others=(pool,))
+    plan = plans.make(state, IsolateAggregates().locks(index))
+    assert in_short(plan) == ['nfs: add rollup trait:CUSTOM_X']
+    # All else is for whoever keeps it.
+    assert after(plan, pool) == (pool.traits, {'uuid-x', ROLLUP_X})
+
+
 def test_a_provider_leaves_a_rollup_that_stands_for_none_of_its_aggregates():
     host = node('h3', aggregates=[ROLLUP_X, 'uuid-others'])
     plan = made([REQUIRES_X, ALSO_X], [host], ROLLUPS)
