@@ -224,3 +224,29 @@ class ReportError(IsolateAggregatesError):
 
 class MetricsError(IsolateAggregatesError):
     """Metrics can not be served or written."""
+
+
+class ReservationError(IsolateAggregatesError):
+    """A reservation can not be made, read or changed.
+
+    :param reservation: Its id.
+    :param problem: What is wrong.
+    """
+
+    def __init__(self, reservation: str, problem: str) -> None:
+        self.reservation = reservation
+        self.problem = problem
+        super().__init__(f'Reservation {reservation} {problem}.')
+
+
+class ReservationHostError(IsolateAggregatesError):
+    """A host can not be made one for reservations, or stop being one.
+
+    :param host: Its name.
+    :param problem: What is wrong.
+    """
+
+    def __init__(self, host: str, problem: str) -> None:
+        self.host = host
+        self.problem = problem
+        super().__init__(f'Host {host} {problem}.')

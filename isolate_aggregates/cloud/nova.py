@@ -219,12 +219,12 @@ class NovaReader:
                     name=found.hypervisor_hostname,
                     host=found.service['host'],
                 )
-                for found in _paged(nova.hypervisors.list)
+                for found in paged(nova.hypervisors.list)
             ]
 
     def _all_flavors(self) -> Iterator[Any]:
         # None means public and private ones.
-        return _paged(
+        return paged(
             functools.partial(self._api.client.flavors.list, is_public=None)
         )
 
@@ -244,8 +244,13 @@ class NovaReader:
         )
 
 
-def _paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
-    """Yield all items of a list that Nova gives out in pages."""
+def paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
+    """Yield all items of a list that Nova gives out in pages.
+
+    :param fetch: Returns the page after a ``marker``, of at most ``limit``
+        items.
+    :raises ValueError: if a page ends where it begins.
+    """
     marker = None
     while page := fetch(marker=marker, limit=_PAGE):
         yield from page

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes inventories of a resource provider, and who uses them.
+
+All inventories of a provider are replaced as a whole, together with the
+generation at which they were read; Placement refuses a generation that is not
+the newest. See `Update resource provider inventories
+<https://docs.openstack.org/api-ref/placement/#update-resource-provider-inventories>`_.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+
+from isolate_aggregates.placement.client import PlacementClient
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventories:
+    """The inventories of a provider at one generation.
+
+    :param generation: The generation.
+    :param by_class: Each inventory as Placement has it, by resource class.
+    """
+
+    generation: int
+    by_class: Mapping[str, Mapping[str, Any]]
+
+
+def read(placement: PlacementClient, provider: str) -> Inventories:
+    """Return the inventories of a resource provider.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceError: if they can not be read.
+    """
+    return placement.read(
+        f'/resource_providers/{provider}/inventories',
+        lambda document: Inventories(
+            int(document['resource_provider_generation']),
+            {
+                name: {**found, 'total': found['total']}
+                for name, found in document['inventories'].items()
+            },
+        ),
+    )
+
+
+def write(
+    placement: PlacementClient, provider: str, inventories: Inventories
+) -> None:
+    """Replace the inventories of a resource provider.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :param inventories: What it shall have, and the generation at which that
+        was made up.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceConflict: if somebody else changed the provider since, or
+        an inventory to be taken away is in use.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send(
+        'PUT',
+        f'/resource_providers/{provider}/inventories',
+        {
+            'resource_provider_generation': inventories.generation,
+            'inventories': inventories.by_class,
+        },
+    )
+
+
+def usages(
+    placement: PlacementClient, provider: str
+) -> tuple[int, Mapping[str, int]]:
+    """Return what of a resource provider is in use.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :returns: The generation, and the amounts by resource class.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceError: if it can not be read.
+    """
+    return placement.read(
+        f'/resource_providers/{provider}/usages',
+        lambda document: (
+            int(document['resource_provider_generation']),
+            dict(document['usages']),
+        ),
+    )
+
+
+def consumers(
+    placement: PlacementClient, provider: str
+) -> Mapping[str, Mapping[str, int]]:
+    """Return who uses a resource provider: servers, and migrations.
+
+    :param placement: Placement.
+    :param provider: The uuid of the provider.
+    :returns: The amounts by resource class, by uuid of the consumer.
+    :raises ServiceNotFound: if there is no such provider.
+    :raises ServiceError: if it can not be read.
+    """
+    return placement.read(
+        f'/resource_providers/{provider}/allocations',
+        lambda document: {
+            consumer: dict(allocation['resources'])
+            for consumer, allocation in document['allocations'].items()
+        },
+    )
+
+
+def create_class(placement: PlacementClient, name: str) -> None:
+    """Create a custom resource class, unless it is there.
+
+    :param placement: Placement.
+    :param name: Its name, which starts with ``CUSTOM_``.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send('PUT', f'/resource_classes/{name}')
+
+
+def delete_class(placement: PlacementClient, name: str) -> None:
+    """Delete a custom resource class, unless it is gone.
+
+    :param placement: Placement.
+    :param name: Its name.
+    :raises ServiceConflict: if some provider has an inventory of it.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send('DELETE', f'/resource_classes/{name}', accept=(204, 404))
+
+
+def create_provider(
+    placement: PlacementClient, name: str, uuid: str, parent: str
+) -> None:
+    """Create a resource provider below another, unless it is there.
+
+    :param placement: Placement.
+    :param name: Its name.
+    :param uuid: The uuid it shall have.
+    :param parent: The uuid of its parent.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send(
+        'POST',
+        '/resource_providers',
+        {'name': name, 'uuid': uuid, 'parent_provider_uuid': parent},
+        accept=(200, 201, 409),
+    )
+
+
+def delete_provider(placement: PlacementClient, provider: str) -> None:
+    """Delete a resource provider, unless it is gone.
+
+    :param placement: Placement.
+    :param provider: Its uuid.
+    :raises ServiceConflict: if something uses it.
+    :raises ServiceError: if it can not be done.
+    """
+    placement.send(
+        'DELETE', f'/resource_providers/{provider}', accept=(204, 404)
+    )

@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the slots of a reservation: inventories of reservation providers.
+
+The number of slots is the total of an inventory; those that are not open to
+servers are reserved. What is written with a generation is written only if
+nobody wrote the provider since that generation, whoever it is.
+"""
+
+from collections.abc import Callable, Mapping
+import logging
+from typing import Any
+
+import tenacity
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement.client import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+# Each server that boots or goes is one reason for a conflict.
+_ATTEMPTS = 20
+_LONGEST_PAUSE = 0.5  # seconds
+
+Inventory = Mapping[str, Any]
+Change = Callable[[Inventory], Inventory | None]
+
+retried = tenacity.retry(
+    retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
+    stop=tenacity.stop_after_attempt(_ATTEMPTS),
+    # Two of us would otherwise meet again and again.
+    wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
+    before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
+    reraise=True,
+)
+
+
+def inventory(total: int, opened: int) -> dict[str, Any]:
+    """Return an inventory of slots.
+
+    :param total: How many slots.
+    :param opened: How many of them servers may take.
+    """
+    return {
+        'total': total,
+        'reserved': total - opened,
+        'min_unit': 1,
+        'max_unit': 1,
+        'step_size': 1,
+        'allocation_ratio': 1.0,
+    }
+
+
+def write(
+    placement: PlacementClient,
+    provider: str,
+    resource_class: str,
+    total: int,
+    opened: int,
+    generation: int,
+) -> None:
+    """Write the slots of one class on a provider; other classes stay.
+
+    :param placement: Placement.
+    :param provider: The uuid of the reservation provider.
+    :param resource_class: The class.
+    :param total: How many slots; 0 for none.
+    :param opened: How many of them servers may take.
+    :param generation: The generation at which this was found out.
+    :raises ServiceConflict: if somebody else wrote the provider since.
+    :raises ServiceNotFound: if the provider is gone.
+    :raises ServiceError: if it can not be done.
+    """
+    found = inventories.read(placement, provider)
+    if found.generation != generation:
+        raise exception.ServiceConflict(
+            'Placement',
+            None,
+            f'has resource provider {provider} at generation '
+            f'{found.generation}, no longer {generation}; run the command '
+            'again.',
+        )
+    by_class = dict(found.by_class)
+    by_class.pop(resource_class, None)
+    if total:
+        by_class[resource_class] = inventory(total, opened)
+    inventories.write(
+        placement, provider, inventories.Inventories(generation, by_class)
+    )
+
+
+@retried
+def change(
+    placement: PlacementClient,
+    provider: str,
+    resource_class: str,
+    new: Change,
+) -> None:
+    """Change the inventory of a class, if the provider has one.
+
+    :param placement: Placement.
+    :param provider: The uuid of the reservation provider; that it is gone is
+        fine.
+    :param resource_class: The class.
+    :param new: Takes the inventory as it is and returns what it shall be, None
+        for none; called again with what is there then, if somebody else was
+        faster.
+    :raises ServiceConflict: if somebody else is faster all the time, or an
+        inventory that shall go is in use.
+    :raises ServiceError: if it can not be done.
+    """
+    try:
+        found = inventories.read(placement, provider)
+        before = found.by_class.get(resource_class)
+        if before is None:
+            return
+        after = new(before)
+        if after == before:
+            return
+        by_class = dict(found.by_class)
+        del by_class[resource_class]
+        if after is not None:
+            by_class[resource_class] = after
+        inventories.write(
+            placement,
+            provider,
+            inventories.Inventories(found.generation, by_class),
+        )
+    except exception.ServiceNotFound:
+        return
+
+
+def opened(before: Inventory) -> Inventory:
+    """Return an inventory all of whose slots servers may take.
+
+    :param before: The inventory as it is.
+    """
+    return {**before, 'reserved': 0}
+
+
+def closed(before: Inventory) -> Inventory:
+    """Return an inventory whose slots no further server may take.
+
+    :param before: The inventory as it is.
+    """
+    return {**before, 'reserved': before['total']}
+
+
+def gone(before: Inventory) -> None:
+    """Return no inventory.
+
+    :param before: The inventory as it is.
+    """
