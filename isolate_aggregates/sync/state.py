@@ -124,9 +124,13 @@ def _node(
     """Read a root provider; None if it is gone by now."""
     uuid = entry['uuid']
     try:
-        traits = (
-            summary.traits if summary else providers.traits(placement, uuid)
-        )
+        if summary:
+            traits = summary.traits
+        elif hosts is not None and uuid not in hosts:
+            # Its traits are not for sync to change.
+            traits = frozenset()
+        else:
+            traits = providers.traits(placement, uuid)
         host = save.host_of(entry, traits, hosts)
         members = providers.aggregates(placement, uuid)
     except exception.ServiceNotFound:

@@ -104,6 +104,7 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
     found = state.read(reader, placement)
     assert list(found.index) == [GROUP]
     assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
+    assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
     assert found.traits == {'CUSTOM_X', MARK}
     assert found.problems == ()
 
@@ -121,6 +122,7 @@ def test_no_more_is_asked_than_has_to_be(
         '/allocation_candidates',
         '/resource_providers',
         f'/resource_providers/{NODE}/aggregates',
+        f'/resource_providers/{SHARE}/aggregates',
         f'/resource_providers/{IRONIC}/aggregates',
         f'/resource_providers/{IRONIC}/traits',
         '/traits',

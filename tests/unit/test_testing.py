@@ -540,14 +540,20 @@ def test_in_memory_and_over_http_the_same_hosts_are_found(path):
     cloud = cloud_file.load(path)
     filters = {'isolate_aggregates': IsolateAggregates()}
     found = set()
+
+    def hosts_for(flavor, *client):
+        request = testing.make_request(flavor)
+        try:
+            return testing.hosts_for(request, cloud, filters, *client)
+        except exception.BadQuery:
+            # A trait that nothing has, as in a cloud to be audited.
+            return ['none: the query is invalid']
+
     with testing.PlacementFixture(cloud) as placement:
         for flavor in cloud.flavors:
-            request = testing.make_request(flavor)
-            hosts = testing.hosts_for(request, cloud, filters)
+            hosts = hosts_for(flavor)
             found.update(hosts)
-            assert hosts == testing.hosts_for(
-                request, cloud, filters, placement.client
-            )
+            assert hosts == hosts_for(flavor, placement.client)
     assert found
 
 
