@@ -68,11 +68,12 @@ class Plot:
         """The figures, for those who do not see the lines."""
         said = '; '.join(
             f'{line.label}: '
-            + ', '.join(f'{y:,.3g} at {x:,.0f}' for x, y in line.points)
+            + ', '.join(f'{shown(y)} at {x:,.0f}' for x, y in line.points)
             for line in self.lines
         )
         limits = ''.join(f' {name}: {at:,.0f}.' for name, at in self.limits)
-        return f'{self.unit} by number of aggregates. {said}.{limits}'
+        unit = self.unit.capitalize()
+        return f'{unit} by number of aggregates. {said}.{limits}'
 
 
 class Drawing:
@@ -107,8 +108,8 @@ class Drawing:
         self._add('desc', plot.description, id='description')
         self._add('rect', width=WIDTH, height=HEIGHT, fill='#ffffff')
         self._axes()
-        for name, amount in plot.limits:
-            self._limit(name, amount)
+        for _, amount in plot.limits:
+            self._limit(amount)
         for line, (color, shape) in zip(plot.lines, LOOKS, strict=False):
             self._line(line, color, shape)
         self._labels()
@@ -164,7 +165,7 @@ class Drawing:
     ) -> None:
         self._add('text', text, x=x, y=y, text_anchor=anchor, fill=color)
 
-    def _limit(self, name: str, amount: float) -> None:
+    def _limit(self, amount: float) -> None:
         y = self._y(amount)
         self._add(
             'line',
@@ -175,7 +176,6 @@ class Drawing:
             stroke=INK,
             stroke_dasharray='6 4',
         )
-        self._text(name, LEFT + 6.0, y - 5, 'start')
 
     def _line(self, line: Line, color: str, shape: str) -> None:
         places = [(self._x(x), self._y(y)) for x, y in line.points]
@@ -209,14 +209,20 @@ class Drawing:
 
     def _labels(self) -> None:
         """Name each line where it ends, from top to bottom."""
-        ends = sorted(
+        ends = [
             (self._y(line.points[-1][1]), line.label, color)
             for line, (color, _) in zip(self._plot.lines, LOOKS, strict=False)
-        )
+        ]
+        ends += [(self._y(at), name, INK) for name, at in self._plot.limits]
         last = 0.0
-        for y, label, color in ends:
+        for y, label, color in sorted(ends):
             last = max(y, last + LABEL)
             self._text(label, WIDTH - RIGHT + 12.0, last + 4, 'start', color)
+
+
+def shown(amount: float) -> str:
+    """Return an amount with two digits at least, and none that say nothing."""
+    return f'{amount:,.0f}' if amount >= 10 else f'{amount:.2g}'
 
 
 def column(rows: Sequence[dict[str, str]], name: str) -> list[Point]:
