@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# How many tests to run at a time.
+JOBS ?= auto
 
 .PHONY: help demo test test-nova test-browser lint docs sample clean
 
@@ -32,14 +34,14 @@ demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: $(VENV)/.all
-	$(BIN)/pytest --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
 	$(MAKE) test-browser
 	$(MAKE) test-nova COVER='--cov --cov-append --cov-report=term'
 
 # A process of its own: Nova's fixtures decide how threads work before
 # anything else is imported.
 test-nova: $(VENV)/.all
-	$(BIN)/pytest --confcutdir=tests/nova_functional $(COVER) \
+	$(BIN)/pytest -n $(JOBS) --confcutdir=tests/nova_functional $(COVER) \
 	    tests/nova_functional
 
 # A process of its own: playwright runs an event loop in it. Without Chromium

@@ -15,6 +15,7 @@ rollup too. All locks but one are then a few branches at each level.
 
 from collections.abc import Iterable, Iterator
 import dataclasses
+import hashlib
 import itertools
 import uuid
 
@@ -51,7 +52,7 @@ def uuid_of(name: str) -> str:
 
     :param name: The canonical name of the lock.
     """
-    return str(uuid.uuid5(_LOCKS, name))
+    return _uuid(_LOCKS, name)
 
 
 def branch_uuids(family: str) -> frozenset[str]:
@@ -113,7 +114,17 @@ def _branches(
 
 
 def _branch_uuid(family: str, digits: str) -> str:
-    return str(uuid.uuid5(_BRANCHES, f'{family}*{digits}'))
+    return _uuid(_BRANCHES, f'{family}*{digits}')
+
+
+def _uuid(namespace: uuid.UUID, name: str) -> str:
+    """Return ``uuid.uuid5``, also of what can not be written as UTF-8.
+
+    A tag in a file may be any text, a lone surrogate for instance.
+    """
+    text = namespace.bytes + name.encode('utf-8', 'surrogatepass')
+    digest = hashlib.sha1(text, usedforsecurity=False).digest()
+    return str(uuid.UUID(bytes=digest[:16], version=5))
 
 
 def _uuids(locks: Iterable[Lock]) -> frozenset[str]:

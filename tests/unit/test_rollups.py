@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rollup aggregates: which there are, and what they stand for."""
 
+import uuid
+
 from hypothesis import given
 from hypothesis import strategies as st
 import pytest
@@ -33,6 +35,16 @@ def test_the_uuid_of_a_rollup_never_changes():
         ru.uuid_of('trait:CUSTOM_LICENSED_WINDOWS')
         == '83ca0d6e-045c-5aa0-9606-6899d1a7a8d9'
     )
+
+
+@given(st.text(st.characters(codec='utf-8')))
+def test_uuids_are_of_version_5(name):
+    namespace = uuid.UUID('153806e1-479f-4e0f-b498-639fa4a6e00a')
+    assert ru.uuid_of(name) == str(uuid.uuid5(namespace, name))
+
+
+def test_any_text_may_name_a_lock():
+    assert uuid.UUID(ru.uuid_of('trait:\ud800')).version == 5
 
 
 def test_a_lock_of_several_aggregates_has_a_rollup():
