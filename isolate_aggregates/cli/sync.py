@@ -4,17 +4,14 @@
 import argparse
 import collections
 from collections.abc import Callable, Iterable, Iterator, Sequence
-import contextlib
 import dataclasses
-import queue
-import signal
 from typing import Any
 
 from oslo_log import log as logging
 import tqdm
 
-from isolate_aggregates import exception, pipeline
-from isolate_aggregates.cli import base, report
+from isolate_aggregates import pipeline
+from isolate_aggregates.cli import base, report, watching
 from isolate_aggregates.clouds import Cloud, LiveCloud
 from isolate_aggregates.sync import apply, state
 from isolate_aggregates.sync import plan as plans
@@ -143,29 +140,25 @@ class SyncPlacement(report.ReportLister):
     def _watch(self, args: argparse.Namespace) -> None:
         connection = self.app.connect()
         seen: frozenset[str] = frozenset()
-        with _signals() as received:
-            while received.empty():
-                cloud = LiveCloud(self.app.conf, lambda: connection)
-                try:
-                    plan = self._plan_for(cloud, args)
-                    for problem in plan.problems:
-                        if problem not in seen:
-                            LOG.warning('%s.', problem)
-                    seen = frozenset(plan.problems)
-                    outcome = _carry_out(
-                        plan, cloud, lambda: not received.empty()
-                    )
-                    for c in outcome.changes:
-                        self.app.stdout.write(
-                            f'{c.host}, {c.provider}: {c.action} {c.subject}; '
-                            f'{c.why}\n'
-                        )
-                    self.app.stdout.flush()
-                    _report(outcome)
-                except exception.IsolateAggregatesError as exc:
-                    LOG.error('%s', exc)
-                with contextlib.suppress(queue.Empty):
-                    received.put(received.get(timeout=args.watch))
+
+        def once(stopped: Callable[[], bool]) -> None:
+            nonlocal seen
+            cloud = LiveCloud(self.app.conf, lambda: connection)
+            plan = self._plan_for(cloud, args)
+            for problem in plan.problems:
+                if problem not in seen:
+                    LOG.warning('%s.', problem)
+            seen = frozenset(plan.problems)
+            outcome = _carry_out(plan, cloud, stopped)
+            for c in outcome.changes:
+                self.app.stdout.write(
+                    f'{c.host}, {c.provider}: {c.action} {c.subject}; '
+                    f'{c.why}\n'
+                )
+            self.app.stdout.flush()
+            _report(outcome)
+
+        watching.watch(once, args.watch)
 
 
 def _carry_out(
@@ -190,22 +183,6 @@ def _report(outcome: apply.Outcome) -> None:
             'even tried.',
             outcome.untried,
         )
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator['queue.SimpleQueue[int]']:
-    """Give a queue that gets the signals which ask for an end."""
-    # Of all queues this one may be put into from within a signal handler.
-    received: queue.SimpleQueue[int] = queue.SimpleQueue()
-    before = {
-        number: signal.signal(number, lambda got, _: received.put(got))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _reading(found: Iterator[Any], total: int) -> Iterable[Any]:
