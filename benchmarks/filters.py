@@ -29,7 +29,6 @@ and to take in the uuids.
 import argparse
 from collections.abc import Callable, Iterator
 import contextlib
-import csv
 import dataclasses
 import statistics
 import time
@@ -46,6 +45,7 @@ from nova.scheduler import utils as scheduler_utils
 from oslo_config import fixture as config_fixture
 from oslo_db.sqlalchemy import enginefacade
 import sqlalchemy
+import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import pipeline
@@ -262,10 +262,7 @@ def main() -> None:
             f'{1000 * row.own:>6.0f} us'
         )
     if options.csv:
-        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
-            writer = csv.writer(stream)
-            writer.writerow(f.name for f in dataclasses.fields(Row))
-            writer.writerows(dataclasses.astuple(row) for row in rows)
+        table.write(options.csv, rows)
 
 
 if __name__ == '__main__':

@@ -15,7 +15,7 @@ by itself. There the plugin is imported and puts its filters in place.
 
 import argparse
 from collections.abc import Callable, Iterable
-import csv
+import dataclasses
 import functools
 import gc
 import statistics
@@ -25,6 +25,7 @@ import time
 import tracemalloc
 
 from filters import configured, database, fill
+import table
 
 from isolate_aggregates import pipeline
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
@@ -50,6 +51,15 @@ nova.conf.CONF.set_override('auth_type', 'none', conf.GROUP)
 registration.install()
 print(time.process_time() - used, time.monotonic() - started)
 """
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """One figure."""
+
+    what: str
+    amount: float
+    unit: str
 
 
 class Work:
@@ -121,8 +131,8 @@ def start(source: str) -> tuple[float, float]:
     return min(used for used, _ in found), min(lasted for _, lasted in found)
 
 
-def measure(number: int) -> list[tuple[str, float, str]]:
-    """Return what was measured: what, how much, and the unit."""
+def measure(number: int) -> list[Figure]:
+    """Return what was measured."""
     with configured() as conf, database():
         fill(number)
         work = Work(conf)
@@ -131,17 +141,17 @@ def measure(number: int) -> list[tuple[str, float, str]]:
         work = Work(conf)
         left, most = megabytes(lambda: work.index(work.read()))
     found = [
-        ('read from the database', reading, 's'),
-        ('index', indexing, 's'),
-        ('read and index', reading + indexing, 's'),
-        ('memory kept', left, 'MB'),
-        ('memory at most', most, 'MB'),
+        Figure('read from the database', reading, 's'),
+        Figure('index', indexing, 's'),
+        Figure('read and index', reading + indexing, 's'),
+        Figure('memory kept', left, 'MB'),
+        Figure('memory at most', most, 'MB'),
     ]
     for source in ('nova', 'novaclient'):
         used, lasted = start(source)
         found += [
-            (f'start with {source}, processor', used, 's'),
-            (f'start with {source}', lasted, 's'),
+            Figure(f'start with {source}, processor', used, 's'),
+            Figure(f'start with {source}', lasted, 's'),
         ]
     return found
 
@@ -153,13 +163,10 @@ def main() -> None:
     parser.add_argument('--csv', help='write the figures to this file too')
     options = parser.parse_args()
     found = measure(options.aggregates)
-    for what, amount, unit in found:
-        print(f'{what:<32} {amount:>8.3f} {unit}')
+    for figure in found:
+        print(f'{figure.what:<32} {figure.amount:>8.3f} {figure.unit}')
     if options.csv:
-        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
-            writer = csv.writer(stream)
-            writer.writerow(['what', 'amount', 'unit'])
-            writer.writerows(found)
+        table.write(options.csv, found)
 
 
 if __name__ == '__main__':

@@ -14,7 +14,6 @@ runs the median counts.
 
 import argparse
 from collections.abc import Callable, Iterator
-import csv
 import dataclasses
 import pathlib
 import statistics
@@ -23,6 +22,7 @@ import time
 import uuid
 
 from oslo_config import cfg
+import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
@@ -237,10 +237,7 @@ def main() -> None:
             f'{row.bytes_rollups:>5,} bytes {row.rollups:>6.1f} ms'
         )
     if options.csv:
-        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
-            writer = csv.writer(stream)
-            writer.writerow(f.name for f in dataclasses.fields(Row))
-            writer.writerows(dataclasses.astuple(row) for row in rows)
+        table.write(options.csv, rows)
 
 
 if __name__ == '__main__':

@@ -20,7 +20,6 @@ no rollup
 """
 
 import argparse
-import csv
 import dataclasses
 import logging
 import pathlib
@@ -43,6 +42,7 @@ from nova import objects  # noqa: E402
 from nova.db.api import api as api_db  # noqa: E402
 from nova.db.api import models  # noqa: E402
 import sqlalchemy  # noqa: E402
+import table  # noqa: E402
 from test_shortening import ShorteningTest  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
@@ -190,10 +190,7 @@ def main() -> None:
             f'{row.no_rollup:>7,.0f} ms'
         )
     if options.csv:
-        with open(options.csv, 'w', newline='', encoding='utf-8') as stream:
-            writer = csv.writer(stream)
-            writer.writerow(f.name for f in dataclasses.fields(Row))
-            writer.writerows(dataclasses.astuple(row) for row in rows)
+        table.write(options.csv, rows)
 
 
 if __name__ == '__main__':
