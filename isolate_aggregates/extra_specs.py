@@ -22,6 +22,10 @@ GROUP_POLICIES = ('none', 'isolate')
 SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
 # The resource classes of instance reservations start so, in Blazar as well.
 RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
+# The reservation providers have it, below the compute nodes. On the compute
+# nodes themselves an image of a tenant that claims it would let ordinary
+# servers in.
+RESERVATION_TRAIT = 'CUSTOM_RESERVATION_HOST'
 
 _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
 

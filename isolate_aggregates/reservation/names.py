@@ -10,11 +10,13 @@ Nothing is ever changed or deleted that does not have such a name.
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.extra_specs import RESERVATION_CLASS, TRAIT_PREFIX
+from isolate_aggregates.extra_specs import (
+    RESERVATION_CLASS,
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
 
-# On the reservation providers only: if the compute node had it, an image of a
-# tenant that claims it would let ordinary servers in.
-TRAIT = 'CUSTOM_RESERVATION_HOST'
+TRAIT = RESERVATION_TRAIT
 
 # What locks the pool, for the filters isolate_aggregates and
 # reservation_prefix.

@@ -10,7 +10,7 @@ import os_traits
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.cloud.snapshot import Provider
-from isolate_aggregates.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.extra_specs import RESERVATION_TRAIT, TRAIT_PREFIX
 from isolate_aggregates.sync import marks
 from isolate_aggregates.sync.state import State
 from isolate_aggregates.sync.target import Change, Rollups, Target
@@ -184,6 +184,9 @@ class _Planner:
                 for node in by_host.get(host, ())
                 if trait not in node.traits
             }
+            if trait == RESERVATION_TRAIT:
+                # That they lack it is as it should be.
+                continue
             if reason and lacking:
                 yield (
                     f'aggregate {aggregate.name}: {_naming(lacking)} no '
@@ -211,6 +214,11 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
         return (
             'nova-compute reports it, or it has a meaning of its own; '
             'require a CUSTOM_ trait instead'
+        )
+    if trait == RESERVATION_TRAIT:
+        return (
+            'it belongs to the reservation providers alone, where reservation '
+            'host enable puts it'
         )
     if marks.is_mark(trait):
         return 'sync keeps such names for itself; choose another'

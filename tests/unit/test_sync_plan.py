@@ -224,6 +224,19 @@ def test_a_trait_that_is_not_put_by_hand_is_a_problem_where_it_lacks(
     assert not [p for p in problems if 'sync does not' in p]
 
 
+def test_the_trait_of_reservation_providers_is_never_put_on_a_host():
+    pool = Aggregate(
+        'uuid-pool',
+        'freepool',
+        {'trait:CUSTOM_RESERVATION_HOST': 'required'},
+        frozenset({'h1'}),
+    )
+    host = node()
+    plan = made([pool], [host], TRAITS)
+    assert after(plan, host)[0] == frozenset()
+    assert (plan.changes, plan.new_traits, plan.problems) == ((), (), ())
+
+
 def test_a_standard_trait_that_placement_does_not_know_is_a_problem():
     aggregate = Aggregate(
         'uuid-a', 'a', {'trait:HW_NEW': 'required'}, frozenset({'h1'})
