@@ -2,15 +2,15 @@
 """``list`` and ``show``: what is locked, and how much is behind it."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import columns, show
+from cliff import show
 import os_resource_classes as orc
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import pipeline
-from isolate_aggregates.cli import base, report
+from isolate_aggregates.cli import base, fields, report
 from isolate_aggregates.isolation import details
 from isolate_aggregates.isolation.overview import (
     Capacity,
@@ -102,28 +102,7 @@ class ShowDetails(show.ShowOne):
                 parsed_args.name, parsed_args.kind
             )
             base.warn_if_unguarded(cloud, self.app.conf)
-        return tuple(found), [_column(value) for value in found.values()]
-
-
-class _Lines(columns.FormattableColumn[Any]):
-    """Several values, to people one in each line."""
-
-    def human_readable(self) -> str:
-        """Return the lines."""
-        value = self._value
-        if isinstance(value, Mapping):
-            return '\n'.join(f'{k}: {_inline(v)}' for k, v in value.items())
-        return '\n'.join(map(str, value))
-
-
-def _column(value: Any) -> Any:
-    return _Lines(value) if isinstance(value, Mapping | list) else value
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ', '.join(f'{amount} {what}' for what, amount in value.items())
-    return str(value)
+        return tuple(found), [fields.field(v) for v in found.values()]
 
 
 def _amount(capacity: Capacity | None) -> str:
