@@ -136,7 +136,7 @@ def place(wish: Wish, rooms: Iterable[Room], move: bool = False) -> Placing:
     slots = choose(wish, hosts)
     # A slot that has a server can not be taken away, but if it does not fit
     # it is no more than one that is missing.
-    sound = sum(min(slots[host.name], host.most) for host in hosts)
+    sound = sum(min(slots[host.name], host.fits) for host in hosts)
     return Placing(
         slots={name: number for name, number in slots.items() if number},
         missing=wish.amount
@@ -151,26 +151,33 @@ class _Host:
     """A host, in numbers of slots.
 
     ``most`` is how many it may have, ``keep`` how many of its own it may keep,
-    ``used`` how many it has to.
+    ``stay`` how many if they have no other place, ``used`` how many it has to.
+    ``fits`` is how many there is room for.
     """
 
     name: str
     used: int
     keep: int
+    stay: int
     most: int
+    fits: int
 
     @classmethod
     def of(cls, room: Room, wish: Wish, move: bool) -> '_Host':
         most = free_slots(room, wish)
-        if room.obstacle is not None:
-            most = min(most, room.used if move else room.held)
         if wish.affinity is False:
             most = min(most, 1)
+        fits = most
+        stay = min(most, room.held)
+        if room.obstacle is not None:
+            most = min(stay, room.used) if move else stay
         return cls(
             name=room.host,
             used=room.used,
             keep=max(room.used, min(room.held, most)),
+            stay=max(room.used, stay),
             most=most,
+            fits=fits,
         )
 
 
@@ -189,6 +196,11 @@ def _anywhere(wish: Wish, hosts: list[_Host]) -> dict[str, int]:
         take = max(0, min(left, host.most - slots[host.name]))
         slots[host.name] += take
         left -= take
+    # What has no place elsewhere stays where it is.
+    for host in hosts:
+        take = max(0, min(left, host.stay - slots[host.name]))
+        slots[host.name] += take
+        left -= take
     return slots
 
 
@@ -205,8 +217,8 @@ def _on_one_host(wish: Wish, hosts: list[_Host]) -> dict[str, int]:
         best = min(whole, key=lambda host: (-host.keep, host.most))
         slots[best.name] = max(best.used, wish.amount)
     elif candidates:
-        best = max(candidates, key=lambda host: host.keep)
-        slots[best.name] = max(best.used, min(best.keep, wish.amount))
+        best = max(candidates, key=lambda host: host.stay)
+        slots[best.name] = max(best.used, min(best.stay, wish.amount))
     return slots
 
 

@@ -214,6 +214,8 @@ class _Run:
             return
         if _ends_later(reservation) and self._mark(world):
             return
+        if self._open_rest(world):
+            return
         self._site.compute.write_record(wanted)
 
     def _mark(self, world: World) -> bool:
@@ -225,6 +227,21 @@ class _Run:
                 self._put(world, name, found.total, found.open)
                 wrote = True
         return wrote
+
+    def _open_rest(self, world: World) -> bool:
+        """Open all slots of a host where some are open.
+
+        Before it is written down that they were granted: how many there are
+        can not be told from what is open of them, unless all of them are.
+        """
+        found = {
+            name: slots_there
+            for name, slots_there in world.slots(self.id).items()
+            if 0 < slots_there.open < slots_there.total
+        }
+        for name, slots_there in found.items():
+            self._put(world, name, slots_there.total, slots_there.total)
+        return bool(found)
 
     def _give_back(self, world: World, reservation: Reservation) -> None:
         """Take back what was asked for, as far as it was placed."""

@@ -81,8 +81,9 @@ class Site:
         hosts = self._hosts(
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
-        slots = self._slots(hosts, summaries)
         records, extra_specs, foreign, problems = self._records()
+        asked = {r.resource_class for r in records.values() if r.asked}
+        slots = self._slots(hosts, summaries, asked)
         return World(
             pool=pool,
             nodes=tuple(nodes),
@@ -172,7 +173,10 @@ class Site:
         return sorted(found, key=lambda host: host.name)
 
     def _slots(
-        self, hosts: Iterable[Host], summaries: Mapping[str, ProviderSummary]
+        self,
+        hosts: Iterable[Host],
+        summaries: Mapping[str, ProviderSummary],
+        asked: set[str],
     ) -> dict[str, dict[str, Slots]]:
         slots: dict[str, dict[str, Slots]] = {}
         unknown = []
@@ -183,8 +187,13 @@ class Site:
             summary = summaries.get(host.provider)
             if generation == host.generation:
                 slots[host.provider] = known
-            elif summary and all(summary.capacity.values()):
-                # Nothing of it is reserved, as it never is in part.
+            elif (
+                summary
+                and all(summary.capacity.values())
+                and not asked & summary.capacity.keys()
+            ):
+                # Nothing of it is reserved: only what is asked for ever is
+                # in part.
                 slots[host.provider] = slots_from(
                     {
                         name: {'total': total}
