@@ -36,7 +36,8 @@ class Cloud:
     :param world: Placement as the tests see it, and what Nova has.
     """
 
-    def __init__(self, world):
+    def __init__(self, world, home):
+        self.home = home
         self.world = world
         self.session = requests.Session()
         self.placement = world.wire.get_endpoint()
@@ -148,7 +149,7 @@ class Cloud:
                 'sync',
                 *arguments,
             ],
-            env={'HOME': '/nonexistent', 'PATH': os.environ['PATH']},
+            env={'HOME': self.home, 'PATH': os.environ['PATH']},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -161,14 +162,14 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(conf):
+def cloud(conf, tmp_path):
     placement = EmbeddedPlacement()
     world = World(placement.open(), conf)
     for host in HOSTS:
         world.add_host(host)
     world.require('a', HOSTS, LICENSED)
     world.require('b', HOSTS, LICENSED)
-    cloud = Cloud(world)
+    cloud = Cloud(world, str(tmp_path))
     yield cloud
     cloud.close()
     placement.close()
