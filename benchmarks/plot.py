@@ -262,14 +262,18 @@ def plots() -> Iterator[Plot]:
     )
 
 
+def draw(plot: Plot) -> str:
+    """Return an image as SVG."""
+    root = Drawing(plot).root
+    ET.indent(root)
+    return f'{ET.tostring(root, encoding="unicode")}\n'
+
+
 def main() -> None:
     """Draw all images."""
     for plot in plots():
-        root = Drawing(plot).root
-        ET.indent(root)
         path = IMAGES / f'{plot.name}.svg'
-        text = ET.tostring(root, encoding='unicode')
-        path.write_text(f'{text}\n', 'utf-8')
+        path.write_text(draw(plot), 'utf-8')
         print(path.relative_to(ROOT))
 
 

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plots of the documentation show what the benchmarks have written."""
+
+import pathlib
+import runpy
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+PLOT = runpy.run_path(str(ROOT / 'benchmarks' / 'plot.py'))
+SVG = '{http://www.w3.org/2000/svg}'
+
+
+@pytest.mark.parametrize('plot', PLOT['plots'](), ids=lambda plot: plot.name)
+def test_an_image_is_drawn_from_the_results(plot):
+    path = ROOT / 'doc' / 'source' / 'images' / f'{plot.name}.svg'
+    assert path.read_text('utf-8') == PLOT['draw'](plot)
+
+
+@pytest.mark.parametrize('plot', PLOT['plots'](), ids=lambda plot: plot.name)
+def test_an_image_says_in_words_what_it_shows(plot):
+    root = ET.fromstring(PLOT['draw'](plot))
+    assert root.findtext(f'{SVG}title') == plot.title
+    said = root.findtext(f'{SVG}desc')
+    labels = [text.text for text in root.iter(f'{SVG}text')]
+    for line in plot.lines:
+        assert line.label in said
+        assert line.label in labels
