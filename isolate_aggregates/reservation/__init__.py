@@ -14,6 +14,7 @@ all functions take it first, and the time as an aware ``datetime``::
     list_hosts(site)                     -> list[Host]
 
     new(project, amount, shape, start, end, affinity, id) -> Reservation
+    preview(site, reservation, now)      -> Status
     create(site, reservation, now)       -> Status
     show(site, id, now)                  -> Status
     list_reservations(site, now)         -> list[Status]
@@ -50,6 +51,7 @@ from isolate_aggregates.reservation.operations import (
     end,
     list_reservations,
     new,
+    preview,
     repair,
     show,
     update,
@@ -78,6 +80,7 @@ __all__ = [
     'list_hosts',
     'list_reservations',
     'new',
+    'preview',
     'reconcile',
     'repair',
     'show',

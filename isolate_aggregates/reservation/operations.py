@@ -8,14 +8,18 @@ interrupted.
 
 import dataclasses
 import datetime
+import logging
 import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservation import names, reconciler, rooms
 from isolate_aggregates.reservation.record import Ask, Reservation, Shape
+from isolate_aggregates.reservation.refusal import refusal
 from isolate_aggregates.reservation.site import Site
-from isolate_aggregates.reservation.status import Status, status_of
-from isolate_aggregates.reservation.world import World
+from isolate_aggregates.reservation.status import State, Status, status_of
+from isolate_aggregates.reservation.world import Slots, World
+
+LOG = logging.getLogger(__name__)
 
 
 class Keep:
@@ -110,6 +114,26 @@ def create(
     return reconciler.reconcile(site, reservation.id, now)
 
 
+def preview(
+    site: Site, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Return how a reservation would be, and change nothing.
+
+    :param site: The cloud.
+    :param reservation: What :func:`new` returned.
+    :param now: The time.
+    :raises ReservationError: if it does not fit.
+    :raises ServiceError: if anything can not be read.
+    """
+    world = site.read()
+    wanted = reservation.settled
+    placing = rooms.plan(site, world, wanted, now)
+    if placing.missing:
+        raise refusal(world, wanted, placing, now)
+    slots = {name: Slots(n, 0, 0) for name, n in placing.slots.items()}
+    return Status(wanted, State.PLANNED, slots)
+
+
 def show(site: Site, reservation_id: str, now: datetime.datetime) -> Status:
     """Return how a reservation is.
 
@@ -127,11 +151,15 @@ def show(site: Site, reservation_id: str, now: datetime.datetime) -> Status:
 def list_reservations(site: Site, now: datetime.datetime) -> list[Status]:
     """Return how all reservations are, in the order of their starts.
 
+    Those whose record can not be read are logged.
+
     :param site: The cloud.
     :param now: The time.
     :raises ServiceError: if it can not be read.
     """
     world = site.read()
+    for problem in world.problems.values():
+        LOG.error('%s', problem)
     return [
         status_of(world, found, now)
         for found in sorted(

@@ -65,7 +65,8 @@ def tick(
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
-    A reservation that fails does not keep the others waiting.
+    A reservation that fails does not keep the others waiting. Those whose
+    record can not be read are logged.
 
     :param site: The cloud.
     :param now: The time.
@@ -76,6 +77,8 @@ def tick(
     :raises IsolateAggregatesError: if it can not be read how things are.
     """
     world = site.read()
+    for problem in world.problems.values():
+        LOG.error('%s', problem)
     runs = [
         _Run(site, found.id, now, move)
         for found in sorted(

@@ -282,13 +282,16 @@ class World:
 
     def new_site(self):
         """Return what another process would have."""
+        return reservation.Site(self.connection(), retry_delay=0)
+
+    def connection(self):
+        """Return what another process would connect with."""
         http = requests.Session()
         http.mount('http://', self.wire)
-        connection = Connection(
+        return Connection(
             session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
             endpoints={'compute': NOVA, 'placement': self._endpoint},
         )
-        return reservation.Site(connection, retry_delay=0)
 
     def reset(self):
         """Forget everything."""
