@@ -83,15 +83,20 @@ def add_request_arguments(
     add_snapshot_argument(parser)
 
 
-def add_project_arguments(parser: argparse.ArgumentParser) -> None:
+def add_project_arguments(
+    parser: argparse.ArgumentParser,
+    meaning: str = 'Name or id of the project that asks; with --snapshot its '
+    'id',
+    required: bool = False,
+) -> None:
     """Add ``--project`` and its domain to the parser of a command.
 
     :param parser: The parser of the command.
+    :param meaning: What the project is to the command.
+    :param required: Whether it has to be given.
     """
     parser.add_argument(
-        '--project',
-        metavar='<project>',
-        help='Name or id of the project that asks; with --snapshot its id',
+        '--project', required=required, metavar='<project>', help=meaning
     )
     parser.add_argument(
         '--project-domain',

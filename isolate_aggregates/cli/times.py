@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Points in time as arguments: ISO 8601 with a zone, or how long from then."""
+
+import argparse
+import datetime
+import re
+
+Moment = datetime.datetime | datetime.timedelta
+
+_NOW = 'now'
+_NEVER = 'never'
+
+# 2h, 1d12h; and the same in ISO 8601, where P1M would be a month.
+_SHORT = re.compile(
+    r'(?:(?P<weeks>\d+)w)?(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?'
+    r'(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?'
+)
+_ISO = re.compile(
+    r'P(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?'
+    r'(?:T(?=\d)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?'
+    r'(?:(?P<seconds>\d+)S)?)?'
+)
+
+
+def moment(text: str) -> Moment:
+    """Return the point in time, or the duration, that an argument gives.
+
+    :param text: The argument; ``now`` is a duration of nothing.
+    :raises ArgumentTypeError: if it is neither, or has no time zone.
+    """
+    if text == _NOW:
+        return datetime.timedelta()
+    found = _duration(text)
+    if found is not None:
+        return found
+    try:
+        time = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is neither a time such as 2027-03-01T08:00Z nor a '
+            'duration such as 2h, 7d or PT90M'
+        ) from None
+    if time.tzinfo is None:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} has no time zone; write 2027-03-01T08:00Z, or '
+            '2027-03-01T08:00+01:00'
+        )
+    return time
+
+
+def end(text: str) -> Moment | None:
+    """Return what an argument for an end gives, None for ``never``.
+
+    :param text: The argument.
+    :raises ArgumentTypeError: if it makes no sense.
+    """
+    return None if text == _NEVER else moment(text)
+
+
+def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
+    """Return a point in time.
+
+    :param given: The point in time, or a duration.
+    :param since: Where a duration starts.
+    :raises ArgumentTypeError: if there is no such point in time.
+    """
+    if isinstance(given, datetime.datetime):
+        return given
+    try:
+        return since + given
+    except OverflowError:
+        raise argparse.ArgumentTypeError(
+            f'there is no time {given.days} days after {text(since)}'
+        ) from None
+
+
+def text(time: datetime.datetime | None) -> str | None:
+    """Return a point in time as it is shown, None for never.
+
+    :param time: The point in time.
+    """
+    if time is None:
+        return None
+    return time.astimezone(datetime.UTC).isoformat(timespec='seconds')
+
+
+def _duration(text: str) -> datetime.timedelta | None:
+    match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
+    given = {
+        unit: int(number)
+        for unit, number in (match.groupdict() if match else {}).items()
+        if number is not None
+    }
+    if not given:
+        return None
+    try:
+        return datetime.timedelta(**given)
+    except OverflowError:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is too long a time'
+        ) from None
