@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options that blazar.conf has for these plugins."""
+
+from blazar.plugins import instances
+from oslo_config import cfg
+
+GROUP = instances.RESOURCE_TYPE
+
+_OPTIONS = [
+    cfg.IntOpt(
+        'server_deletion_wait',
+        default=5,
+        min=0,
+        help='Seconds for which the end of a lease waits until the servers of '
+        'its reservations are gone. Events of other leases wait as long. What '
+        'is not gone by then is completed later, see completion_interval.',
+    ),
+    cfg.IntOpt(
+        'completion_interval',
+        default=30,
+        min=1,
+        help='Seconds between two looks at what is left to be done: '
+        'reservations that ended while their servers were still there, and '
+        'calls to Nova and Placement that failed.',
+    ),
+]
+
+
+def register(conf: cfg.ConfigOpts) -> None:
+    """Register the options.
+
+    :param conf: The configuration of Blazar.
+    """
+    conf.register_opts(_OPTIONS, GROUP)

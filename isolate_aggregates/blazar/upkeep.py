@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Has what could not be done at once completed later.
+
+blazar-manager runs the events of leases one after the other and calls monitor
+plugins from threads of their own. So an event does what it can at once, and
+the rest is done from here.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from blazar.plugins import base
+
+
+class Upkeep(base.BaseMonitorPlugin):
+    """Called by blazar-manager now and then.
+
+    :param complete: Completes what can be completed by now.
+    :param interval: Gives the seconds between two calls.
+    """
+
+    def __init__(
+        self, complete: Callable[[], None], interval: Callable[[], int]
+    ) -> None:
+        self._complete = complete
+        self._interval = interval
+
+    def is_notification_enabled(self) -> bool:
+        """Tell that no notifications are wanted."""
+        return False
+
+    def get_notification_event_types(self) -> list[str]:
+        """Return no types of notifications."""
+        return []
+
+    def get_notification_topics(self) -> list[str]:
+        """Return no topics of notifications."""
+        return []
+
+    def notification_callback(
+        self, event_type: str, payload: Any
+    ) -> dict[str, Any]:
+        """Take no notice of a notification.
+
+        :param event_type: Its type.
+        :param payload: Its payload.
+        """
+        return {}
+
+    def is_polling_enabled(self) -> bool:
+        """Tell that it wants to be called."""
+        return True
+
+    def get_polling_interval(self) -> int:
+        """Return the seconds between two calls."""
+        return self._interval()
+
+    def poll(self) -> dict[str, Any]:
+        """Complete what can be completed by now.
+
+        :returns: No flags of reservations to change.
+        """
+        self._complete()
+        return {}
+
+    def get_healing_interval(self) -> int:
+        """Return 0: healing is left to Blazar's own monitor."""
+        return 0
+
+    def heal(self) -> dict[str, Any]:
+        """Heal nothing."""
+        return {}

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real blazar-manager beside a real Nova and a real Placement."""
+
+import pathlib
+import subprocess
+import sys
+import time
+
+from blazar import config as blazar_config
+from blazar.db.sqlalchemy import api as db_models
+from blazar.db.sqlalchemy import facade_wrapper
+from blazar.notification import notifier
+from blazar.plugins.oshosts import host_plugin
+import live
+from oslo_utils import timeutils
+import pytest
+
+from isolate_aggregates import service
+
+HERE = pathlib.Path(__file__).parent
+PLUGINS = (
+    'physical.host.plugin',
+    'virtual.instance.placement',
+    'flavor.instance.placement',
+)
+
+
+@pytest.fixture(scope='session')
+def endpoint(tmp_path_factory):
+    """Start Nova, Placement and Keystone in a process of their own."""
+    port = tmp_path_factory.mktemp('cloud') / 'port'
+    log = port.with_suffix('.log')
+    with log.open('wb') as output:
+        process = subprocess.Popen(
+            [sys.executable, str(HERE / 'cloud_process.py'), str(port)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+        )
+        while not port.exists():
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        yield f'127.0.0.1:{port.read_text()}'
+        process.stdin.close()
+        process.wait()
+
+
+@pytest.fixture(scope='session')
+def conf(endpoint, tmp_path_factory):
+    """Return the configuration of Blazar."""
+    host, _, port = endpoint.partition(':')
+    path = tmp_path_factory.mktemp('etc') / 'blazar.conf'
+    path.write_text(
+        f"""
+[DEFAULT]
+os_auth_host = {host}
+os_auth_port = {port}
+os_auth_prefix = identity
+os_region_name = RegionOne
+transport_url = fake:/
+
+[manager]
+minutes_before_end_lease = 0
+"""
+    )
+    conf = blazar_config.CONF
+    conf([], project='blazar', default_config_files=[str(path)])
+    return conf
+
+
+@pytest.fixture
+def database(conf, tmp_path):
+    """Set an empty database up."""
+    conf.set_override(
+        'connection', f'sqlite:///{tmp_path}/blazar.sqlite', 'database'
+    )
+    facade_wrapper._clear_engine()
+    db_models.setup_db()
+    yield
+    db_models.drop_db()
+    facade_wrapper._clear_engine()
+
+
+@pytest.fixture
+def make_manager(conf, database, monkeypatch):
+    """Return a function that starts a manager with plugins."""
+    # Importing this registers options of the manager.
+    from blazar.manager import service as manager_service
+
+    monkeypatch.setattr(service, 'RETRIES', 0)
+    notifier.init()
+
+    def make(plugins=PLUGINS, **options):
+        conf.set_override('plugins', list(plugins), 'manager')
+        # It is one for each process, and knows the plugins of all managers.
+        monkeypatch.setattr(
+            host_plugin.PhysicalHostMonitorPlugin, '_instance', None
+        )
+        manager = manager_service.ManagerService()
+        for name, value in options.items():
+            conf.set_override(name, value, 'virtual:instance')
+        return manager
+
+    return make
+
+
+@pytest.fixture
+def cloud(endpoint):
+    """Return the cloud; no reservation may leave anything in it."""
+    found = live.Cloud(endpoint)
+    found.create_freepool()
+    yield found
+    timeutils.clear_time_override()
+    left = found.left()
+    found.tidy()
+    assert left == []
+
+
+@pytest.fixture
+def start(make_manager, cloud):
+    """Return a function that starts a manager with the hosts of the cloud."""
+
+    def start(**settings):
+        found = live.Blazar(make_manager(**settings))
+        for host in live.HOSTS:
+            found.add_host(host)
+        return found
+
+    return start
+
+
+@pytest.fixture
+def blazar(start):
+    """Return a manager with the plugins under test."""
+    return start()

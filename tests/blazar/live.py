@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud of a test, and the blazar-manager in it."""
+
+import datetime
+import itertools
+import time
+
+from blazar import context
+from blazar.db import api as db_api
+from oslo_utils import timeutils
+import requests
+
+OWNER, STRANGER = 'a' * 32, 'b' * 32
+SERVICE_PROJECT = 'f' * 32
+HOSTS = ('host1', 'host2', 'host3')
+# That of Nova's Glance fixture.
+IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
+
+_PATIENCE = 30  # seconds
+
+
+class Cloud:
+    """Nova and Placement as operators and users see them."""
+
+    def __init__(self, endpoint):
+        self.root = f'http://{endpoint}'
+
+    def call(self, method, path, json=None, token='admin-none', accept=None):
+        """Call an API and return what it answers."""
+        found = requests.request(
+            method,
+            f'{self.root}/{path}',
+            json=json,
+            headers={
+                'X-Auth-Token': token,
+                'X-OpenStack-Nova-API-Version': '2.87',
+                'OpenStack-API-Version': 'placement 1.39',
+            },
+            timeout=60,
+        )
+        if found.status_code != accept:
+            found.raise_for_status()
+        return found.json() if found.content else None
+
+    def hold_deletions(self, hold):
+        """Let the deletion of servers wait, or no longer."""
+        self.call('POST', 'control/deletions', {'hold': hold})
+
+    # Servers.
+
+    def boot(self, project, flavor, status='ACTIVE'):
+        """Ask for a server as a user; return it once it has a status."""
+        made = self.call(
+            'POST',
+            'compute/servers',
+            {
+                'server': {
+                    'name': 'server',
+                    'imageRef': IMAGE,
+                    'flavorRef': flavor,
+                    'networks': 'none',
+                }
+            },
+            token=f'user-{project}',
+        )
+        return self.wait(made['server']['id'], status)
+
+    def wait(self, server, status):
+        """Wait until a server has a status."""
+        until = time.monotonic() + _PATIENCE
+        while True:
+            found = self.call('GET', f'compute/servers/{server}')['server']
+            if found['status'] == status:
+                return found
+            assert time.monotonic() < until, found
+            time.sleep(0.1)
+
+    def is_refused(self, project, flavor):
+        """Tell whether a user may not use a flavor."""
+        body = {
+            'server': {
+                'name': 'server',
+                'imageRef': IMAGE,
+                'flavorRef': flavor,
+                'networks': 'none',
+            }
+        }
+        found = requests.post(
+            f'{self.root}/compute/servers',
+            json=body,
+            headers={
+                'X-Auth-Token': f'user-{project}',
+                'X-OpenStack-Nova-API-Version': '2.87',
+            },
+            timeout=60,
+        )
+        return found.status_code == 400
+
+    def servers(self):
+        """Return the ids of all servers."""
+        found = self.call('GET', 'compute/servers?all_tenants=1')
+        return [server['id'] for server in found['servers']]
+
+    def wait_until_gone(self):
+        """Wait until there is no server."""
+        until = time.monotonic() + _PATIENCE
+        while self.servers():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+
+    def allocations(self, server):
+        """Return the amounts of a server by name of the provider."""
+        found = self.call('GET', f'placement/allocations/{server}')
+        names = {uuid: name for name, uuid in self.providers().items()}
+        return {
+            names[uuid]: allocation['resources']
+            for uuid, allocation in found['allocations'].items()
+        }
+
+    def plain_flavor(self, vcpus=1):
+        """Make a flavor that everybody may use."""
+        name = f'plain-{vcpus}'
+        body = {'name': name, 'id': name, 'ram': 64, 'vcpus': vcpus}
+        self.call(
+            'POST', 'compute/flavors', {'flavor': {**body, 'disk': 1}},
+            accept=409,
+        )  # fmt: skip
+        return name
+
+    # What reservations have.
+
+    def providers(self):
+        """Return the uuids of the resource providers by name."""
+        found = self.call('GET', 'placement/resource_providers')
+        return {p['name']: p['uuid'] for p in found['resource_providers']}
+
+    def slots(self, reservation):
+        """Return total and reserved slots of a reservation by host."""
+        name = class_of(reservation)
+        found = {}
+        for provider, uuid in sorted(self.providers().items()):
+            path = f'placement/resource_providers/{uuid}/inventories'
+            inventory = self.call('GET', path)['inventories'].get(name)
+            if inventory:
+                found[provider.removeprefix('blazar_')] = (
+                    inventory['total'],
+                    inventory['reserved'],
+                )
+        return found
+
+    def flavors(self):
+        """Return the ids of the flavors of reservations."""
+        found = self.call('GET', 'compute/flavors/detail?is_public=None')
+        return [
+            flavor['id']
+            for flavor in found['flavors']
+            if flavor['name'].startswith('reservation:')
+        ]
+
+    def classes(self):
+        """Return the resource classes of reservations."""
+        found = self.call('GET', 'placement/resource_classes')
+        return [
+            entry['name']
+            for entry in found['resource_classes']
+            if entry['name'].startswith('CUSTOM_RESERVATION_')
+        ]
+
+    def aggregates(self):
+        """Return the names of the aggregates of reservations."""
+        found = self.call('GET', 'compute/os-aggregates')['aggregates']
+        return [a['name'] for a in found if a['name'] != 'freepool']
+
+    def groups(self):
+        """Return the names of the server groups."""
+        path = 'compute/os-server-groups?all_projects=True'
+        found = self.call('GET', path)['server_groups']
+        return [group['name'] for group in found]
+
+    def left(self):
+        """Return what is left of reservations, whoever made it."""
+        return (
+            self.flavors() + self.classes() + self.aggregates() + self.groups()
+        )
+
+    # Hosts.
+
+    def create_freepool(self):
+        """Create the aggregate that Blazar needs."""
+        found = self.call('GET', 'compute/os-aggregates')['aggregates']
+        if not found:
+            self.call(
+                'POST',
+                'compute/os-aggregates',
+                {'aggregate': {'name': 'freepool'}},
+            )
+
+    def force_down(self, host, down=True):
+        """Let Nova take a host for failed, or no longer."""
+        path = 'compute/os-services?binary=nova-compute'
+        for service in self.call('GET', path)['services']:
+            if service['host'] == host:
+                self.call(
+                    'PUT',
+                    f'compute/os-services/{service["id"]}',
+                    {'forced_down': down},
+                )
+
+    def tidy(self):
+        """Take away what tests left, and the hosts of Blazar."""
+        self.hold_deletions(False)
+        for host in HOSTS:
+            self.force_down(host, False)
+        for server in self.servers():
+            self.call('DELETE', f'compute/servers/{server}', accept=404)
+        self.wait_until_gone()
+        for flavor in self.flavors():
+            self.call('DELETE', f'compute/flavors/{flavor}')
+        for name, uuid in self.providers().items():
+            if name.startswith('blazar_'):
+                self.call('DELETE', f'placement/resource_providers/{uuid}')
+        for name in self.classes():
+            self.call('DELETE', f'placement/resource_classes/{name}')
+        path = 'compute/os-aggregates'
+        for aggregate in self.call('GET', path)['aggregates']:
+            for host in aggregate['hosts']:
+                self.call(
+                    'POST',
+                    f'{path}/{aggregate["id"]}/action',
+                    {'remove_host': {'host': host}},
+                )
+            self.call('DELETE', f'{path}/{aggregate["id"]}')
+
+
+class Blazar:
+    """A blazar-manager, and the clock on its wall.
+
+    :param manager: The manager.
+    """
+
+    def __init__(self, manager):
+        self.manager = manager
+        self.now = timeutils.utcnow().replace(second=0, microsecond=0)
+        timeutils.set_time_override(self.now)
+        self._numbers = itertools.count()
+
+    @property
+    def plugin(self):
+        """The plugin for instance reservations."""
+        return self.manager.plugins['virtual:instance']
+
+    def add_host(self, name):
+        """Give Blazar a host."""
+        with context.BlazarContext():
+            return self.manager.plugins['physical:host'].create_computehost(
+                {'name': name, 'trust_id': SERVICE_PROJECT}
+            )
+
+    def at(self, minutes):
+        """Return a time, in minutes from now, as users of Blazar write it."""
+        time = self.now + datetime.timedelta(minutes=minutes)
+        return time.strftime('%Y-%m-%d %H:%M')
+
+    def reserve(
+        self,
+        amount,
+        vcpus=1,
+        affinity=None,
+        start=0,
+        end=60,
+        project=OWNER,
+        **values,
+    ):
+        """Create a lease with a reservation; return the id of both."""
+        reservation = {
+            'resource_type': 'virtual:instance',
+            'amount': amount,
+            'vcpus': vcpus,
+            'memory_mb': 64,
+            'disk_gb': 1,
+            'affinity': affinity,
+            'resource_properties': '',
+            **values,
+        }
+        with context.BlazarContext():
+            lease = self.manager.create_lease(
+                {
+                    'name': f'lease-{next(self._numbers)}',
+                    'user_id': 'user',
+                    'trust_id': project,
+                    'start_date': self.at(start),
+                    'end_date': self.at(end),
+                    'reservations': [reservation],
+                    'events': [],
+                }
+            )
+        return lease['id'], lease['reservations'][0]['id']
+
+    def update(self, lease, **values):
+        """Update a lease."""
+        with context.BlazarContext():
+            self.manager.update_lease(lease_id=lease, values=values)
+
+    def delete(self, lease):
+        """Delete a lease."""
+        with context.BlazarContext():
+            self.manager.delete_lease(lease_id=lease)
+
+    def pass_time(self, minutes=0):
+        """Let time pass, and the manager do what is due then."""
+        self.now += datetime.timedelta(minutes=minutes)
+        timeutils.set_time_override(self.now)
+        self.manager._process_events()
+
+    def look_at_hosts(self):
+        """Let the manager see which hosts have failed."""
+        for monitor in self.manager.monitors:
+            for plugin in monitor.monitor_plugins:
+                monitor.call_monitor_plugin(plugin.poll)
+
+    def complete(self):
+        """Let the plugin complete what was left undone."""
+        self.plugin.complete()
+
+    def status(self, lease):
+        """Return the status of a lease."""
+        return db_api.lease_get(lease)['status']
+
+    def reservation(self, reservation):
+        """Return a reservation as Blazar's database has it."""
+        return db_api.reservation_get(reservation)
+
+    def slots(self, reservation):
+        """Return the number of slots by host as the database has it."""
+        found = {}
+        for row in db_api.host_allocation_get_all_by_values(
+            reservation_id=reservation
+        ):
+            host = db_api.host_get(row['compute_host_id'])
+            name = host['hypervisor_hostname']
+            found[name] = found.get(name, 0) + 1
+        return found
+
+
+def class_of(reservation):
+    """Return the resource class of a reservation."""
+    return f'CUSTOM_RESERVATION_{reservation.upper().replace("-", "_")}'
