@@ -92,7 +92,8 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
 
 
 def test_with_rollups_it_is_answered_exactly(placement, cloud):
-    assert cloud('sync', '--apply').code == 0
+    synced = cloud('sync', '--apply')
+    assert synced.code == 0, synced.err
     limits = {placement.server.max_query_length, 1500}
     for limit in limits:
         found = candidates(cloud, 'plain', limit)
@@ -108,7 +109,8 @@ def test_with_rollups_it_is_answered_exactly(placement, cloud):
 
 
 def test_without_rollups_it_is_answered_exactly_or_not_sent(placement, cloud):
-    assert cloud('sync', '--apply', '--no-rollups').code == 0
+    mirrored = cloud('sync', '--apply', '--no-rollups', '--no-traits')
+    assert mirrored.code == 0, mirrored.err
     # Thirty of them have all the hosts.
     limit = GUNICORN.max_query_length
     if placement.server == GUNICORN:
