@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reservations as they are shown, and the cloud they are in."""
 
+import argparse
 from collections.abc import Iterable, Mapping, Sequence
+import datetime
 from typing import Any
 
-from cliff import columns
+from cliff import columns, show
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -18,6 +20,9 @@ LOG = logging.getLogger(__name__)
 
 # The exit status where not everything is as it should be, yet.
 NOT_YET = 3
+
+# What a point in time looks like, in a help.
+TIME = 'such as 2027-03-01T08:00Z'
 
 AFFINITY = {'same': True, 'different': False, 'any': None}
 _AFFINITY = {value: name for name, value in AFFINITY.items()}
@@ -90,6 +95,50 @@ def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     if not found['asked']:
         del values['asked']
     return tuple(values), tuple(values.values())
+
+
+class OneReservation(show.ShowOne):
+    """Shows a reservation after something was done to it."""
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        self._usage = parser
+        return parser
+
+    def time(
+        self, given: times.Moment, since: datetime.datetime
+    ) -> datetime.datetime:
+        """Return a point in time; end with 2 if there is none such.
+
+        :param given: The point in time, or a duration.
+        :param since: Where a duration starts.
+        """
+        try:
+            return times.resolve(given, since)
+        except argparse.ArgumentTypeError as exc:
+            self._usage.error(str(exc))
+
+
+def add_reservation(
+    parser: argparse.ArgumentParser,
+    number: str | None = None,
+    default: str = '',
+) -> None:
+    """Add the id of a reservation to the parser of a command.
+
+    :param parser: The parser of the command.
+    :param number: How many it may take, as argparse has it; None for one.
+    :param default: What to add to the help.
+    """
+    parser.add_argument(
+        'reservation',
+        nargs=number,
+        metavar='<reservation>',
+        help=f'Id of the reservation{default}',
+    )
 
 
 class ReservationLister(report.ReportLister):

@@ -74,6 +74,11 @@ def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
         ) from None
 
 
+def now() -> datetime.datetime:
+    """Return the time."""
+    return datetime.datetime.now(datetime.UTC)
+
+
 def text(time: datetime.datetime | None) -> str | None:
     """Return a point in time as it is shown, None for never.
 
