@@ -21,6 +21,9 @@ from isolate_aggregates.reservation import names, record
 
 _PAGE = 1000
 
+# 404: it is gone. 409: something is being done with it, so it is tried again.
+_GOING = (202, 204, 404, 409)
+
 
 @dataclasses.dataclass(frozen=True)
 class Node:
@@ -243,22 +246,28 @@ class Compute:
                 return found
             query['marker'] = page[-1]
 
-    def delete_server(self, server: str) -> bool:
-        """Delete a server for good, also where deleted ones can be restored.
+    def delete_server(self, server: str) -> None:
+        """Delete a server, unless it is gone.
+
+        Where deleted servers can be restored it keeps its allocation.
 
         :param server: Its id.
-        :returns: False if there is no such server.
         :raises ServiceError: if it can not be done.
         """
-        answer = self._api.direct.request(
+        self._api.direct.request('DELETE', _path(server), accept=_GOING)
+
+    def delete_for_good(self, server: str) -> None:
+        """Delete a server that can be restored, unless it is gone.
+
+        :param server: Its id; that of a migration does nothing.
+        :raises ServiceError: if it can not be done.
+        """
+        self._api.direct.request(
             'POST',
-            f'/servers/{parse.quote(server, safe="")}/action',
+            f'{_path(server)}/action',
             json={'forceDelete': None},
-            # 409: something is being done with it, so it has to be tried
-            # again.
-            accept=(202, 204, 404, 409),
+            accept=_GOING,
         )
-        return bool(answer.status_code != 404)
 
     def create_aggregate(self, name: str) -> None:
         """Create a host aggregate, unless there is one of that name.
@@ -321,3 +330,7 @@ class Compute:
                 'keeping reservations in flavors',
             )
         return client
+
+
+def _path(server: str) -> str:
+    return f'/servers/{parse.quote(server, safe="")}'

@@ -32,11 +32,14 @@ def finish(
     site.compute.revoke(reservation)
     _change(site, reservation, providers, slots.closed)
     holders = _holders(site, reservation, providers)
-    servers = set(site.compute.servers(reservation)) | holders
+    servers = set(site.compute.servers(reservation))
     for server in sorted(servers):
         site.compute.delete_server(server)
-    if servers:
-        return _waiting(len(servers))
+    # Nova lists no servers that were deleted but can be restored.
+    for holder in sorted(holders - servers):
+        site.compute.delete_for_good(holder)
+    if servers or holders:
+        return _waiting(len(servers | holders))
     remove(site, reservation, providers)
     return None
 

@@ -170,7 +170,6 @@ class Nova:
         return 200, {'servers': _page(found, query)}
 
     def delete_server(self, query, body, server):
-        assert body == {'forceDelete': None}
         self.servers[server]
         self.deleted.append(server)
         if not self.is_slow:
@@ -204,6 +203,7 @@ ROUTES = [
     ('GET /flavors/([^/]+)/os-flavor-access', Nova.list_access),
     ('POST /flavors/([^/]+)/action', Nova.act_on_flavor),
     ('GET /servers', Nova.list_servers),
+    ('DELETE /servers/([^/]+)', Nova.delete_server),
     ('POST /servers/([^/]+)/action', Nova.delete_server),
 ]
 
@@ -235,7 +235,7 @@ class Wire(adapters.HTTPAdapter):
             answer = self._ask_nova(request)
         else:
             answer = super().send(request, **kwargs)
-        return self._fail(request, 'cut') if fault == 'lost' else answer
+        return self._fail(request, 'lost') if fault == 'lost' else answer
 
     def _ask_nova(self, request):
         parts = parse.urlsplit(request.url)
@@ -317,9 +317,7 @@ class World:
     def add_host(self, name, vcpus=10, enable=True, **inventory):
         """Add a compute node."""
         root = uuid(1, name)
-        self.direct.send(
-            'POST', '/resource_providers', {'name': name, 'uuid': root}
-        )
+        self._provide(name, root, None)
         self.direct.send(
             'PUT',
             f'/resource_providers/{root}/inventories',
@@ -340,7 +338,35 @@ class World:
             'status': 'enabled',
         }
         if enable:
-            reservation.enable_host(self.site, name)
+            self._enable(name, root)
+
+    def _enable(self, name, root):
+        """Do what the library does, in fewer calls."""
+        if not self.nova.aggregates:
+            self.direct.send('PUT', f'/traits/{names.TRAIT}')
+            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
+            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
+        pool = self.nova.aggregates[1]
+        pool['hosts'].append(name)
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{root}/aggregates',
+            {'resource_provider_generation': 1, 'aggregates': [pool['uuid']]},
+        )
+        child = names.provider_uuid(root)
+        self._provide(names.provider(name), child, root)
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{child}/traits',
+            {'resource_provider_generation': 0, 'traits': [names.TRAIT]},
+        )
+
+    def _provide(self, name, uuid, parent):
+        self.direct.send(
+            'POST',
+            '/resource_providers',
+            {'name': name, 'uuid': uuid, 'parent_provider_uuid': parent},
+        )
 
     def fail_host(self, name, state='down', status='enabled'):
         """Let a host be down or disabled."""

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever goes wrong, doing it again or a mere tick completes it.
+
+Each call of each writing operation is broken in turn: it fails before anything
+was done, or it is done and its answer is lost.
+"""
+
+import contextlib
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservation
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
+NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
+SHAPE = reservation.Shape(4, 1024, 10, extra_specs={'hw:mem_page_size': 'any'})
+
+
+@pytest.fixture(scope='module')
+def embedded():
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def world(embedded):
+    world = World(embedded)
+    yield world
+    world.reset()
+
+
+def wanted(start=NOW, amount=3, affinity=None, name=ID):
+    return reservation.new(
+        PROJECT, amount, SHAPE, start, NOW + 5 * HOUR, affinity, name
+    )
+
+
+class Case:
+    """Something to do, how it began, and when it ticks."""
+
+    then = NOW
+    # Whether a tick completes it.
+    is_ticked = True
+
+    def begin(self, world):
+        """Set the scene."""
+        world.reset()
+        world.add_host('h1')
+        world.add_host('h2')
+
+    def act(self, world):
+        """Do it."""
+        raise NotImplementedError
+
+
+class Create(Case):
+    start = NOW
+
+    def act(self, world):
+        reservation.create(world.site, wanted(self.start), NOW)
+
+
+class CreateForLater(Create):
+    start = NOW + HOUR
+
+
+class Refuse(Create):
+    """There is no room for so many."""
+
+    def act(self, world):
+        with pytest.raises(exception.ReservationError, match='room for'):
+            reservation.create(world.site, wanted(amount=5), NOW)
+
+
+class Start(Case):
+    then = NOW + HOUR
+
+    def begin(self, world):
+        super().begin(world)
+        reservation.create(world.site, wanted(NOW + HOUR), NOW)
+
+    def act(self, world):
+        reservation.tick(world.site, self.then)
+
+
+class Running(Case):
+    """A reservation is in use, and another one comes later."""
+
+    def begin(self, world):
+        super().begin(world)
+        reservation.create(world.site, wanted(amount=2), NOW)
+        reservation.create(
+            world.site, wanted(NOW + 4 * HOUR, 1, name=OTHER), NOW
+        )
+        assert world.boot('s1', 'h1', ID, NEEDS)
+
+
+class More(Running):
+    def act(self, world):
+        reservation.update(world.site, ID, NOW, amount=3)
+
+
+class Fewer(Running):
+    def act(self, world):
+        reservation.update(world.site, ID, NOW, amount=1)
+
+
+class Longer(Running):
+    def act(self, world):
+        reservation.update(world.site, ID, NOW, amount=3, end=None)
+
+
+class MoreThanFit(Running):
+    def act(self, world):
+        with pytest.raises(exception.ReservationError, match='room for'):
+            reservation.update(world.site, ID, NOW, amount=4)
+
+
+class End(Running):
+    def begin(self, world):
+        super().begin(world)
+        # One that is shelved: it has no allocation.
+        world.nova.servers[uuid(3, 's2')] = ID
+
+    def act(self, world):
+        reservation.end(world.site, ID, NOW)
+        reservation.tick(world.site, NOW)
+
+
+class EndByItself(Running):
+    then = NOW + 6 * HOUR
+
+    def act(self, world):
+        reservation.tick(world.site, self.then)
+        reservation.tick(world.site, self.then)
+
+
+class Repair(Running):
+    is_ticked = False
+
+    def begin(self, world):
+        super().begin(world)
+        reservation.update(world.site, ID, NOW, amount=2)
+        world.fail_host('h1')
+
+    def act(self, world):
+        reservation.repair(world.site, NOW)
+
+
+class Enable(Case):
+    is_ticked = False
+
+    def begin(self, world):
+        super().begin(world)
+        world.add_host('h3', enable=False)
+
+    def act(self, world):
+        reservation.enable_host(world.site, 'h3')
+
+
+class Disable(Case):
+    is_ticked = False
+
+    def act(self, world):
+        reservation.disable_host(world.site, 'h2')
+
+
+KINDS = (
+    Create,
+    CreateForLater,
+    Refuse,
+    Start,
+    More,
+    Fewer,
+    Longer,
+    MoreThanFit,
+    End,
+    EndByItself,
+    Repair,
+    Enable,
+    Disable,
+)
+
+
+def breaks(calls):
+    """Yield what to break, and how.
+
+    Between two changes it does not matter which question is not answered.
+    """
+    before = 'PUT'
+    for number, (method, _) in enumerate(calls, 1):
+        if method != 'GET':
+            yield number, 'lost'
+        if method != 'GET' or before != 'GET':
+            yield number, 'refused'
+        before = method
+
+
+@pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
+def test_a_broken_operation_is_completed(world, kind):
+    case = kind()
+    case.begin(world)
+    before = world.picture()
+    world.wire.calls.clear()
+    case.act(world)
+    calls = list(world.wire.calls)
+    expected = world.picture()
+
+    for round_, (number, fault) in enumerate(breaks(calls)):
+        where = number, fault, *calls[number - 1]
+        case.begin(world)
+        world.wire.calls.clear()
+        world.wire.fault = lambda call, number=number, fault=fault: (
+            fault if call == number else None
+        )
+        # A tick notes what fails and goes on.
+        with contextlib.suppress(exception.ServiceError):
+            case.act(world)
+        world.wire.fault = None
+        if case.is_ticked and round_ % 2:
+            reservation.tick(world.site, case.then)
+            reservation.tick(world.site, case.then)
+            # What was never written down can not be completed.
+            assert world.picture() in (expected, before), where
+        with contextlib.suppress(exception.NotFound):
+            # It may be complete already.
+            case.act(world)
+        assert world.picture() == expected, where
+
+
+def test_the_library_enables_hosts_as_the_tests_do(world):
+    world.reset()
+    world.add_host('h1')
+    expected = world.picture()
+    world.reset()
+    world.add_host('h1', enable=False)
+    host = reservation.enable_host(world.site, 'h1')
+    assert world.picture() == expected
+    assert host.is_enabled
+    assert host.obstacle is None

@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The life of a reservation with a real Nova and a real Placement.
+
+The sections are those of the spec `Placement API support for instance
+reservation
+<https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_,
+without Blazar.
+"""
+
+import datetime
+
+from base import CloudTest, OverApi, host_of
+from keystoneauth1 import session, token_endpoint
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.functional.api import client
+from oslo_utils.fixture import uuidsentinel
+import pytest
+
+from isolate_aggregates import exception, reservation
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.reservation import names
+
+NOW = datetime.datetime.now(datetime.UTC)
+HOUR = datetime.timedelta(hours=1)
+OWNER, STRANGER = nova_fixtures.PROJECT_ID, 'c' * 32
+SHAPE = reservation.Shape(vcpus=4, ram=512, disk=5)
+
+
+class ReservationTest(OverApi, CloudTest):
+    """Three hosts, two of which can be reserved."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    HOSTS = ('host1', 'host2', 'host3')
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            ['reservation:'],
+        ),
+    )
+
+    def setUp(self):
+        super().setUp()
+        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+        connection = Connection(
+            session.Session(token_endpoint.Token(compute, self.TOKEN)),
+            endpoints={
+                'compute': compute,
+                'placement': self.placement.fixture.endpoint,
+            },
+        )
+        self.site = reservation.Site(connection, retry_delay=0)
+
+    def enable(self, *hosts):
+        for host in hosts:
+            reservation.enable_host(self.site, host)
+
+    def reserve(self, amount, start=NOW, end=None, affinity=None):
+        wanted = reservation.new(OWNER, amount, SHAPE, start, end, affinity)
+        return reservation.create(self.site, wanted, NOW).reservation
+
+    def child(self, host):
+        return names.provider_uuid(self._get_provider_uuid_by_host(host))
+
+    def allocations(self, server):
+        """Return what a server takes, by the name of the provider."""
+        found = self._get_allocations_by_server_uuid(server['id'])
+        providers = {
+            entry['uuid']: entry['name']
+            for entry in self.site.placement.resource_providers()
+        }
+        return {
+            providers[uuid]: allocation['resources']
+            for uuid, allocation in found.items()
+        }
+
+    def ended(self, found, now=NOW):
+        """End a reservation and wait until nothing is left of it."""
+        status = reservation.end(self.site, found.id, now)
+        for _ in range(50):
+            if status.state is reservation.State.ENDED:
+                return
+            [status] = reservation.tick(self.site, now)
+        raise AssertionError(status)
+
+    def test_the_life_of_a_reservation(self):
+        # When creating a host.
+        self.enable('host1', 'host2')
+        providers = {
+            entry['name']: entry
+            for entry in self.site.placement.resource_providers()
+        }
+        assert (
+            providers['blazar_host1']['parent_provider_uuid']
+            == providers['host1']['uuid']
+        )
+
+        # When creating a lease.
+        found = self.reserve(3, NOW + HOUR, NOW + 2 * HOUR)
+        flavor = self.admin_api.api_get(f'/flavors/{found.id}').body['flavor']
+        assert flavor['os-flavor-access:is_public'] is False
+        assert (
+            flavor['extra_specs'][f'resources:{found.resource_class}'] == '1'
+        )
+        with pytest.raises(client.OpenStackApiException):
+            self.boot(found.id)
+
+        # When starting a lease.
+        later = NOW + HOUR
+        [status] = reservation.tick(self.site, later)
+        assert status.state is reservation.State.ACTIVE
+        assert status.slots == 3
+
+        # When launching instances. Nobody else can.
+        with pytest.raises(client.OpenStackApiException):
+            self.boot(found.id, project=STRANGER)
+        servers = [self.boot(found.id) for _ in range(3)]
+        # On as few hosts as can be.
+        assert {host_of(server) for server in servers} == {'host1'}
+        host = host_of(servers[0])
+        assert self.allocations(servers[0]) == {
+            host: {'VCPU': 4, 'MEMORY_MB': 512, 'DISK_GB': 5},
+            f'blazar_{host}': {found.resource_class: 1},
+        }
+        # There is room for a fourth, but no slot: counting alone decides.
+        message = self.refusal_of(found.id)
+        assert message.startswith('No valid host was found')
+        # The allocations outlive the periodic update of the compute node.
+        self._run_periodics()
+        assert self.allocations(servers[0])[f'blazar_{host}'] == {
+            found.resource_class: 1
+        }
+        [status] = reservation.list_reservations(self.site, later)
+        assert (status.used, status.problems) == (3, ())
+
+        # When terminating a lease.
+        self.ended(found, later)
+        assert self.site.read().records == {}
+        classes = self.site.placement.get('/resource_classes')
+        assert found.resource_class not in str(classes)
+        for server in servers:
+            self._wait_until_deleted(server)
+        assert not [
+            server
+            for server in self.admin_api.get_servers()
+            if server['status'] != 'ERROR'
+        ]
+
+        # When deleting a host.
+        reservation.disable_host(self.site, 'host1')
+        assert self.host_for(self.flavor()) == 'host1'
+        names_left = {
+            entry['name'] for entry in self.site.placement.resource_providers()
+        }
+        assert names_left == {'host1', 'host2', 'host3', 'blazar_host2'}
+
+    def test_ordinary_servers_never_land_in_the_pool(self):
+        self.enable('host1', 'host2')
+        found = self.reserve(2)
+        plain = self.flavor()
+        claims = self.image({f'trait:{names.TRAIT}': 'required'})
+        tagged = self.image({names.POOL_KEY: 'true'})
+
+        assert self.host_for(plain) == 'host3'
+        assert self.host_for(plain, image=tagged) == 'host3'
+        # What claims the trait of the pool gets nothing at all.
+        assert self.refusal_of(plain, image=claims)
+        assert self.host_for(found.id) in ('host1', 'host2')
+
+    def test_affinity_is_a_matter_of_counting(self):
+        self.enable('host1', 'host2')
+        together = self.reserve(2, affinity=True)
+        apart = self.reserve(2, affinity=False)
+        hosts = [self.host_for(together.id) for _ in range(2)]
+        assert len(set(hosts)) == 1
+        hosts = [self.host_for(apart.id) for _ in range(2)]
+        assert len(set(hosts)) == 2
+
+    def test_a_host_with_ordinary_servers_is_refused(self):
+        server = self.boot(self.flavor())
+        with pytest.raises(exception.ReservationHostError) as caught:
+            self.enable('host1')
+        assert server['id'] in str(caught.value)
+        assert self.site.read().hosts == {}
+
+    def test_shelved_and_soft_deleted_servers_end_too(self):
+        self.flags(reclaim_instance_interval=3600)
+        self.enable('host1')
+        found = self.reserve(2)
+        shelved = self._shelve_server(self.boot(found.id))
+        deleted = self.boot(found.id)
+        self.user(OWNER).delete_server(deleted['id'])
+        self._wait_for_state_change(
+            self.admin_api.get_server(deleted['id']), 'SOFT_DELETED'
+        )
+        assert shelved['status'].startswith('SHELVED')
+
+        self.ended(found)
+        for server in (shelved, deleted):
+            self._wait_until_deleted(server)
+        assert self.site.read().records == {}
