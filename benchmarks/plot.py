@@ -139,7 +139,8 @@ class Drawing:
         for power in range(self._up[0], self._up[1] + 1):
             y = self._y(10**power)
             self._rule(LEFT, y, WIDTH - RIGHT, y)
-            self._text(f'{10.0**power:,g}', LEFT - 8, y + 4, 'end')
+            label = f'{10**power:,}' if power >= 0 else f'{10**power:g}'
+            self._text(label, LEFT - 8, y + 4, 'end')
         numbers = sorted({x for ln in self._plot.lines for x, _ in ln.points})
         for number in numbers:
             x = self._x(number)
