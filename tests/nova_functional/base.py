@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real nova-scheduler with the filters switched on by configuration only."""
 
-from keystoneauth1 import loading
+from keystoneauth1 import loading, session, token_endpoint
 from nova.api import auth
 import nova.conf
 from nova.tests import fixtures as nova_fixtures
@@ -10,6 +10,8 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.nova import registration
 
 CONF = nova.conf.CONF
@@ -204,6 +206,33 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         assert host_of(server) is None
         user = self.user(server['tenant_id'])
         return user.get_server(server['id'])['fault']['message']
+
+
+class LiveTest(OverApi, CloudTest):
+    """A small cloud that is also asked over its APIs, as an operator does."""
+
+    # What the Placement of Nova's fixtures takes for its administrator.
+    TOKEN = 'admin'
+    COMPUTE = f'http://{uuidsentinel.osapi_host}:80/v2.1'
+
+    def auth(self):
+        """Return the credentials of the operator."""
+        return token_endpoint.Token(self.COMPUTE, self.TOKEN)
+
+    def connection(self, own_session=None, **endpoints):
+        """Return how the operator reaches the cloud."""
+        return Connection(
+            own_session or session.Session(self.auth()),
+            endpoints={
+                'compute': self.COMPUTE,
+                'placement': self.placement.fixture.endpoint,
+                **endpoints,
+            },
+        )
+
+    def live_cloud(self):
+        """Return the cloud as it is now."""
+        return LiveCloud(CONF, self.connection)
 
 
 def host_of(server):

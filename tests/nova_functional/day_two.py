@@ -9,14 +9,11 @@ import logging
 import pathlib
 import tempfile
 
-from base import CloudTest, OverApi
+from base import LiveTest
 from glance_api import URL as GLANCE
 from glance_api import GlanceApi
-from keystoneauth1 import session, token_endpoint
-from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates.cli import app
-from isolate_aggregates.cloud.connection import Connection
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,11 +35,9 @@ class Finished:
         return [(c['change'], c['result']) for c in self.document['changes']]
 
 
-class CommandTest(OverApi, CloudTest):
+class CommandTest(LiveTest):
     """A cloud whose operator runs the program."""
 
-    # What the Placement of Nova's fixtures takes for its administrator.
-    TOKEN = 'admin'
     OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
 
     def setUp(self):
@@ -63,16 +58,7 @@ class CommandTest(OverApi, CloudTest):
         self.session = None
 
     def connection(self):
-        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
-        auth = token_endpoint.Token(compute, self.TOKEN)
-        return Connection(
-            self.session or session.Session(auth),
-            endpoints={
-                'compute': compute,
-                'image': GLANCE,
-                'placement': self.placement.fixture.endpoint,
-            },
-        )
+        return super().connection(self.session, image=GLANCE)
 
     def main(self, arguments):
         """Be the program; return its status."""

@@ -6,16 +6,13 @@ import json
 import shlex
 import types
 
-from base import CONF, IMAGE, CloudTest, OverApi, host_of
+from base import CONF, IMAGE, LiveTest, host_of
 from cliff import commandmanager
-from keystoneauth1 import session, token_endpoint
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.request import Image
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
@@ -49,11 +46,9 @@ class Glance:
         )
 
 
-class AuditTest(OverApi, CloudTest):
+class AuditTest(LiveTest):
     """The APIs are real, and so is whatever is wrong."""
 
-    # What the Placement of Nova's fixtures takes for its administrator.
-    TOKEN = 'admin'
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     OPTIONS = (
         ('scheduler', 'enable_isolated_aggregate_filtering', True),
@@ -70,21 +65,12 @@ class AuditTest(OverApi, CloudTest):
         self.stub_out(
             'isolate_aggregates.clouds.LiveCloud.glance', Glance(self.glance)
         )
-        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
-        connection = Connection(
-            session.Session(token_endpoint.Token(compute, self.TOKEN)),
-            endpoints={
-                'compute': compute,
-                'placement': self.placement.fixture.endpoint,
-            },
-        )
         self.app = types.SimpleNamespace(
             conf=CONF,
-            connect=lambda: connection,
+            connect=self.connection,
             stdout=io.StringIO(),
             stderr=io.StringIO(),
         )
-        self.cloud = lambda: LiveCloud(CONF, lambda: connection)
 
     def ours(self, *arguments):
         """Run a command of this package; return status and output."""
@@ -236,7 +222,7 @@ class AuditTest(OverApi, CloudTest):
     def test_memberships_that_differ(self):
         win = self.locked()
         self.flavor(LOCK)
-        uuid = self.cloud().index.with_key(f'trait:{LICENSED}')[0].uuid
+        uuid = self.live_cloud().index.with_key(f'trait:{LICENSED}')[0].uuid
         assert self.audit() == {}
 
         self.set_members('host1')
@@ -360,7 +346,7 @@ class AuditTest(OverApi, CloudTest):
         with nova_fixtures.DownCellFixture():
             # Nova can not list the compute nodes.
             assert self.ours('audit', '--servers') == (4, '')
-            [found] = self.cloud().nova.servers()
+            [found] = self.live_cloud().nova.servers()
         assert (found.id, found.flavor) == (server['id'], None)
 
     def test_rollups_and_leftovers(self):

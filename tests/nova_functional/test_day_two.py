@@ -4,11 +4,9 @@
 from base import CONF, IMAGE
 from day_two import CommandTest
 from keystoneauth1 import exceptions as ks_exceptions
-from keystoneauth1 import session, token_endpoint
-from oslo_utils.fixture import uuidsentinel
+from keystoneauth1 import session
 
 from isolate_aggregates import candidates
-from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.request import RequestSpec
 
@@ -73,7 +71,7 @@ class DayTwoTest(CommandTest):
 
     def open_to(self, flavor):
         """Return the hosts that are offered for a flavor."""
-        cloud = LiveCloud(CONF, self.connection)
+        cloud = self.live_cloud()
         outcome = candidates.find(
             cloud,
             Pipeline.from_conf(CONF),
@@ -269,10 +267,7 @@ class DayTwoTest(CommandTest):
             at += 1
 
     def broken(self, at, after_sending):
-        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
-        self.session = BreakableSession(
-            token_endpoint.Token(compute, self.TOKEN)
-        )
+        self.session = BreakableSession(self.auth())
         self.session.fail_at = at
         self.session.after_sending = after_sending
         return self.session

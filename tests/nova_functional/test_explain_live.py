@@ -1,36 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server without a host is explained from a live Nova and Placement."""
 
-from base import CONF, IMAGE, CloudTest, OverApi
-from keystoneauth1 import session, token_endpoint
-from oslo_utils.fixture import uuidsentinel
+from base import CONF, IMAGE, LiveTest
 
 from isolate_aggregates import explain, resources
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.request import RequestSpec
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
 
-class ExplainTest(OverApi, CloudTest):
+class ExplainTest(LiveTest):
     """The APIs are real, and so is what is read from them."""
 
-    # What the Placement of Nova's fixtures takes for its administrator.
-    TOKEN = 'admin'
     OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
-
-    def live_cloud(self):
-        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
-        connection = Connection(
-            session.Session(token_endpoint.Token(compute, self.TOKEN)),
-            endpoints={
-                'compute': compute,
-                'placement': self.placement.fixture.endpoint,
-            },
-        )
-        return LiveCloud(CONF, lambda: connection)
 
     def test_an_error_server_is_explained_host_by_host(self):
         self.give_trait('host1', LICENSED)

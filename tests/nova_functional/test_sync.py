@@ -1,14 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync beside a real Nova, whose nova-compute writes the same providers."""
 
-from base import CONF, CloudTest, OverApi
-from keystoneauth1 import session, token_endpoint
-from oslo_utils.fixture import uuidsentinel
+from base import CONF, LiveTest
 
 from isolate_aggregates import pipeline
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.placement import providers
 from isolate_aggregates.sync import apply, plan, state
 
@@ -17,23 +13,10 @@ MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
 ROLLUP = rollups.uuid_of(f'trait:{LICENSED}')
 
 
-class SyncTest(OverApi, CloudTest):
+class SyncTest(LiveTest):
     """The APIs are real, and so is nova-compute."""
 
-    # What the Placement of Nova's fixtures takes for its administrator.
-    TOKEN = 'admin'
     OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
-
-    def live_cloud(self):
-        compute = f'http://{uuidsentinel.osapi_host}:80/v2.1'
-        connection = Connection(
-            session.Session(token_endpoint.Token(compute, self.TOKEN)),
-            endpoints={
-                'compute': compute,
-                'placement': self.placement.fixture.endpoint,
-            },
-        )
-        return LiveCloud(CONF, lambda: connection)
 
     def sync(self):
         cloud = self.live_cloud()
