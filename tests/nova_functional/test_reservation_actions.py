@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done to servers of a reservation later, on a real Nova.
+
+A slot is on a host: a server that moves needs a free one elsewhere, and gives
+its own back once it is gone for good.
+"""
+
+from base import host_of
+from reservation_cloud import TAKEN, ReservationTest
+
+
+class MoveTest(ReservationTest):
+    """Moves within the pool."""
+
+    def reserved_server(self):
+        """Return a reservation of one slot, with its server on host1."""
+        found = self.reserve('--amount', '1')
+        server = self.boot(found)
+        host = host_of(server)
+        return found, server, host, {'host1': 'host2', 'host2': 'host1'}[host]
+
+    def spare_slot(self, found, host):
+        """Drain a host: all slots that come now are elsewhere."""
+        self.compute(host, status='disabled')
+        self.done('update', found, '--amount', '2')
+
+    def test_without_a_free_slot_elsewhere_nothing_moves(self):
+        found, server, host, _ = self.reserved_server()
+        self.api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_action_fail_completion(
+            server, 'migrate', 'conductor_migrate_server'
+        )
+        live = {'host': None, 'block_migration': 'auto'}
+        self.api.post_server_action(server['id'], {'os-migrateLive': live})
+        self._wait_for_migration_status(server, ['error'])
+        assert host_of(self._show_server(server)) == host
+        assert self.allocation(server['id']) == self.with_slot(host, found)
+
+    def test_live_migration(self):
+        found, server, host, other = self.reserved_server()
+        self.spare_slot(found, host)
+        assert self.slots(found) == {host: (1, 1), other: (1, 0)}
+        server = self._live_migrate(server)
+        assert host_of(server) == other
+        assert self.allocation(server['id']) == self.with_slot(other, found)
+        self.done('update', found, '--amount', '1')
+        assert self.slots(found) == {other: (1, 1)}
+        self.done('host', 'disable', host)
+
+    def test_cold_migration_confirmed_and_reverted(self):
+        found, server, host, other = self.reserved_server()
+        self.spare_slot(found, host)
+        server = self._migrate_server(server)
+        assert host_of(server) == other
+        # The migration keeps the slot until it is confirmed.
+        assert self.slots(found) == {host: (1, 1), other: (1, 1)}
+        server = self._revert_resize(server)
+        assert host_of(server) == host
+        assert self.slots(found) == {host: (1, 1), other: (1, 0)}
+        server = self._migrate_server(server)
+        server = self._confirm_resize(server)
+        assert self.slots(found) == {host: (1, 0), other: (1, 1)}
+        assert self.allocation(server['id']) == self.with_slot(other, found)
+
+    def test_evacuation(self):
+        found, server, host, other = self.reserved_server()
+        self.break_host(host)
+        repaired = self.run_command('reservation', 'repair')
+        assert repaired.code == 3
+        assert (
+            f'host {host} is down: 1 slot there, 1 of them with servers'
+            in repaired.err
+        )
+        finished = self.run_command(
+            'reservation', 'update', found, '--amount', '2'
+        )
+        assert finished.code == 0, finished
+        assert self.slots(found) == {host: (1, 1), other: (1, 0)}
+        server = self._evacuate_server(server)
+        assert host_of(server) == other
+        # Nova keeps what it had on the failed host until that is back.
+        assert self.slots(found) == {host: (1, 1), other: (1, 1)}
+
+        self.computes[host].start()
+        self.compute(host, forced_down=False)
+        self._run_periodics()
+        assert self.allocation(server['id']) == self.with_slot(other, found)
+        self.done('update', found, '--amount', '1')
+        assert self.slots(found) == {other: (1, 1)}
+
+    def test_shelved_servers_have_no_slot(self):
+        found, server, host, _ = self.reserved_server()
+        server = self._shelve_server(server)
+        assert self.slots(found) == {host: (1, 0)}
+        server = self._unshelve_server(server)
+        assert host_of(server) == host
+        assert self.allocation(server['id']) == self.with_slot(host, found)
+
+        server = self._shelve_server(server)
+        second = self.boot(found)
+        self.api.post_server_action(server['id'], {'unshelve': None})
+        self._wait_for_server_parameter(
+            server,
+            {'OS-EXT-STS:task_state': None, 'status': 'SHELVED_OFFLOADED'},
+        )
+
+        self.end(found)
+        assert self.is_gone(server)
+        assert self.is_gone(second)
+
+
+class ResizeTest(ReservationTest):
+    """A resize to a flavor of another kind leaves or enters the pool."""
+
+    def test_out_of_the_reservation_and_back(self):
+        found = self.reserve()
+        server = self.boot(found)
+        [host] = self.slots(found)
+        server = self._resize_server(server, self.flavor())
+        assert host_of(server) == 'host3'
+        # The slot is kept for the case that it is reverted.
+        assert self.slots(found) == {host: (1, 1)}
+        server = self._revert_resize(server)
+        assert host_of(server) == host
+        assert self.allocation(server['id']) == self.with_slot(host, found)
+
+        server = self._resize_server(server, self.flavor())
+        server = self._confirm_resize(server)
+        assert self.slots(found) == {host: (1, 0)}
+        assert self.allocation(server['id']) == {'host3': TAKEN}
+
+        server = self._resize_server(server, found)
+        server = self._confirm_resize(server)
+        assert host_of(server) == host
+        assert self.allocation(server['id']) == self.with_slot(host, found)
+
+    def test_from_one_reservation_to_another(self):
+        one, other = self.reserve(), self.reserve()
+        server = self.boot(one)
+        self.flags(allow_resize_to_same_host=True)
+        server = self._resize_server(server, other)
+        server = self._confirm_resize(server)
+        [host] = self.slots(other)
+        assert self.allocation(server['id']) == self.with_slot(host, other)
+        assert list(self.slots(one).values()) == [(1, 0)]
+
+    def test_a_reservation_ends_while_a_server_is_about_to_leave_it(self):
+        found = self.reserve()
+        server = self.boot(found)
+        server = self._resize_server(server, self.flavor())
+        finished = self.run_command('reservation', 'end', found, '--yes')
+        assert finished.code == 3
+        server = self._confirm_resize(self._show_server(server))
+        self.end(found)
+        assert host_of(server) == 'host3'
+        assert self.allocation(server['id']) == {'host3': TAKEN}
+
+    def test_a_reservation_ends_while_a_server_is_about_to_enter_it(self):
+        found = self.reserve()
+        server = self.boot(self.flavor())
+        server = self._resize_server(server, found)
+        self.end(found)
+        assert self.is_gone(server)
+
+
+class SoftDeleteTest(ReservationTest):
+    """Servers that are deleted can be restored for a while."""
+
+    def setUp(self):
+        self.flags(reclaim_instance_interval=3600)
+        super().setUp()
+
+    def test_their_slots_stay_until_they_are_gone_for_good(self):
+        found = self.reserve()
+        server = self.boot(found)
+        self.api.delete_server(server['id'])
+        server = self._wait_for_state_change(server, 'SOFT_DELETED')
+        assert list(self.slots(found).values()) == [(1, 1)]
+        self.api.post_server_action(server['id'], {'restore': {}})
+        server = self._wait_for_state_change(server, 'ACTIVE')
+        assert self.allocation(server['id']) == self.with_slot(
+            host_of(server), found
+        )
+
+        self.api.delete_server(server['id'])
+        self._wait_for_state_change(server, 'SOFT_DELETED')
+        self.end(found)
+        assert self.is_gone(server)
+
+
+class ServiceTest(ReservationTest):
+    """A compute service is deleted."""
+
+    def test_its_slots_go_elsewhere(self):
+        found = self.reserve()
+        server = self.boot(found)
+        host = host_of(server)
+        self.break_host(host)
+        [service] = self.admin_api.get_services('nova-compute', host)
+        path = f'/os-services/{service["id"]}'
+        # Not as long as there are servers.
+        self.admin_api.api_delete(path, check_response_status=[409])
+        self.api.post_server_action(server['id'], {'forceDelete': None})
+        self._wait_until_deleted(server)
+
+        self.admin_api.api_delete(path)
+        hosts = [h['name'] for h in self.done('host', 'list')['hosts']]
+        assert host not in hosts
+        [reconciled] = self.done('reconcile')['reservations']
+        assert reconciled['missing'] == 0
+        [other] = self.slots(found)
+        assert other != host
+        assert self.host_for(found) == other

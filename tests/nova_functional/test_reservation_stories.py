@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations kept in Placement, from the command to the server.
+
+Nova's API, nova-scheduler with the filters, nova-compute and Placement are
+real; what is reserved is reserved by the commands of an operator.
+"""
+
+from base import OTHER_IMAGE, host_of
+from nova.tests.functional.api import client
+import pytest
+from reservation_cloud import OWNER, STRANGER, TRAIT, ReservationTest
+
+from isolate_aggregates import conf as ia_conf
+
+
+class LifeTest(ReservationTest):
+    """From the first host to the last."""
+
+    def state(self):
+        """Return what the commands write, of hosts and of reservations."""
+        aggregates = self.admin_api.api_get('/os-aggregates').body
+        providers = self.placement.get('/resource_providers', version='1.39')
+        return (
+            {a['name']: a['hosts'] for a in aggregates['aggregates']},
+            {
+                entry['name']: self._get_provider_aggregates(entry['uuid'])
+                for entry in providers.body['resource_providers']
+            },
+            self.leftovers(),
+        )
+
+    def test_from_enabling_hosts_to_disabling_them(self):
+        hosts = self.done('host', 'list')['hosts']
+        assert [(h['name'], h['enabled']) for h in hosts] == [
+            ('host1', True),
+            ('host2', True),
+        ]
+        before = self.state()
+        found = self.reserve('--amount', '2', '--affinity', 'different')
+        assert self.slots(found) == {'host1': (1, 0), 'host2': (1, 0)}
+
+        # By Placement's counting alone, without any server group.
+        servers = [self.boot(found), self.boot(found)]
+        assert {host_of(server) for server in servers} == {'host1', 'host2'}
+        self._run_periodics()
+        for server in servers:
+            assert self.allocation(server['id']) == self.with_slot(
+                host_of(server), found
+            )
+        assert self.slots(found) == {'host1': (1, 1), 'host2': (1, 1)}
+        message = self.refusal_of(found)
+        assert message.startswith('No valid host was found')
+        assert self.host_for(self.flavor()) == 'host3'
+
+        rebuilt = self._rebuild_server(servers[0], OTHER_IMAGE)
+        assert host_of(rebuilt) == host_of(servers[0])
+
+        said = self.refused('host', 'disable', 'host1')
+        assert f'has slots of reservation {found}' in said
+        said = self.refused('end', found)
+        assert 'has 3 servers; give --yes' in said
+        said = self.refused('update', found, '--amount', '1')
+        assert 'can not have 1 slots, as 2 have servers' in said
+
+        self.end(found)
+        assert self.state() == before
+        assert self.done('list')['reservations'] == []
+
+        self.done('host', 'disable', *self.POOL)
+        assert self.done('host', 'list')['hosts'] == []
+        assert self.host_for(self.flavor()) == 'host1'
+
+    def test_affinity_by_the_counting_of_placement_alone(self):
+        found = self.reserve('--amount', '2', '--affinity', 'same')
+        [(host, slots)] = self.slots(found).items()
+        assert slots == (2, 0)
+        assert [self.host_for(found) for _ in range(2)] == [host, host]
+
+    def test_a_reservation_to_come_is_no_use_before_its_start(self):
+        made = self.done(
+            'create',
+            *('--project', OWNER, '--like', self.flavor(), '--start', '1h'),
+        )
+        assert made['state'] == 'planned'
+        with pytest.raises(client.OpenStackApiException) as caught:
+            self.boot(made['id'])
+        assert caught.value.response.status_code == 400
+        # Whoever may use all flavors finds no slot.
+        assert self.done('reconcile')['reservations'][0]['hosts'] == {
+            'host1': {'slots': 1, 'open': 0, 'used': 0}
+        }
+
+    def test_hosts_with_ordinary_servers_are_refused(self):
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host3'
+        said = self.refused('host', 'enable', 'host3')
+        assert f'runs servers without a reservation ({server["id"]})' in said
+        assert self.host_for(self.flavor()) == 'host3'
+
+
+class FenceTest(ReservationTest):
+    """The filter ``isolate_aggregates`` by itself guards the pool."""
+
+    def test_nobody_meets_anybody(self):
+        found = self.reserve('--amount', '2')
+        [host] = self.slots(found)
+        plain = self.flavor()
+        assert self.host_for(plain) == 'host3'
+        assert self.host_for(found) == host
+
+        with pytest.raises(client.OpenStackApiException) as caught:
+            self.boot(found, project=STRANGER)
+        assert caught.value.response.status_code == 400
+        assert 'could not be found' in str(caught.value)
+
+        # What tenants may write opens nothing: they get another host or none.
+        trait = self.image({f'trait:{TRAIT}': 'required'})
+        message = self.refusal_of(plain, image=trait)
+        assert message.startswith('No valid host was found')
+        key = self.image({'reservation:pool': 'true'})
+        self.ask_with_key(plain, {'image': key})
+        self.ask_with_key(plain, {'hints': {'reservation:pool': 'true'}})
+        self.ask_with_key(plain, {'hints': {'reservation': 'freepool'}})
+
+        # Nor does an operator who names a host.
+        server = self.boot(plain)
+        self.api.post_server_action(
+            server['id'], {'migrate': {'host': 'host2'}}
+        )
+        self._wait_for_action_fail_completion(
+            server, 'migrate', 'conductor_migrate_server'
+        )
+        assert host_of(self._show_server(server)) == 'host3'
+
+        # Rather none than one of the pool.
+        self.compute('host3', status='disabled')
+        message = self.refusal_of(plain)
+        assert message.startswith('No valid host was found')
+        # The other way round: there is no slot elsewhere.
+        self.compute(host, status='disabled')
+        message = self.refusal_of(found)
+        assert message.startswith('No valid host was found')
+
+    def ask_with_key(self, flavor, claim):
+        """Ask with what a tenant claims to have."""
+        assert self.host_for(flavor, **claim) == 'host3'
+
+
+class FenceByPrefixTest(FenceTest):
+    """So does the filter ``reservation_prefix``."""
+
+    REQUEST_FILTERS = ('reservation_prefix',)
+    OPTIONS = (
+        (
+            'scheduler',
+            'placement_req_required_member_prefix',
+            ['reservation:'],
+        ),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            ['reservation:'],
+        ),
+        (ia_conf.GROUP, 'request_filters', list(REQUEST_FILTERS)),
+        (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
+    )
+
+    def ask_with_key(self, flavor, claim):
+        if claim == {'hints': {'reservation': 'freepool'}}:
+            return super().ask_with_key(flavor, claim)
+        message = self.refusal_of(flavor, **claim)
+        assert 'does not own it' in message
+        return None
+
+
+class FenceByBlazarFilterTest(FenceTest):
+    """And so does the filter ``blazar_reservation``."""
+
+    REQUEST_FILTERS = ('blazar_reservation',)
+    OPTIONS = ((ia_conf.GROUP, 'request_filters', list(REQUEST_FILTERS)),)
+
+    def ask_with_key(self, flavor, claim):
+        if claim != {'hints': {'reservation': 'freepool'}}:
+            return super().ask_with_key(flavor, claim)
+        message = self.refusal_of(flavor, **claim)
+        assert message.startswith('No valid host was found')
+        return None
