@@ -77,7 +77,9 @@ def _disable(site: Site, name: str) -> None:
     host = _host(world, name)
     if host is None:
         # An ordinary one, if there is such a host at all.
-        _node(world, name)
+        node = _node(world, name)
+        if world.pool:
+            _unmirror(site, world.pool, node.uuid)
         return
     if host.slots:
         raise exception.ReservationHostError(

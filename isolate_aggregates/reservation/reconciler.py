@@ -56,7 +56,7 @@ def reconcile(
         it.
     """
     run = _Run(site, reservation, now, move)
-    world = run.settle(None)
+    world = run.settle(None) or site.read()
     return run.status(world)
 
 
@@ -150,17 +150,17 @@ class _Run:
         self._marked: set[str] = set()
         self._ended: Reservation | None = None
 
-    def settle(self, world: World | None) -> World:
+    def settle(self, world: World | None) -> World | None:
         """Take steps until there is nothing left to do.
 
         :param world: How things are, if it is known.
-        :returns: How things were when there was nothing left to do.
+        :returns: How things are then, if it is known.
         """
         known = [world] if world else []
-        while True:
+        is_done = False
+        while not is_done:
             found, is_done = self._step(known)
-            if is_done:
-                return found
+        return found
 
     def status(
         self, world: World, before: Reservation | None = None
@@ -180,22 +180,25 @@ class _Run:
         return Status(last, State.ENDED, problems=tuple(self.notes))
 
     @slots.retried
-    def _step(self, known: list[World]) -> tuple[World, bool]:
+    def _step(self, known: list[World]) -> tuple[World | None, bool]:
+        """Take a step; return how things are, and whether it was the last."""
         world = known.pop() if known else self._site.read()
         reservation = world.reservation(self.id)
         if reservation.asked:
             self._settle_ask(world, reservation)
-            return world, False
+            return None, False
         if reservation.has_ended(self._now):
             self._end(world, reservation)
-            return self._site.read(), True
+            return None, True
         if _lacks_extra_specs(world, reservation):
             self._write_extra_specs(reservation)
         if _is_misplaced(world, reservation, self._move):
             placing = self._plan(world, reservation)
             if self._write(world, placing):
-                return world, False
-        return self._open(world, reservation)
+                return None, False
+        if self._open(world, reservation):
+            return None, True
+        return world, True
 
     # What is asked for.
 
@@ -306,9 +309,7 @@ class _Run:
         )
         self._marked.add(host.provider)
 
-    def _open(
-        self, world: World, reservation: Reservation
-    ) -> tuple[World, bool]:
+    def _open(self, world: World, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         has_started = reservation.has_started(self._now)
         to_open = list(_to_open(world, reservation, self._now))
@@ -328,9 +329,7 @@ class _Run:
             self._site.compute.write_record(
                 dataclasses.replace(reservation, granted=True)
             )
-        if to_open or is_new:
-            return self._site.read(), True
-        return world, True
+        return bool(to_open or is_new)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         inventories.create_class(

@@ -88,14 +88,11 @@ class Start(Case):
 
 
 class Running(Case):
-    """A reservation is in use, and another one comes later."""
+    """A reservation is in use."""
 
     def begin(self, world):
         super().begin(world)
         reservation.create(world.site, wanted(amount=2), NOW)
-        reservation.create(
-            world.site, wanted(NOW + 4 * HOUR, 1, name=OTHER), NOW
-        )
         assert world.boot('s1', 'h1', ID, NEEDS)
 
 
@@ -110,6 +107,13 @@ class Fewer(Running):
 
 
 class Longer(Running):
+    """Another one comes before the later end."""
+
+    def begin(self, world):
+        super().begin(world)
+        later = wanted(NOW + 4 * HOUR, 1, name=OTHER)
+        reservation.create(world.site, later, NOW)
+
     def act(self, world):
         reservation.update(world.site, ID, NOW, amount=3, end=None)
 

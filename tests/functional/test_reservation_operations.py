@@ -1,0 +1,515 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What can be done with reservations, on a real Placement."""
+
+import dataclasses
+import json
+import threading
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservation
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.reservation import names
+
+NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
+SHAPE = reservation.Shape(4, 1024, 10)
+
+
+@pytest.fixture(scope='module')
+def embedded():
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def world(embedded):
+    """Two hosts that take two slots each."""
+    world = World(embedded)
+    world.reset()
+    world.add_host('h1')
+    world.add_host('h2')
+    yield world
+    world.reset()
+
+
+def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
+    """Reserve slots, with start and end in hours from now."""
+    wanted = reservation.new(
+        PROJECT,
+        amount,
+        shape,
+        NOW + start * HOUR,
+        None if end is None else NOW + end * HOUR,
+        **kwargs,
+    )
+    return reservation.create(world.site, wanted, NOW)
+
+
+def totals(status):
+    return {name: slots.total for name, slots in status.hosts.items()}
+
+
+def refused(world, *args, **kwargs):
+    """Reserve in vain, and return why; nothing is left of it."""
+    before = world.picture()
+    with pytest.raises(exception.ReservationError) as caught:
+        reserve(world, *args, **kwargs)
+    assert world.picture() == before
+    return str(caught.value)
+
+
+def test_every_slot_counts_for_all_of_its_time(world):
+    reserve(world, 3, start=1, end=3)
+    assert 'room for 1 on h2' in refused(world, 2, start=2, end=4)
+    assert 'room for 1 on h2' in refused(world, 2)
+    assert reserve(world, 1, start=2, end=4).slots == 1
+    assert reserve(world, 4, start=0, end=1).slots == 4
+    assert reserve(world, 4, start=4).slots == 4
+    assert 'there is room for none' in refused(world, 1, start=9)
+
+
+def test_slots_are_open_from_the_start_on_only(world):
+    status = reserve(world, 2, start=1, end=2)
+    found = status.reservation
+    assert status.state is reservation.State.PLANNED
+    assert not world.nova.access[found.id]
+    assert not world.boot('s1', 'h1', found.id, NEEDS)
+
+    [status] = reservation.tick(world.site, NOW + HOUR)
+    assert status.state is reservation.State.ACTIVE
+    assert world.nova.access[found.id] == {PROJECT}
+    assert world.boot('s1', 'h1', found.id, NEEDS)
+    assert world.boot('s2', 'h1', found.id, NEEDS)
+    # Nothing but the count of the slots is in the way.
+    assert not world.boot('s3', 'h1', found.id, {'VCPU': 1})
+
+    [status] = reservation.tick(world.site, NOW + 2 * HOUR)
+    assert world.nova.deleted == [uuid(3, 's1'), uuid(3, 's2')]
+    [status] = reservation.tick(world.site, NOW + 2 * HOUR)
+    assert status.state is reservation.State.ENDED
+    assert reservation.tick(world.site, NOW + 2 * HOUR) == []
+    assert world.slots() == {}
+    assert world.classes() == []
+    assert world.nova.flavors == {}
+
+
+def test_nothing_is_forgotten_before_the_servers_are_gone(world):
+    found = reserve(world, 2, end=1).reservation
+    world.boot('s1', 'h1', found.id, NEEDS)
+    world.nova.is_slow = True
+    for _ in range(3):
+        [status] = reservation.tick(world.site, NOW + HOUR)
+        assert status.state is reservation.State.ENDING
+        assert status.problems == ('1 server is being deleted',)
+        assert world.classes() == [found.resource_class]
+        # Nobody else gets its place as long as it is taken.
+        assert not world.boot('s2', 'h1', found.id, NEEDS)
+    world.nova.finish(uuid(3, 's1'))
+    [status] = reservation.tick(world.site, NOW + HOUR)
+    assert status.state is reservation.State.ENDED
+
+
+def test_a_shelved_server_without_allocation_keeps_the_flavor(world):
+    found = reserve(world, 1).reservation
+    world.nova.servers[uuid(3, 's1')] = found.id
+    world.nova.is_slow = True
+    status = reservation.end(world.site, found.id, NOW)
+    assert status.state is reservation.State.ENDING
+    assert found.id in world.nova.flavors
+    world.nova.finish(uuid(3, 's1'))
+    status = reservation.end(world.site, found.id, NOW)
+    assert status.state is reservation.State.ENDED
+
+
+@pytest.mark.parametrize(
+    ('affinity', 'amount', 'expected'),
+    [(True, 2, {'h1': 2}), (False, 2, {'h1': 1, 'h2': 1})],
+)
+def test_affinity(world, affinity, amount, expected):
+    status = reserve(world, amount, affinity=affinity)
+    assert totals(status) == expected
+    where = 'on one host' if affinity else 'on different hosts'
+    assert where in refused(world, 3, affinity=affinity)
+
+
+def test_update_before_and_after_the_start(world):
+    found = reserve(world, 2, start=1, end=2).reservation
+    assert totals(reservation.update(world.site, found.id, NOW, amount=3)) == {
+        'h1': 2,
+        'h2': 1,
+    }
+    later = NOW + HOUR
+    reservation.tick(world.site, later)
+    world.boot('s1', 'h2', found.id, NEEDS)
+    status = reservation.update(world.site, found.id, later, amount=4)
+    assert {slots.open for slots in status.hosts.values()} == {2}
+    status = reservation.update(
+        world.site, found.id, later, amount=1, end=None
+    )
+    # The one that is used.
+    assert totals(status) == {'h2': 1}
+    assert status.reservation.end is None
+    assert status.problems == ()
+    world.nova.finish(uuid(3, 's1'))
+
+
+def test_slots_with_servers_can_not_be_given_back(world):
+    found = reserve(world, 2).reservation
+    for server in ('s1', 's2'):
+        assert world.boot(server, 'h1', found.id, NEEDS)
+    before = world.picture()
+    with pytest.raises(exception.ReservationError) as caught:
+        reservation.update(world.site, found.id, NOW, amount=1)
+    assert 'can not have 1 slots, as 2 have servers' in str(caught.value)
+    assert world.picture() == before
+
+
+def test_a_later_end_is_refused_where_another_one_comes(world):
+    found = reserve(world, 3, end=1).reservation
+    reserve(world, 2, start=2)
+    assert reservation.update(world.site, found.id, NOW, end=NOW + 2 * HOUR)
+    with pytest.raises(exception.ReservationError, match='room for'):
+        reservation.update(world.site, found.id, NOW, end=NOW + 3 * HOUR)
+    # With fewer slots it would have been possible.
+    status = reservation.update(
+        world.site, found.id, NOW, amount=2, end=NOW + 3 * HOUR
+    )
+    assert status.slots == 2
+
+
+def test_unused_slots_make_room_for_a_later_end(world):
+    found = reserve(world, 1, end=1).reservation
+    other = reserve(world, 2, start=1, affinity=True)
+    assert totals(other) == {'h1': 2}
+    status = reservation.update(world.site, found.id, NOW, end=None)
+    assert totals(status) == {'h2': 1}
+
+
+def test_ordinary_servers_on_a_host_count(world):
+    assert world.boot('o1', 'h1', flavor_needs={'VCPU': 5, 'MEMORY_MB': 9})
+    found = reserve(world, 1, affinity=True).reservation
+    assert 'room for 2 on h2' in refused(world, 3)
+    # One that boots from a volume takes less than its slot has, which must
+    # not make the ordinary one look smaller.
+    assert world.boot('s1', 'h1', found.id, {'VCPU': 4, 'MEMORY_MB': 1024})
+    disk = {'VCPU': 1, 'MEMORY_MB': 9, 'DISK_GB': 70}
+    assert world.boot('o2', 'h1', flavor_needs=disk)
+    big = reservation.Shape(0, 64, 25)
+    assert totals(reserve(world, 5, shape=big)) == {'h2': 4}
+
+
+def test_a_full_host_is_read_one_by_one(world):
+    found = reserve(world, 2, end=1).reservation
+    assert world.boot('s1', 'h1', found.id, {'VCPU': 10})
+    # No candidate for anything, but free again in an hour.
+    status = reserve(world, 4, start=1)
+    assert totals(status) == {'h1': 2, 'h2': 2}
+
+
+def test_a_host_takes_no_server_larger_than_its_largest(world):
+    world.add_host('h3', vcpus=3, allocation_ratio=16.0)
+    assert totals(reserve(world, 4)) == {'h1': 2, 'h2': 2}
+    assert 'room for' in refused(world, 1)
+
+
+def test_traits_decide_over_hosts(world):
+    path = f'/resource_providers/{uuid(1, "h2")}/traits'
+    generation = world.direct.get(path)['resource_provider_generation']
+    world.direct.send(
+        'PUT',
+        path,
+        {
+            'resource_provider_generation': generation,
+            'traits': ['HW_CPU_X86_AVX2'],
+        },
+    )
+    trait = 'trait:HW_CPU_X86_AVX2'
+    wants = dataclasses.replace(SHAPE, extra_specs={trait: 'required'})
+    avoids = dataclasses.replace(SHAPE, extra_specs={trait: 'forbidden'})
+    assert totals(reserve(world, 1, shape=wants)) == {'h2': 1}
+    assert totals(reserve(world, 1, shape=avoids)) == {'h1': 1}
+    assert 'room for 1 on h2' in refused(world, 2, shape=wants)
+
+
+def test_racing_creators_never_oversell(world):
+    world.add_host('h3')
+    outcomes = []
+
+    def run(site):
+        wanted = reservation.new(PROJECT, 2, SHAPE, NOW)
+        try:
+            status = reservation.create(site, wanted, NOW)
+        except exception.IsolateAggregatesError as exc:
+            outcomes.append(exc)
+        else:
+            outcomes.append(status.reservation.id)
+
+    sites = [world.new_site() for _ in range(6)]
+    threads = [threading.Thread(target=run, args=[site]) for site in sites]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    made = [found for found in outcomes if isinstance(found, str)]
+    assert len(outcomes) == 6
+    # Each slot takes four of ten VCPUs.
+    by_host = {}
+    for (host, found), (total, opened) in world.slots().items():
+        assert opened == total
+        by_host[host] = by_host.get(host, 0) + total
+        assert found in made
+    assert all(total <= 2 for total in by_host.values())
+    assert sum(by_host.values()) == 2 * len(made)
+    assert sorted(world.nova.flavors) == sorted(made)
+    # Not all of them are turned away for each other's sake.
+    assert len(made) >= 2
+
+
+def test_several_ticks_at_once_do_no_harm(world):
+    for start in range(4):
+        reserve(world, 4, start=start + 1, end=start + 2)
+    failures = []
+
+    def run(site):
+        try:
+            reservation.tick(site, NOW + HOUR)
+        except Exception as exc:
+            failures.append(exc)
+
+    sites = [world.new_site() for _ in range(3)]
+    threads = [threading.Thread(target=run, args=[site]) for site in sites]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    statuses = reservation.list_reservations(world.site, NOW + HOUR)
+    assert [status.slots for status in statuses] == [4, 4, 4, 4]
+    assert [status.state.value for status in statuses] == [
+        'active',
+        'planned',
+        'planned',
+        'planned',
+    ]
+    assert not any(status.problems for status in statuses)
+
+
+def test_unused_slots_leave_a_failed_host(world):
+    found = reserve(world, 2).reservation
+    assert world.boot('s1', 'h1', found.id, NEEDS)
+    world.fail_host('h1')
+    # A tick does not move anything: hosts come back.
+    [status] = reservation.tick(world.site, NOW)
+    assert totals(status) == {'h1': 2}
+    assert status.problems == (
+        'host h1 is down: 2 slots there, 1 of them with servers',
+    )
+    [status] = reservation.repair(world.site, NOW, found.id)
+    assert totals(status) == {'h1': 1, 'h2': 1}
+    assert status.problems == (
+        'host h1 is down: 1 slot there, 1 of them with servers',
+    )
+    assert world.boot('s2', 'h2', found.id, NEEDS)
+
+
+def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
+    reserve(world, 4)
+    world.fail_host('h1', status='disabled')
+    [status] = reservation.repair(world.site, NOW)
+    assert totals(status) == {'h1': 2, 'h2': 2}
+    assert status.problems == ('host h1 is disabled: 2 slots there',)
+
+
+def test_slots_of_a_host_that_is_gone_move(world):
+    found = reserve(world, 2).reservation
+    del world.nova.nodes[uuid(1, 'h1')]
+    [status] = reservation.tick(world.site, NOW)
+    assert status.problems == ('host h1 left the cloud: 2 slots there',)
+    [status] = reservation.repair(world.site, NOW)
+    assert totals(status) == {'h2': 2}
+    assert status.problems == ()
+    # What is left of it can be taken away.
+    reservation.disable_host(world.site, 'h1')
+    assert world.slots() == {('blazar_h2', found.id): (2, 2)}
+
+
+def test_slots_that_somebody_deleted_are_made_again(world):
+    found = reserve(world, 3).reservation
+    path = f'/resource_providers/{world.child("h2")}/inventories'
+    world.direct.send('DELETE', path)
+    [status] = reservation.tick(world.site, NOW)
+    assert status.slots == 3
+    world.add_host('h3')
+    path = f'/resource_providers/{world.child("h1")}'
+    world.direct.send('DELETE', path)
+    [status] = reservation.tick(world.site, NOW)
+    assert (status.slots, status.missing) == (3, 0)
+    assert 'h1' not in status.hosts
+    assert found.id in world.nova.flavors
+
+
+def test_what_is_missing_is_told(world):
+    reserve(world, 4)
+    world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
+    [status] = reservation.tick(world.site, NOW)
+    assert status.missing == 2
+    assert status.problems == ('2 slots of 4 have no host',)
+
+
+def test_reservations_of_others_count_and_are_left_alone(world):
+    theirs = '2e1dfa7c-0000-4000-8000-000000000001'
+    world.nova.create_flavor(
+        {},
+        {
+            'flavor': {
+                'id': theirs,
+                'name': names.flavor(theirs),
+                'vcpus': 4,
+                'ram': 64,
+                'disk': 0,
+                'swap': 0,
+                'OS-FLV-EXT-DATA:ephemeral': 0,
+                'os-flavor-access:is_public': False,
+                'description': 'made by Blazar',
+            }
+        },
+    )
+    unknown = '2e1dfa7c-0000-4000-8000-000000000002'
+    for host, found in (('h1', theirs), ('h2', unknown)):
+        name = names.resource_class(found)
+        world.direct.send('PUT', f'/resource_classes/{name}')
+        world.direct.send(
+            'PUT',
+            f'/resource_providers/{world.child(host)}/inventories',
+            {
+                'resource_provider_generation': 1,
+                'inventories': {name: {'total': 1}},
+            },
+        )
+    assert 'room for 1 on h1' in refused(world, 2)
+    before = world.picture()
+    assert reservation.tick(world.site, NOW) == []
+    assert world.picture() == before
+    with pytest.raises(exception.NotFound):
+        reservation.end(world.site, theirs, NOW)
+    with pytest.raises(exception.ReservationHostError, match=theirs):
+        reservation.disable_host(world.site, 'h1')
+
+
+def test_a_broken_record_is_told_and_left_alone(world):
+    found = reserve(world, 1).reservation
+    flavor = world.nova.flavors[found.id]
+    good = flavor['description']
+    for broken in (
+        good[:-2],
+        json.dumps({**json.loads(good), 'amount': '1'}),
+        json.dumps({**json.loads(good), 'start': '2027-03-01'}),
+        good.replace('reservation": 1', 'reservation": 2'),
+    ):
+        flavor['description'] = broken
+        with pytest.raises(exception.ReservationError) as caught:
+            reservation.show(world.site, found.id, NOW)
+        assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
+        assert reservation.tick(world.site, NOW) == []
+    # Its slots count all the same.
+    assert 'room for 2 on h2, 1 on h1' in refused(world, 4)
+
+
+def test_an_id_is_taken_once(world):
+    first = reserve(world, 1).reservation
+    wanted = reservation.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
+    with pytest.raises(exception.ReservationError, match='another one'):
+        reservation.create(world.site, wanted, NOW)
+    # The same once more is what a second try after an error does.
+    again = dataclasses.replace(
+        wanted, asked=dataclasses.replace(wanted.asked, amount=1)
+    )
+    status = reservation.create(world.site, again, NOW)
+    assert status.slots == 1
+
+
+@pytest.mark.parametrize(
+    ('change', 'problem'),
+    [
+        ({'amount': 0}, 'at least 1 slot'),
+        ({'end': 0, 'start': 1}, 'can not end at'),
+        ({'shape': reservation.Shape(0, 0)}, 'need something'),
+        ({'reservation_id': '7'}, 'is no id of a reservation'),
+    ],
+)
+def test_what_makes_no_sense_is_refused(world, change, problem):
+    with pytest.raises(exception.InvalidRequest, match=problem):
+        reserve(world, **{'amount': 1, **change})
+    assert world.nova.flavors == {}
+
+
+def test_a_host_with_slots_is_not_disabled(world):
+    found = reserve(world, 1, start=1).reservation
+    with pytest.raises(exception.ReservationHostError, match=found.id):
+        reservation.disable_host(world.site, 'h1')
+    reservation.disable_host(world.site, 'h2')
+    [host] = reservation.list_hosts(world.site)
+    assert (host.name, sorted(host.slots)) == ('h1', [found.id])
+
+
+def test_a_host_is_not_disabled_while_slots_are_put_there(world):
+    made = []
+
+    def meddle(method, url):
+        if method == 'PUT' and url.endswith('/traits'):
+            world.wire.meddle = None
+            made.append(reserve(world, 4).reservation)
+
+    world.wire.meddle = meddle
+    with pytest.raises(exception.ReservationHostError):
+        reservation.disable_host(world.site, 'h2')
+    assert world.slots()[('blazar_h2', made[0].id)] == (2, 2)
+
+
+def test_a_host_with_ordinary_servers_is_not_enabled(world):
+    world.add_host('h3', enable=False)
+    assert world.boot('o1', 'h3')
+    with pytest.raises(exception.ReservationHostError) as caught:
+        reservation.enable_host(world.site, 'h3')
+    assert uuid(3, 'o1') in str(caught.value)
+    assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
+
+
+def test_a_server_that_comes_before_the_fence_is_not_overlooked(world):
+    world.add_host('h3', enable=False)
+
+    def meddle(method, url):
+        if method == 'POST' and 'os-aggregates' in url:
+            world.wire.meddle = None
+            assert world.boot('o1', 'h3')
+
+    world.wire.meddle = meddle
+    with pytest.raises(exception.ReservationHostError):
+        reservation.enable_host(world.site, 'h3')
+    assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
+    assert world.picture()['providers']['h3']['aggregates'] == []
+
+
+def test_unknown_names(world):
+    with pytest.raises(exception.NotFound):
+        reservation.enable_host(world.site, 'h9')
+    with pytest.raises(exception.NotFound):
+        reservation.disable_host(world.site, 'h9')
+    with pytest.raises(exception.NotFound):
+        reservation.show(world.site, uuid(9, 'none'), NOW)
+
+
+def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
+    for start in range(3):
+        reserve(world, 4, start=start + 1, end=start + 2)
+    world.wire.calls.clear()
+    reservation.tick(world.site, NOW)
+    few = len(world.wire.calls)
+    for start in range(3, 9):
+        reserve(world, 4, start=start + 1, end=start + 2)
+    reservation.tick(world.site, NOW)
+    world.wire.calls.clear()
+    reservation.tick(world.site, NOW)
+    assert len(world.wire.calls) <= few
