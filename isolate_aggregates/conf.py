@@ -195,8 +195,9 @@ reservation. For clouds whose hosts are all handed out by reservation.
 The most bytes of a query to Placement that may be spent on aggregates.
 
 The web server before Placement refuses long requests; the default leaves room
-for the rest of the query within the 4,094 bytes of gunicorn. Apache takes
-8,190 bytes by default, and uWSGI about 1,600. A query that would be longer
+for the rest of the query within the 4,094 bytes of gunicorn. With the limits
+that they have by default 7500 is right for Apache and nginx, and 1000 for
+uWSGI, which counts the query twice. A query that would be longer
 forbids rollup aggregates, which ``isolate-aggregates sync`` maintains, in
 place of those they stand for; if that does not suffice, aggregates that add no
 hosts to those that are forbidden anyway are left out; and if that does not

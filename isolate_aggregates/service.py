@@ -272,7 +272,8 @@ class Service:
             self.endpoint,
             f'{happened} on a query of {len(path):,} bytes; web servers take '
             '4,094 (gunicorn), about 1,600 (uWSGI) or 8,190 (Apache) by '
-            'default: raise that limit, or forbid fewer aggregates.',
+            'default: raise that limit, or set [isolate_aggregates] '
+            'max_query_length below it.',
         )
 
 

@@ -96,16 +96,36 @@ class Shortener:
         known = index.remember(
             (self, destination.forbidden, most), _Remembered
         )
-        with known.lock:
-            if known.until <= self._clock():
-                known.value, lasts = self._work_out(destination, index, most)
-                known.until = self._clock() + lasts
+        self._refresh(known, destination, index, most)
         if known.value is None:
             number = others + len(destination.forbidden_aggregates)
             raise exception.QueryNotShortened(
                 [self._too_long(number, required)]
             )
         return known.value
+
+    def _refresh(
+        self,
+        known: '_Remembered',
+        destination: Destination,
+        index: AggregateIndex,
+        most: int,
+    ) -> None:
+        """Work it out again, if that was long ago.
+
+        One thread does; the others go on with what there is, unless that is
+        too old even for them.
+        """
+        late = self._clock() - known.until
+        if late >= 0 and known.lock.acquire(blocking=late >= TTL):
+            try:
+                if known.until <= self._clock():
+                    known.value, lasts = self._work_out(
+                        destination, index, most
+                    )
+                    known.until = self._clock() + lasts
+            finally:
+                known.lock.release()
 
     def _work_out(
         self, destination: Destination, index: AggregateIndex, most: int

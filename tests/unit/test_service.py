@@ -168,8 +168,8 @@ def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
     assert str(error) == (
         f'Placement at http://{address} closed the connection on a query of '
         '4,037 bytes; web servers take 4,094 (gunicorn), about 1,600 (uWSGI) '
-        'or 8,190 (Apache) by default: raise that limit, or forbid fewer '
-        'aggregates.'
+        'or 8,190 (Apache) by default: raise that limit, or set '
+        '[isolate_aggregates] max_query_length below it.'
     )
 
 
@@ -259,8 +259,8 @@ def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
     assert str(failing(service(client(PLACEMENT)), LONG)) == (
         'Placement at http://placement.test answered 414 on a query of 4,037 '
         'bytes; web servers take 4,094 (gunicorn), about 1,600 (uWSGI) or '
-        '8,190 (Apache) by default: raise that limit, or forbid fewer '
-        'aggregates.'
+        '8,190 (Apache) by default: raise that limit, or set '
+        '[isolate_aggregates] max_query_length below it.'
     )
 
 

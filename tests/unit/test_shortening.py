@@ -235,6 +235,48 @@ def test_many_threads_have_it_worked_out_once():
     assert members.asked == 1
 
 
+def test_while_one_thread_asks_again_the_others_go_on():
+    clock, members = Clock(), Known()
+    index = AggregateIndex(
+        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
+    )
+    request_filter = IsolateAggregates()
+    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
+    destination = Destination()
+    destination.forbid_aggregates(a.uuid for a in index)
+    first = shortener.shorten(destination, index)
+
+    asking, go_on = threading.Event(), threading.Event()
+    covered = members.covered
+
+    def slowly(rollup):
+        asking.set()
+        go_on.wait(10)
+        return covered(rollup)
+
+    members.covered = slowly
+    clock.now += 31
+    slow = threading.Thread(
+        target=shortener.shorten, args=(destination, index)
+    )
+    slow.start()
+    assert asking.wait(10)
+    assert shortener.shorten(destination, index) is first
+
+    # What is older than that is nobody's to use.
+    clock.now += 30
+    late = threading.Thread(
+        target=shortener.shorten, args=(destination, index)
+    )
+    late.start()
+    late.join(0.2)
+    assert late.is_alive()
+    go_on.set()
+    for thread in (slow, late):
+        thread.join()
+    assert shortener.shorten(destination, index) is not first
+
+
 hosts = st.dictionaries(
     st.integers(0, 15).map(uuid),
     st.frozensets(st.integers(0, 8).map('host{}'.format)),
