@@ -5,10 +5,8 @@ Takes the place of Blazar's own plugin of the same resource type, and lets that
 one end what was made by it: reservations with an aggregate or a server group.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 import dataclasses
-import datetime
 import functools
 import logging
 import time
@@ -16,29 +14,19 @@ from typing import Any
 
 from blazar import status
 from blazar.db import api as db_api
-from blazar.db import utils as db_utils
-from blazar.manager import exceptions as manager_exceptions
-from blazar.plugins import instances
-from blazar.plugins.instances import instance_plugin
 from oslo_config import cfg
-from oslo_utils import timeutils
 
 from isolate_aggregates import exception
-from isolate_aggregates.blazar import options, usage
+from isolate_aggregates.blazar import options, planning, rows, usage
 from isolate_aggregates.blazar.connection import connect
 from isolate_aggregates.blazar.exceptions import translated
 from isolate_aggregates.blazar.keeper import Keeper
 from isolate_aggregates.blazar.upkeep import Upkeep
-from isolate_aggregates.reservation.planner import Room, Wish, free_slots
 
 CONF = cfg.CONF
 LOG = logging.getLogger(__name__)
 
 options.register(CONF)
-
-# Leases start and end on full minutes.
-_MOMENT = datetime.timedelta(seconds=1)
-_LONG_AGO = datetime.datetime(1970, 1, 1)
 
 _PAUSE = 1  # second
 
@@ -50,7 +38,7 @@ class _Named:
     id: str | None
 
 
-class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
+class PlacementInstancePlugin(planning.SlotPlanning):
     """Plugin for virtual instances that are reserved in Placement."""
 
     title = 'Virtual Instance Plugin with Placement'
@@ -72,90 +60,6 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         """What keeps reservations in Nova and Placement."""
         return Keeper(connect(CONF), CONF.nova.aggregate_freepool_name)
 
-    # Choosing hosts.
-
-    def filter_hosts_by_reservation(
-        self,
-        hosts: Iterable[Any],
-        start_date: datetime.datetime,
-        end_date: datetime.datetime,
-        excludes: Collection[str] | None,
-    ) -> tuple[list[Any], list[Any]]:
-        """Return the hosts without and with other reservations at a time.
-
-        Reservations that ended before still count while they have servers,
-        those that only touch the time do not.
-
-        :param hosts: Blazar's hosts.
-        :param start_date: From when on.
-        :param end_date: Until when.
-        :param excludes: The ids of reservations that do not count.
-        :returns: Hosts without, and hosts with them.
-        """
-        free, reserved = super().filter_hosts_by_reservation(
-            hosts, start_date + _MOMENT, end_date - _MOMENT, excludes
-        )
-        if start_date > timeutils.utcnow():
-            return free, reserved
-        for entry in [*free, *reserved]:
-            lingering = self._lingering(entry['host'], start_date)
-            if lingering and entry in free:
-                free.remove(entry)
-                reserved.append(entry)
-            entry['reservations'] = [*entry['reservations'], *lingering]
-        return free, reserved
-
-    def _lingering(self, host: Any, before: datetime.datetime) -> list[Any]:
-        return [
-            found
-            for found in db_utils.get_reservations_by_host_id(
-                host['id'], _LONG_AGO, before
-            )
-            if found['status'] == status.reservation.DELETED
-        ]
-
-    def get_hosts_list(
-        self, host_info: Mapping[str, Any], cpus: int, memory: int, disk: int
-    ) -> list[Any]:
-        """Return a host as often as slots of a size fit on it.
-
-        :param host_info: The host and the reservations on it.
-        :param cpus: Virtual CPUs of a slot.
-        :param memory: Memory of a slot in MiB.
-        :param disk: Disk of a slot in GiB.
-        """
-        host = host_info['host']
-        room = Room(
-            host['id'],
-            usage.capacity(host),
-            claims=usage.claims(host['id'], host_info['reservations']),
-        )
-        # All of them overlap the time that is asked about, so those that
-        # overlap each other do so within it: the peak of all time is that of
-        # the time asked about.
-        wish = Wish(
-            start=datetime.datetime.min,
-            end=None,
-            needs={'VCPU': cpus, 'MEMORY_MB': memory, 'DISK_GB': disk},
-            amount=1,
-        )
-        return [host] * free_slots(room, wish)
-
-    def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
-        """Return the ids of the hosts a reservation would have.
-
-        :param reservation: The reservation, with the values it shall get; its
-            own slots do not stand in its way.
-        """
-        known = reservation.get('id')
-        changed = self.pickup_hosts(known, reservation)
-        hosts = Counter(
-            allocation['compute_host_id'] for allocation in _allocations(known)
-        )
-        hosts.subtract(changed['removed'])
-        hosts.update(changed['added'])
-        return list(hosts.elements())
-
     # The life of a reservation.
 
     def _create_resources(self, inst_reservation: Any) -> tuple[Any, ...]:
@@ -176,7 +80,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
 
         :param instance_reservation: Blazar's instance reservation.
         """
-        if _is_old(instance_reservation):
+        if rows.is_old(instance_reservation):
             super().cleanup_resources(instance_reservation)
             return
         self._finish(instance_reservation['reservation_id'])
@@ -188,7 +92,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         :raises ReservationNotKept: if it can not be done.
         """
         row = db_api.instance_reservation_get(resource_id)
-        if _is_old(row):
+        if rows.is_old(row):
             super().on_start(resource_id)
             return
         reservation = row['reservation_id']
@@ -204,7 +108,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         :param resource_id: The id of the instance reservation.
         """
         row = db_api.instance_reservation_get(resource_id)
-        if _is_old(row):
+        if rows.is_old(row):
             super().on_end(resource_id)
             return
         wait = CONF[options.GROUP].server_deletion_wait
@@ -220,7 +124,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         :param reservation_id: The id of the reservation.
         """
         reservation = db_api.reservation_get(reservation_id)
-        if _is_old(reservation):
+        if rows.is_old(reservation):
             super().update_resources(reservation_id)
             return
         self._bring(reservation)
@@ -229,9 +133,9 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         self, reservation: Any, host_ids: Sequence[str]
     ) -> bool:
         found = db_api.reservation_get(reservation['id'])
-        if _is_old(found):
+        if rows.is_old(found):
             # Blazar's plugin reads the columns of two tables from it.
-            allocations = _allocations(found['id'])
+            allocations = rows.allocations(found['id'])
             healed = super()._heal_reservation(
                 {**found, 'computehost_allocations': allocations}, host_ids
             )
@@ -243,59 +147,6 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         self._bring(found, former)
         return healed
 
-    def _move(
-        self, reservation: Mapping[str, Any], failed: Sequence[str]
-    ) -> bool:
-        """Give the slots on failed hosts other hosts, as far as they fit.
-
-        :returns: Whether all of them did.
-        """
-        allocations = _allocations(reservation['id'])
-        stuck = [a for a in allocations if a['compute_host_id'] in failed]
-        amount = len(allocations) - len(stuck)
-        moved = True
-        # With affinity all of them go together.
-        step = len(stuck) if reservation['affinity'] else 1
-        for place in range(0, len(stuck), step or 1):
-            together = stuck[place : place + step]
-            host = self._host_for(reservation, amount + len(together))
-            for allocation in together:
-                if host is None:
-                    db_api.host_allocation_destroy(allocation['id'])
-                else:
-                    db_api.host_allocation_update(
-                        allocation['id'], {'compute_host_id': host}
-                    )
-            if host is None:
-                moved = False
-                LOG.warning(
-                    'Reservation %s loses %d of its slots: their host failed, '
-                    'and no other has room.',
-                    reservation['id'],
-                    len(together),
-                )
-            else:
-                amount += len(together)
-        return moved
-
-    def _host_for(
-        self, reservation: Mapping[str, Any], amount: int
-    ) -> str | None:
-        lease = db_api.lease_get(reservation['lease_id'])
-        try:
-            changed = self.pickup_hosts(
-                reservation['id'],
-                {
-                    **reservation,
-                    'amount': amount,
-                    'start_date': max(timeutils.utcnow(), lease['start_date']),
-                    'end_date': lease['end_date'],
-                },
-            )
-        except manager_exceptions.NotEnoughHostsAvailable:
-            return None
-        return next(iter(changed['added']), None)
-
     # What is completed later.
 
     def complete(self) -> None:
@@ -304,7 +155,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         :raises ServiceError: if it can not be read what there is to do.
         """
         if not self._has_looked:
-            self._doubtful.update(_active())
+            self._doubtful.update(rows.active())
             self._has_looked = True
         if self._doubtful:
             self._bring_doubtful(self.keeper.hosts())
@@ -348,7 +199,7 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         known = reservation['id']
         lease = db_api.lease_get(reservation['lease_id'])
         self.keeper.prepare(known, usage.shape_of(reservation))
-        self.keeper.publish(known, _numbers(known), former)
+        self.keeper.publish(known, rows.numbers(known), former)
         self.keeper.grant(known, lease['project_id'])
 
     def _finish(self, reservation: str) -> bool:
@@ -357,7 +208,9 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
         :returns: Whether nothing is left of it.
         """
         try:
-            waiting = self.keeper.finish(reservation, _numbers(reservation))
+            waiting = self.keeper.finish(
+                reservation, rows.numbers(reservation)
+            )
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)
         if waiting:
@@ -367,35 +220,6 @@ class PlacementInstancePlugin(instance_plugin.VirtualInstancePlugin):
                 waiting,
             )
             return False
-        for allocation in _allocations(reservation):
+        for allocation in rows.allocations(reservation):
             db_api.host_allocation_destroy(allocation['id'])
         return True
-
-
-def _is_old(row: Any) -> bool:
-    """Tell whether a reservation is kept as Blazar's own plugin does."""
-    return (row['aggregate_id'] or row['server_group_id']) is not None
-
-
-def _allocations(reservation: str | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = db_api.host_allocation_get_all_by_values(
-        reservation_id=reservation
-    )
-    return found
-
-
-def _numbers(reservation: str) -> Counter[str]:
-    """Return the number of slots by hypervisor hostname."""
-    return Counter(
-        db_api.host_get(allocation['compute_host_id'])['hypervisor_hostname']
-        for allocation in _allocations(reservation)
-    )
-
-
-def _active() -> list[str]:
-    """Return the ids of the reservations that are active and kept here."""
-    found = db_api.reservation_get_all_by_values(
-        resource_type=instances.RESOURCE_TYPE,
-        status=status.reservation.ACTIVE,
-    )
-    return [row['id'] for row in found if not _is_old(row)]

@@ -7,9 +7,14 @@ the rest is done from here.
 """
 
 from collections.abc import Callable
+import logging
 from typing import Any
 
 from blazar.plugins import base
+
+from isolate_aggregates import exception
+
+LOG = logging.getLogger(__name__)
 
 
 class Upkeep(base.BaseMonitorPlugin):
@@ -60,7 +65,10 @@ class Upkeep(base.BaseMonitorPlugin):
 
         :returns: No flags of reservations to change.
         """
-        self._complete()
+        try:
+            self._complete()
+        except exception.IsolateAggregatesError as exc:
+            LOG.warning('What is left to be done waits: %s', exc)
         return {}
 
     def get_healing_interval(self) -> int:

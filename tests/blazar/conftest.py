@@ -45,11 +45,11 @@ def endpoint(tmp_path_factory):
         process.wait()
 
 
-@pytest.fixture(scope='session')
-def conf(endpoint, tmp_path_factory):
+@pytest.fixture
+def conf(endpoint, tmp_path):
     """Return the configuration of Blazar."""
     host, _, port = endpoint.partition(':')
-    path = tmp_path_factory.mktemp('etc') / 'blazar.conf'
+    path = tmp_path / 'blazar.conf'
     path.write_text(
         f"""
 [DEFAULT]
@@ -61,6 +61,9 @@ transport_url = fake:/
 
 [manager]
 minutes_before_end_lease = 0
+
+[physical:host]
+enable_polling_monitor = true
 """
     )
     conf = blazar_config.CONF
@@ -90,15 +93,19 @@ def make_manager(conf, database, monkeypatch):
     monkeypatch.setattr(service, 'RETRIES', 0)
     notifier.init()
 
-    def make(plugins=PLUGINS, **options):
+    def make(plugins=PLUGINS, server_deletion_wait=0):
         conf.set_override('plugins', list(plugins), 'manager')
         # It is one for each process, and knows the plugins of all managers.
         monkeypatch.setattr(
             host_plugin.PhysicalHostMonitorPlugin, '_instance', None
         )
         manager = manager_service.ManagerService()
-        for name, value in options.items():
-            conf.set_override(name, value, 'virtual:instance')
+        if 'virtual.instance.placement' in plugins:
+            conf.set_override(
+                'server_deletion_wait',
+                server_deletion_wait,
+                'virtual:instance',
+            )
         return manager
 
     return make
@@ -121,7 +128,7 @@ def start(make_manager, cloud):
     """Return a function that starts a manager with the hosts of the cloud."""
 
     def start(**settings):
-        found = live.Blazar(make_manager(**settings))
+        found = live.Blazar(make_manager(**settings), cloud)
         for host in live.HOSTS:
             found.add_host(host)
         return found

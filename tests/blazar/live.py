@@ -48,19 +48,12 @@ class Cloud:
 
     # Servers.
 
-    def boot(self, project, flavor, status='ACTIVE'):
+    def boot(self, project, flavor, status='ACTIVE', hint=None):
         """Ask for a server as a user; return it once it has a status."""
         made = self.call(
             'POST',
             'compute/servers',
-            {
-                'server': {
-                    'name': 'server',
-                    'imageRef': IMAGE,
-                    'flavorRef': flavor,
-                    'networks': 'none',
-                }
-            },
+            _request(flavor, hint),
             token=f'user-{project}',
         )
         return self.wait(made['server']['id'], status)
@@ -77,17 +70,9 @@ class Cloud:
 
     def is_refused(self, project, flavor):
         """Tell whether a user may not use a flavor."""
-        body = {
-            'server': {
-                'name': 'server',
-                'imageRef': IMAGE,
-                'flavorRef': flavor,
-                'networks': 'none',
-            }
-        }
         found = requests.post(
             f'{self.root}/compute/servers',
-            json=body,
+            json=_request(flavor),
             headers={
                 'X-Auth-Token': f'user-{project}',
                 'X-OpenStack-Nova-API-Version': '2.87',
@@ -100,6 +85,10 @@ class Cloud:
         """Return the ids of all servers."""
         found = self.call('GET', 'compute/servers?all_tenants=1')
         return [server['id'] for server in found['servers']]
+
+    def delete(self, server):
+        """Delete a server as an operator."""
+        self.call('DELETE', f'compute/servers/{server["id"]}', accept=404)
 
     def wait_until_gone(self):
         """Wait until there is no server."""
@@ -236,10 +225,12 @@ class Blazar:
     """A blazar-manager, and the clock on its wall.
 
     :param manager: The manager.
+    :param cloud: The cloud it is in.
     """
 
-    def __init__(self, manager):
+    def __init__(self, manager, cloud):
         self.manager = manager
+        self.cloud = cloud
         self.now = timeutils.utcnow().replace(second=0, microsecond=0)
         timeutils.set_time_override(self.now)
         self._numbers = itertools.count()
@@ -306,6 +297,11 @@ class Blazar:
         with context.BlazarContext():
             self.manager.delete_lease(lease_id=lease)
 
+    def end(self, lease):
+        """Delete a lease and complete what is left to do."""
+        self.delete(lease)
+        self.complete_all()
+
     def pass_time(self, minutes=0):
         """Let time pass, and the manager do what is due then."""
         self.now += datetime.timedelta(minutes=minutes)
@@ -320,7 +316,12 @@ class Blazar:
 
     def complete(self):
         """Let the plugin complete what was left undone."""
-        self.plugin.complete()
+        self.plugin.monitor.poll()
+
+    def complete_all(self):
+        """Let it do so once the servers are gone."""
+        self.cloud.wait_until_gone()
+        self.complete()
 
     def status(self, lease):
         """Return the status of a lease."""
@@ -340,6 +341,18 @@ class Blazar:
             name = host['hypervisor_hostname']
             found[name] = found.get(name, 0) + 1
         return found
+
+
+def _request(flavor, hint=None):
+    """Return what asks for a server."""
+    server = {
+        'name': 'server',
+        'imageRef': IMAGE,
+        'flavorRef': flavor,
+        'networks': 'none',
+    }
+    hints = {'reservation': hint} if hint else {}
+    return {'server': server, 'os:scheduler_hints': hints}
 
 
 def class_of(reservation):

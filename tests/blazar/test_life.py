@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of leases in a real blazar-manager, Nova and Placement."""
 
+from blazar import context
+from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER
+import pytest
+
+from isolate_aggregates.blazar.upkeep import Upkeep
 
 
 def test_a_lease_from_its_creation_to_its_end(blazar, cloud):
@@ -24,8 +29,167 @@ def test_a_lease_from_its_creation_to_its_end(blazar, cloud):
     cloud.boot(OWNER, reservation, 'ERROR')
 
     blazar.pass_time(50)
+    blazar.complete_all()
 
     assert blazar.status(lease) == 'TERMINATED'
-    assert cloud.servers() == []
     assert cloud.left() == []
     assert blazar.slots(reservation) == {}
+
+
+def test_start_may_be_repeated(blazar, cloud):
+    lease, reservation = blazar.reserve(amount=2, affinity=True)
+    blazar.pass_time()
+    server = cloud.boot(OWNER, reservation)
+
+    row = blazar.reservation(reservation)['resource_id']
+    with context.BlazarContext():
+        blazar.plugin.on_start(row)
+
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    assert list(cloud.allocations(server['id'])) == ['host1', 'blazar_host1']
+    blazar.end(lease)
+
+
+@pytest.mark.parametrize(
+    ('affinity', 'numbers'),
+    [
+        pytest.param(None, [1, 2], id='anywhere'),
+        pytest.param(True, [3], id='on one host'),
+        pytest.param(False, [1, 1, 1], id='each on its own'),
+    ],
+)
+def test_affinity_is_a_matter_of_counting(blazar, cloud, affinity, numbers):
+    vcpus = 3 if affinity else 5
+    lease, reservation = blazar.reserve(3, vcpus, affinity)
+    blazar.pass_time()
+
+    servers = [cloud.boot(OWNER, reservation) for _ in range(3)]
+
+    slots = cloud.slots(reservation)
+    assert sorted(total for total, _ in slots.values()) == numbers
+    hosts = [server['OS-EXT-SRV-ATTR:host'] for server in servers]
+    assert sorted(map(hosts.count, set(hosts))) == numbers
+    assert cloud.groups() == []
+    blazar.end(lease)
+
+
+@pytest.mark.parametrize(
+    ('amount', 'vcpus', 'affinity'),
+    [
+        pytest.param(7, 5, None, id='more than the hosts have together'),
+        pytest.param(3, 5, True, id='more than one host has'),
+        pytest.param(4, 1, False, id='more than there are hosts'),
+    ],
+)
+def test_what_does_not_fit_is_refused(blazar, cloud, amount, vcpus, affinity):
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve(amount, vcpus, affinity)
+    assert cloud.left() == []
+
+
+def test_each_slot_counts(blazar, cloud):
+    """Blazar's own plugin counts a reservation once for each host."""
+    first, _ = blazar.reserve(amount=4, vcpus=5)
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve(amount=3, vcpus=5)
+    second, _ = blazar.reserve(amount=2, vcpus=5)
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve(amount=1)
+    blazar.end(first)
+    blazar.end(second)
+
+
+def test_what_nova_keeps_of_a_host_is_not_reserved(blazar, cloud):
+    """A host has 8,192 MiB of memory; Nova keeps 512 of them."""
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve(amount=2, affinity=True, memory_mb=4096)
+    lease, reservation = blazar.reserve(2, affinity=True, memory_mb=3840)
+    blazar.pass_time()
+    for _ in range(2):
+        cloud.boot(OWNER, reservation)
+    blazar.end(lease)
+
+
+def test_a_lease_may_start_when_another_ends(blazar, cloud):
+    first, _ = blazar.reserve(amount=6, vcpus=5, start=0, end=30)
+    second, reservation = blazar.reserve(6, vcpus=5, start=30, end=60)
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve(amount=1, start=29, end=31)
+    blazar.pass_time()
+
+    blazar.pass_time(30)
+
+    assert blazar.status(first) == 'TERMINATED'
+    assert blazar.status(second) == 'ACTIVE'
+    assert sum(total for total, _ in cloud.slots(reservation).values()) == 6
+    blazar.end(second)
+
+
+def test_a_lease_that_has_not_started_may_change_in_every_way(blazar, cloud):
+    lease, reservation = blazar.reserve(2, vcpus=2, start=10, end=20)
+
+    blazar.update(
+        lease,
+        start_date=blazar.at(15),
+        end_date=blazar.at(90),
+        reservations=[
+            {'id': reservation, 'amount': 6, 'vcpus': 5, 'affinity': 'None'}
+        ],
+    )
+    # What it has itself is not in its way.
+    blazar.update(lease, reservations=[{'id': reservation, 'vcpus': 4}])
+    blazar.pass_time(15)
+
+    assert blazar.status(lease) == 'ACTIVE'
+    assert sum(total for total, _ in cloud.slots(reservation).values()) == 6
+    server = cloud.boot(OWNER, reservation)
+    assert server['flavor']['vcpus'] == 4
+    blazar.end(lease)
+
+
+def test_an_active_lease_may_grow_and_end_later(blazar, cloud):
+    lease, reservation = blazar.reserve(amount=1, vcpus=5, end=30)
+    blazar.pass_time()
+    server = cloud.boot(OWNER, reservation)
+
+    grown = [{'id': reservation, 'amount': 6}]
+    blazar.update(lease, reservations=grown, end_date=blazar.at(60))
+    # Blazar does not take slots from active reservations.
+    smaller = [{'id': reservation, 'amount': 2}]
+    with pytest.raises(manager_exceptions.CantUpdateParameter):
+        blazar.update(lease, reservations=smaller)
+    blazar.pass_time(30)
+
+    assert blazar.status(lease) == 'ACTIVE'
+    assert cloud.slots(reservation) == {
+        'host1': (2, 0),
+        'host2': (2, 0),
+        'host3': (2, 0),
+    }
+    assert cloud.wait(server['id'], 'ACTIVE')
+    blazar.pass_time(30)
+    blazar.complete_all()
+    assert blazar.status(lease) == 'TERMINATED'
+
+
+def test_ordinary_servers_keep_out_of_the_free_pool(blazar, cloud):
+    """It is the filter that does it; there is no BlazarFilter here."""
+    plain = cloud.plain_flavor()
+    lease, reservation = blazar.reserve(amount=1)
+    blazar.pass_time()
+
+    refused = cloud.boot(OWNER, plain, 'ERROR')
+    cloud.boot(OWNER, reservation)
+
+    cloud.delete(refused)
+    blazar.end(lease)
+
+
+def test_the_manager_calls_for_what_is_left_to_do(blazar):
+    polled = {
+        plugin.get_polling_interval()
+        for monitor in blazar.manager.monitors
+        for plugin in monitor.monitor_plugins
+        if isinstance(plugin, Upkeep)
+    }
+    assert polled == {30}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Blazar's database has of reservations."""
+
+from collections import Counter
+from typing import Any
+
+from blazar import status
+from blazar.db import api as db_api
+
+# Where Blazar's own plugin writes down what it makes in Nova.
+_OLD_COLUMNS = ('aggregate_id', 'server_group_id')
+
+
+def is_old(row: Any) -> bool:
+    """Tell whether a reservation is kept as Blazar's own plugin does.
+
+    :param row: Blazar's instance reservation, or a reservation with its
+        values.
+    """
+    return any(row.get(column) for column in _OLD_COLUMNS)
+
+
+def allocations(reservation: str | None) -> list[dict[str, Any]]:
+    """Return the slots of a reservation, each with its host.
+
+    :param reservation: The id of the reservation.
+    """
+    found: list[dict[str, Any]] = db_api.host_allocation_get_all_by_values(
+        reservation_id=reservation
+    )
+    return found
+
+
+def numbers(reservation: str) -> Counter[str]:
+    """Return the number of slots of a reservation by hypervisor hostname.
+
+    :param reservation: The id of the reservation.
+    """
+    return Counter(
+        db_api.host_get(allocation['compute_host_id'])['hypervisor_hostname']
+        for allocation in allocations(reservation)
+    )
+
+
+def active() -> list[str]:
+    """Return the ids of the reservations that are active and kept here."""
+    found = db_api.reservation_get_all_by_values(
+        status=status.reservation.ACTIVE
+    )
+    # Reservations of hosts, say, have no size.
+    return [r['id'] for r in found if 'vcpus' in r and not is_old(r)]
