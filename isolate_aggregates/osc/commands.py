@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Sequence
+import logging
 from typing import TYPE_CHECKING, Any
 
 from cliff import command
@@ -16,6 +17,8 @@ from isolate_aggregates.cloud.connection import Connection
 
 if TYPE_CHECKING:
     from osc_lib import shell
+
+LOG = logging.getLogger(__name__)
 
 
 class Program:
@@ -104,7 +107,15 @@ class ClientCommand(command.Command):
         :param parsed_args: The parsed arguments of the command.
         :raises IsolateAggregatesError: if something foreseeable goes wrong.
         """
-        self.app.configure()
+        try:
+            self.app.configure()
+        except exception.IsolateAggregatesError as exc:
+            # See IsolateAggregatesApp.run_subcommand.
+            status = getattr(self, 'error_status', None)
+            if status is None:
+                raise
+            LOG.error('%s', exc)
+            return int(status)
         return super().run(parsed_args)
 
 

@@ -460,6 +460,15 @@ def test_a_configuration_that_can_not_work_is_said_so(
     assert sentence(finished) == said.format(path=path)
 
 
+def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
+    openstack: Run,
+) -> None:
+    option = ('--os-isolation-config-file', 'nowhere.conf')
+    finished = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
+    assert finished.code == 4
+    assert 'nowhere.conf can not be read' in finished.err
+
+
 def test_a_traceback_is_only_shown_to_those_who_want_it(
     openstack: Run,
 ) -> None:
