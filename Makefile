@@ -5,12 +5,13 @@ BIN = $(VENV)/bin
 # How many tests to run at a time.
 JOBS ?= auto
 
-.PHONY: help demo test test-nova test-browser lint docs sample clean
+.PHONY: help demo test test-nova test-blazar test-browser lint docs sample clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
 	@echo "make test   run all tests, with coverage"
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
+	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
@@ -36,13 +37,19 @@ demo: $(VENV)/.demo
 test: $(VENV)/.all
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
 	$(MAKE) test-browser
-	$(MAKE) test-nova COVER='--cov --cov-append --cov-report=term'
+	$(MAKE) test-nova COVER='--cov --cov-append --cov-report='
+	$(MAKE) test-blazar COVER='--cov --cov-append --cov-report=term'
 
 # A process of its own: Nova's fixtures decide how threads work before
 # anything else is imported.
 test-nova: $(VENV)/.all
 	$(BIN)/pytest -n $(JOBS) --confcutdir=tests/nova_functional $(COVER) \
 	    tests/nova_functional
+
+# A process of its own: Blazar's threads and configuration are not Nova's,
+# which it starts in another one.
+test-blazar: $(VENV)/.all
+	$(BIN)/pytest --confcutdir=tests/blazar $(COVER) tests/blazar
 
 # A process of its own: playwright runs an event loop in it. Without Chromium
 # these tests say so and are skipped.
