@@ -32,6 +32,9 @@ LOG = logging.getLogger(__name__)
 _PATIENCE = 6
 _PAUSE = 0.2  # seconds
 
+# Each needs a handful; more mean that somebody undoes them.
+_MOST_STEPS = 40
+
 _NONE = Slots(0, 0, 0)
 
 
@@ -124,6 +127,37 @@ def is_settled(
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class _Change:
+    """How many slots a host shall have.
+
+    :param host: Its name.
+    :param before: The slots it has.
+    :param total: How many it shall have.
+    :param is_asked: Whether that is asked for and not granted yet.
+    """
+
+    host: str
+    before: Slots
+    total: int
+    is_asked: bool
+
+    @property
+    def turn(self) -> int:
+        """When to write it."""
+        if not self.before.total:
+            return 0
+        return 1 if self.total < self.before.total else 2
+
+    @property
+    def open(self) -> int:
+        """How many of them servers may take."""
+        if self.is_asked or self.total < self.before.total:
+            return min(self.before.open, self.total)
+        # All or none: see _Run._open_rest.
+        return self.total if self.before.open else 0
+
+
 class _Run:
     """One run for one reservation.
 
@@ -155,12 +189,18 @@ class _Run:
 
         :param world: How things are, if it is known.
         :returns: How things are then, if it is known.
+        :raises ReservationError: if it does not come to rest.
         """
         known = [world] if world else []
-        is_done = False
-        while not is_done:
+        for _ in range(_MOST_STEPS):
             found, is_done = self._step(known)
-        return found
+            if is_done:
+                return found
+        raise exception.ReservationError(
+            self.id,
+            f'is not as it should be after {_MOST_STEPS} steps, as something '
+            'changes it all the time; look for what that is',
+        )
 
     def status(
         self, world: World, before: Reservation | None = None
@@ -194,7 +234,7 @@ class _Run:
             self._write_extra_specs(reservation)
         if _is_misplaced(world, reservation, self._move):
             placing = self._plan(world, reservation)
-            if self._write(world, placing):
+            if self._write(world, placing, is_asked=False):
                 return None, False
         if self._open(world, reservation):
             return None, True
@@ -216,7 +256,7 @@ class _Run:
                 return
             self._refuse(reservation)
             raise refusal(world, wanted, placing, self._now)
-        if self._write(world, placing):
+        if self._write(world, placing, is_asked=True):
             return
         if _ends_later(reservation) and self._mark(world):
             return
@@ -254,7 +294,7 @@ class _Run:
         before = dataclasses.replace(reservation, asked=None)
         if _is_misplaced(world, before, move=False):
             placing = self._plan(world, before)
-            self._write(world, placing)
+            self._write(world, placing, is_asked=False)
         self._marked.clear()
 
     def _refuse(self, reservation: Reservation) -> None:
@@ -273,27 +313,29 @@ class _Run:
             self._site, world, reservation, self._now, self._move
         )
 
-    def _write(self, world: World, placing: Placing) -> bool:
+    def _write(self, world: World, placing: Placing, is_asked: bool) -> bool:
         """Write slots where they are not as planned.
 
-        New ones come first and closed, so that none is missing and there are
-        never more open than were granted.
+        On further hosts they come first, so that none is missing, and closed,
+        so that there are never more open than there should be. On hosts that
+        have some, what is asked for stays closed until it is granted.
+
+        :returns: Whether anything was written.
         """
         before = world.slots(self.id)
         changes = [
-            (before.get(name, _NONE), name, placing.slots.get(name, 0))
+            _Change(
+                name,
+                before.get(name, _NONE),
+                placing.slots.get(name, 0),
+                is_asked,
+            )
             for name in sorted(before.keys() | placing.slots.keys())
         ]
-        changes = [
-            (was, name, total)
-            for was, name, total in changes
-            if was.total != total
-        ]
-        for was, name, total in sorted(
-            changes, key=lambda change: change[2] < change[0].total
-        ):
-            self._put(world, name, total, min(was.open, total))
-        return bool(changes)
+        pending = [c for c in changes if c.total != c.before.total]
+        for change in sorted(pending, key=lambda change: change.turn):
+            self._put(world, change.host, change.total, change.open)
+        return bool(pending)
 
     def _put(self, world: World, name: str, total: int, opened: int) -> None:
         host = world.hosts[name]
