@@ -8,7 +8,6 @@ the generations at which it was found out; if one of them has changed, the step
 is taken anew with fresh data.
 """
 
-from collections.abc import Iterator
 import dataclasses
 import datetime
 import logging
@@ -354,7 +353,7 @@ class _Run:
     def _open(self, world: World, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         has_started = reservation.has_started(self._now)
-        to_open = list(_to_open(world, reservation, self._now))
+        to_open = _to_open(world, reservation, self._now)
         for name in to_open:
             provider = world.hosts[name].provider
             if provider:
@@ -416,12 +415,14 @@ def _is_misplaced(world: World, reservation: Reservation, move: bool) -> bool:
 
 def _to_open(
     world: World, reservation: Reservation, now: datetime.datetime
-) -> Iterator[str]:
-    """Yield the hosts whose slots are not open or closed as they should be."""
+) -> list[str]:
+    """Return the hosts whose slots are not open or closed as they should."""
     has_started = reservation.has_started(now)
-    for name, found in sorted(world.slots(reservation.id).items()):
-        if found.open != (found.total if has_started else 0):
-            yield name
+    return [
+        name
+        for name, found in sorted(world.slots(reservation.id).items())
+        if found.open != (found.total if has_started else 0)
+    ]
 
 
 def _others_ask(world: World, reservation: Reservation) -> bool:

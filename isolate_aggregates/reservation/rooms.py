@@ -50,6 +50,23 @@ def wish(reservation: Reservation, now: datetime.datetime) -> planner.Wish:
     )
 
 
+def rooms(
+    site: Site,
+    world: World,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> dict[str, planner.Room]:
+    """Return the hosts as a reservation finds them, by name.
+
+    :param site: The cloud.
+    :param world: How things are there.
+    :param reservation: The reservation.
+    :param now: The time.
+    :raises ServiceError: if anything can not be read.
+    """
+    return _Rooms(site, world, reservation, now).all()
+
+
 def plan(
     site: Site,
     world: World,
@@ -67,13 +84,13 @@ def plan(
     :raises IsolateAggregatesError: if anything can not be read.
     """
     asked = wish(reservation, now)
-    rooms = _Rooms(site, world, reservation, now).all()
+    found = rooms(site, world, reservation, now)
     while True:
-        placing = planner.place(asked, rooms.values(), move)
+        placing = planner.place(asked, found.values(), move)
         chosen = [
             world.hosts[name]
             for name, slots in placing.slots.items()
-            if slots > rooms[name].held
+            if slots > found[name].held
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             too_small = [
@@ -90,8 +107,8 @@ def plan(
         if not too_small:
             return placing
         for name in too_small:
-            rooms[name] = dataclasses.replace(
-                rooms[name], obstacle='takes no server of that size'
+            found[name] = dataclasses.replace(
+                found[name], obstacle='takes no server of that size'
             )
 
 

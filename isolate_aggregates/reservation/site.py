@@ -202,21 +202,32 @@ class Site:
                     summary.used,
                 )
             else:
-                unknown.append(host.provider)
+                unknown.append(host)
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            found = pool.map(self._read_slots, unknown)
-            slots |= dict(zip(unknown, found, strict=True))
+            found = pool.map(
+                lambda host: self._read_slots(host, summaries), unknown
+            )
+            for host, read in zip(unknown, found, strict=True):
+                slots[host.provider or ''] = read
         return slots
 
-    def _read_slots(self, provider: str) -> dict[str, Slots]:
+    def _read_slots(
+        self, host: Host, summaries: Mapping[str, ProviderSummary]
+    ) -> dict[str, Slots]:
+        provider = host.provider or ''
         try:
             found = inventories.read(self.placement, provider)
-            generation, used = inventories.usages(self.placement, provider)
+            generation = found.generation
+            if provider in summaries:
+                # Read after the generation of the host.
+                used = summaries[provider].used
+            else:
+                generation, used = inventories.usages(self.placement, provider)
         except exception.ServiceNotFound:
             # Gone meanwhile, and nothing can be written to it.
             return {}
         slots = slots_from(found.by_class, used)
-        if generation == found.generation:
+        if host.generation == found.generation == generation:
             self._known[provider] = generation, slots
         return slots
 

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan a reservation, and tick, in a cloud with many of both.
+
+    python benchmarks/reservations.py [hosts:reservations ...]
+
+Placement is a real one (in this process, on SQLite); Nova answers at once from
+memory. Each reservation has four slots, starts within a month and lasts up to
+two weeks. What is measured: planning alone with all that is known of the
+hosts, creating one more reservation, a tick by a new process with nothing to
+do, the next tick by the same process, and one at which one in a hundred
+reservations starts. HTTP calls are counted as they leave.
+"""
+
+from collections.abc import Callable
+import datetime
+import multiprocessing
+import pathlib
+import random
+import sys
+import time
+
+_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'functional'
+sys.path.insert(0, str(_TESTS))
+
+from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
+
+from isolate_aggregates import reservation  # noqa: E402
+from isolate_aggregates.placement import inventories  # noqa: E402
+from isolate_aggregates.placement.embedded import (  # noqa: E402
+    EmbeddedPlacement,
+)
+from isolate_aggregates.reservation import planner, rooms, slots  # noqa: E402
+from isolate_aggregates.reservation.record import (  # noqa: E402
+    Reservation,
+    describe,
+)
+
+SIZES = ('100:100', '300:300', '1000:1000', '1000:300', '300:1000')
+DAY = 24 * HOUR
+SLOTS = 4
+SHAPE = reservation.Shape(vcpus=1, ram=64, disk=1)
+
+
+def build(world: World, hosts: int, reservations: int) -> None:
+    """Fill a cloud, without the library's own many questions."""
+    for number in range(hosts):
+        world.add_host(f'n{number:05d}', vcpus=64)
+    chance = random.Random(7)
+    held: dict[str, dict[str, dict[str, object]]] = {}
+    for number in range(reservations):
+        start = NOW + chance.randrange(1, 30 * 24) * HOUR
+        if number % 100 == 0:
+            start = NOW + HOUR
+        made = Reservation(
+            id=f'00000009-0000-4000-8000-{number:012x}',
+            project=PROJECT,
+            start=start,
+            end=start + chance.randrange(1, 14) * DAY,
+            amount=SLOTS,
+            shape=SHAPE,
+        )
+        record(world, made)
+        world.direct.send('PUT', f'/resource_classes/{made.resource_class}')
+        for host in chance.sample(range(hosts), 2):
+            held.setdefault(f'n{host:05d}', {})[made.resource_class] = (
+                slots.inventory(SLOTS // 2, 0)
+            )
+    for host, by_class in held.items():
+        inventories.write(
+            world.direct,
+            world.child(host),
+            inventories.Inventories(1, by_class),
+        )
+
+
+def record(world: World, made: Reservation) -> None:
+    """Write the record of a reservation that was made long ago."""
+    flavor = made.flavor
+    world.nova.flavors[made.id] = {
+        'id': made.id,
+        'name': flavor.name,
+        'vcpus': flavor.vcpus,
+        'ram': flavor.ram,
+        'disk': flavor.disk,
+        'swap': flavor.swap,
+        'OS-FLV-EXT-DATA:ephemeral': flavor.ephemeral,
+        'os-flavor-access:is_public': False,
+        'extra_specs': dict(flavor.extra_specs),
+        'description': describe(made),
+    }
+    world.nova.access[made.id] = set()
+
+
+def planning(world: World) -> float:
+    """Return the seconds that choosing hosts alone takes."""
+    found = world.site.read()
+    wanted = reservation.new(
+        PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
+    ).settled
+    known = rooms.rooms(world.site, found, wanted, NOW)
+    begin = time.perf_counter()
+    placing = planner.place(rooms.wish(wanted, NOW), known.values())
+    assert not placing.missing
+    return time.perf_counter() - begin
+
+
+def timed(world: World, what: Callable[[], object]) -> tuple[float, int]:
+    """Return the seconds and the calls that something takes."""
+    world.wire.calls.clear()
+    begin = time.perf_counter()
+    what()
+    return time.perf_counter() - begin, len(world.wire.calls)
+
+
+def measure(size: str) -> None:
+    """Build a cloud, do everything once and print a row."""
+    hosts, reservations = map(int, size.split(':'))
+    placement = EmbeddedPlacement()
+    world = World(placement.open())
+    build(world, hosts, reservations)
+    seconds = planning(world)
+
+    def create() -> None:
+        wanted = reservation.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
+        reservation.create(world.site, wanted, NOW)
+
+    def tick(now: datetime.datetime = NOW) -> None:
+        statuses = reservation.tick(world.site, now)
+        assert not any(status.problems for status in statuses)
+
+    row = [timed(world, create)]
+    world.site = world.new_site()
+    row += [timed(world, tick), timed(world, tick)]
+    row.append(timed(world, lambda: tick(NOW + HOUR)))
+    print(
+        f'{hosts:6,} {reservations:6,}  {seconds * 1000:7.0f} ms',
+        *(f'{seconds:8.1f} s {calls:6,}' for seconds, calls in row),
+        flush=True,
+    )
+    placement.close()
+
+
+def main() -> None:
+    """Print a table, each row from a process of its own."""
+    print(
+        ' hosts  res.     planning   create     calls  first tick  calls'
+        '   next tick calls   ten start calls'
+    )
+    context = multiprocessing.get_context('spawn')
+    for size in sys.argv[1:] or SIZES:
+        process = context.Process(target=measure, args=[size])
+        process.start()
+        process.join()
+
+
+if __name__ == '__main__':
+    main()
