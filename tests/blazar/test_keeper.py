@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is kept in Nova and Placement, and how they are reached."""
+
+from live import OWNER, class_of
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.blazar.connection import connect
+from isolate_aggregates.reservation.record import Shape
+
+RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+
+
+@pytest.mark.parametrize(
+    ('host', 'prefix', 'version', 'url'),
+    [
+        pytest.param(
+            'keystone', '', 'v3', 'http://keystone:5000/v3', id='plain'
+        ),
+        pytest.param(
+            'keystone',
+            'identity',
+            'v3',
+            'http://keystone:5000/identity/v3',
+            id='below a path',
+        ),
+        pytest.param(
+            'keystone', '', '', 'http://keystone:5000', id='of any version'
+        ),
+        pytest.param('::1', '', 'v3', 'http://[::1]:5000/v3', id='IPv6'),
+    ],
+)
+def test_keystone_is_where_blazar_conf_says(conf, host, prefix, version, url):
+    for name, value in (
+        ('os_auth_host', host),
+        ('os_auth_port', '5000'),
+        ('os_auth_prefix', prefix),
+        ('os_auth_version', version),
+    ):
+        conf.set_override(name, value)
+    found = connect(conf).nova.session.auth.auth_url
+    for name in ('host', 'port', 'prefix', 'version'):
+        conf.clear_override(f'os_auth_{name}')
+    assert found == url
+
+
+def test_each_service_has_its_kind_of_endpoint(conf):
+    conf.set_override('endpoint_type', 'public', 'nova')
+    found = connect(conf)
+    conf.clear_override('endpoint_type', 'nova')
+    assert found.nova.interface == ('public',)
+    assert found.placement.interface == ('internal',)
+    assert found.nova.session is found.placement.session
+
+
+def test_a_host_that_lost_its_reservation_provider_gets_it_back(blazar, cloud):
+    uuid = cloud.providers()['blazar_host1']
+    cloud.call('DELETE', f'placement/resource_providers/{uuid}')
+    lease, reservation = blazar.reserve(amount=2, affinity=True)
+
+    blazar.pass_time()
+
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    cloud.boot(OWNER, reservation)
+    blazar.end(lease)
+
+
+def test_a_host_that_placement_does_not_know_is_named(blazar):
+    with pytest.raises(exception.NotFound, match="'nowhere' in Placement"):
+        blazar.plugin.keeper.publish(RESERVATION, {'nowhere': 1})
+
+
+def test_a_flavor_says_what_a_slot_is(blazar, cloud):
+    keeper = blazar.plugin.keeper
+    keeper.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
+    keeper.prepare(RESERVATION, Shape(2, 64, 1, 2, 3))
+
+    found = cloud.call('GET', f'compute/flavors/{RESERVATION}')['flavor']
+    assert (found['vcpus'], found['ram'], found['disk']) == (2, 64, 1)
+    assert (found['OS-FLV-EXT-DATA:ephemeral'], found['swap']) == (2, 3)
+    assert found['extra_specs'] == {f'resources:{class_of(RESERVATION)}': '1'}
+    assert not found['os-flavor-access:is_public']
+    # Blazar has no such reservation.
+    blazar.complete()
+    assert cloud.left() == []
+
+
+def test_slots_that_somebody_changed_are_right_after_a_restart(blazar, cloud):
+    lease, reservation = blazar.reserve(amount=2, affinity=True)
+    blazar.pass_time()
+    blazar.plugin.keeper.publish(reservation, {'host2': 5}, ['host1'])
+    assert cloud.slots(reservation) == {'host2': (5, 0)}
+
+    type(blazar.plugin)().complete()
+
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    blazar.end(lease)
