@@ -27,7 +27,7 @@ docs = load(ROOT / 'tests' / 'unit' / 'test_docs.py')
 class DayTwoPageTest(CommandTest):
     """The cloud of the page."""
 
-    HOSTS = ('win-1', 'win-2', 'win-3', 'linux-1')
+    HOSTS = ('win-1', 'win-2', 'win-3', 'win-4', 'linux-1')
 
     def test_the_page_is_true(self):
         number = self.aggregate('win-hosts', ['win-1', 'win-2'])
@@ -47,8 +47,8 @@ class DayTwoPageTest(CommandTest):
         assert len(shown) > 12
         for words, expected in shown:
             if words[:3] == ['openstack', 'aggregate', 'add']:
-                if words[-1] == 'win-3':
-                    self.admin_api.add_host_to_aggregate(number, 'win-3')
+                if words[-1] in ('win-3', 'win-4'):
+                    self.admin_api.add_host_to_aggregate(number, words[-1])
             elif words[0] == 'isolate-aggregates':
                 assert words[1:3] == ['--os-cloud', 'mycloud']
                 finished = self.run_command(*words[3:])
