@@ -12,6 +12,7 @@ from blazar.plugins.oshosts import host_plugin
 from blazar.utils.openstack import placement
 
 from isolate_aggregates.blazar.instance_plugin import PlacementInstancePlugin
+from isolate_aggregates.blazar.planning import CHOOSING
 
 
 class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
@@ -26,6 +27,18 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
         self._host_plugin = host_plugin.PhysicalHostPlugin()
         self._instance_plugin = PlacementInstancePlugin()
         self.monitor = self._instance_plugin.monitor
+
+    def reserve_resource(
+        self, reservation_id: str, values: dict[str, Any]
+    ) -> Any:
+        """Create a reservation.
+
+        :param reservation_id: Its id.
+        :param values: What the user asks for.
+        :returns: The id of the instance reservation.
+        """
+        with CHOOSING:
+            return super().reserve_resource(reservation_id, values)
 
     def _create_resources(self, instance_reservation: Any) -> tuple[Any, Any]:
         flavor, _, aggregate = self._instance_plugin._create_resources(

@@ -143,7 +143,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         former = [
             db_api.host_get(host)['hypervisor_hostname'] for host in host_ids
         ]
-        healed = self._move(found, host_ids)
+        with planning.CHOOSING:
+            healed = self._move(found, host_ids)
         self._bring(found, former)
         return healed
 
@@ -165,7 +166,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 self._finish(reservation)
 
     def _bring_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
-        for reservation in sorted(self._doubtful):
+        for reservation in sorted(self._doubtful.copy()):
             self._doubtful.discard(reservation)
             found = db_api.reservation_get(reservation)
             if found:

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 import datetime
 import logging
+import threading
 from typing import Any
 
 from blazar import status
@@ -23,9 +24,36 @@ LOG = logging.getLogger(__name__)
 _MOMENT = datetime.timedelta(seconds=1)
 _LONG_AGO = datetime.datetime(1970, 1, 1)
 
+# Held from the choice of hosts until the database has it. blazar-manager
+# serves several requests at once, and two must not choose the same slots.
+CHOOSING = threading.RLock()
+
 
 class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     """The part of the plugin that chooses hosts."""
+
+    def reserve_resource(
+        self, reservation_id: str, values: dict[str, Any]
+    ) -> Any:
+        """Create a reservation.
+
+        :param reservation_id: Its id.
+        :param values: What the user asks for.
+        :returns: The id of the instance reservation.
+        """
+        with CHOOSING:
+            return super().reserve_resource(reservation_id, values)
+
+    def update_reservation(
+        self, reservation_id: str, new_values: dict[str, Any]
+    ) -> None:
+        """Change a reservation.
+
+        :param reservation_id: Its id.
+        :param new_values: What the user asks for.
+        """
+        with CHOOSING:
+            super().update_reservation(reservation_id, new_values)
 
     def filter_hosts_by_reservation(
         self,

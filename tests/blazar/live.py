@@ -184,6 +184,26 @@ class Cloud:
                 {'aggregate': {'name': 'freepool'}},
             )
 
+    def take_from_freepool(self, host):
+        """Take a host out of the aggregate."""
+        path = 'compute/os-aggregates'
+        for aggregate in self.call('GET', path)['aggregates']:
+            if host in aggregate['hosts']:
+                self.call(
+                    'POST',
+                    f'{path}/{aggregate["id"]}/action',
+                    {'remove_host': {'host': host}},
+                )
+
+    def resize(self, server, flavor):
+        """Ask for another flavor as the user of a server."""
+        self.call(
+            'POST',
+            f'compute/servers/{server["id"]}/action',
+            {'resize': {'flavorRef': flavor}},
+            token=f'user-{server["tenant_id"]}',
+        )
+
     def force_down(self, host, down=True):
         """Let Nova take a host for failed, or no longer."""
         path = 'compute/os-services?binary=nova-compute'
@@ -210,14 +230,10 @@ class Cloud:
                 self.call('DELETE', f'placement/resource_providers/{uuid}')
         for name in self.classes():
             self.call('DELETE', f'placement/resource_classes/{name}')
+        for host in HOSTS:
+            self.take_from_freepool(host)
         path = 'compute/os-aggregates'
         for aggregate in self.call('GET', path)['aggregates']:
-            for host in aggregate['hosts']:
-                self.call(
-                    'POST',
-                    f'{path}/{aggregate["id"]}/action',
-                    {'remove_host': {'host': host}},
-                )
             self.call('DELETE', f'{path}/{aggregate["id"]}')
 
 

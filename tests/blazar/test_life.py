@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of leases in a real blazar-manager, Nova and Placement."""
 
+import contextlib
+import threading
+
 from blazar import context
 from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER
@@ -99,6 +102,38 @@ def test_each_slot_counts(blazar, cloud):
     blazar.end(second)
 
 
+def test_two_who_ask_at_once_do_not_get_the_same_slots(
+    blazar, cloud, monkeypatch
+):
+    choose = blazar.plugin.pickup_hosts
+    meet = threading.Barrier(2)
+
+    def choose_together(reservation, values):
+        chosen = choose(reservation, values)
+        if reservation:
+            with contextlib.suppress(threading.BrokenBarrierError):
+                meet.wait(timeout=2)
+        return chosen
+
+    monkeypatch.setattr(blazar.plugin, 'pickup_hosts', choose_together)
+    outcomes = []
+
+    def reserve():
+        try:
+            outcomes.append(blazar.reserve(amount=4, vcpus=5)[0])
+        except manager_exceptions.NotEnoughHostsAvailable:
+            outcomes.append(None)
+
+    threads = [threading.Thread(target=reserve) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    [lease] = filter(None, outcomes)
+    blazar.end(lease)
+
+
 def test_what_nova_keeps_of_a_host_is_not_reserved(blazar, cloud):
     """A host has 8,192 MiB of memory; Nova keeps 512 of them."""
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
@@ -182,6 +217,21 @@ def test_ordinary_servers_keep_out_of_the_free_pool(blazar, cloud):
     cloud.boot(OWNER, reservation)
 
     cloud.delete(refused)
+    blazar.end(lease)
+
+
+def test_a_resize_to_an_ordinary_flavor_leaves_the_free_pool(blazar, cloud):
+    plain = cloud.plain_flavor()
+    lease, reservation = blazar.reserve(amount=1)
+    blazar.pass_time()
+    server = cloud.boot(OWNER, reservation)
+    cloud.take_from_freepool('host3')
+
+    cloud.resize(server, plain)
+
+    cloud.wait(server['id'], 'VERIFY_RESIZE')
+    assert list(cloud.allocations(server['id'])) == ['host3']
+    cloud.delete(server)
     blazar.end(lease)
 
 
