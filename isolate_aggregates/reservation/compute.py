@@ -5,6 +5,7 @@ See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 Whatever is there already, or gone already, is fine.
 """
 
+from collections.abc import Collection
 import dataclasses
 from typing import Any
 from urllib import parse
@@ -256,18 +257,44 @@ class Compute:
         """
         self._api.direct.request('DELETE', _path(server), accept=_GOING)
 
-    def delete_for_good(self, server: str) -> None:
+    def delete_for_good(self, server: str) -> bool:
         """Delete a server that can be restored, unless it is gone.
 
-        :param server: Its id; that of a migration does nothing.
+        :param server: Its id.
+        :returns: False if there is no such server.
         :raises ServiceError: if it can not be done.
         """
-        self._api.direct.request(
+        answer = self._api.direct.request(
             'POST',
             f'{_path(server)}/action',
             json={'forceDelete': None},
             accept=_GOING,
         )
+        return bool(answer.status_code != 404)
+
+    def confirm_resizes(self, migrations: Collection[str]) -> None:
+        """Confirm resizes that wait for it, so that what they hold is free.
+
+        :param migrations: The uuids of the migrations; what is not, or no
+            longer, one that waits is passed over.
+        :raises ServiceError: if it can not be done.
+        """
+        client = self._client
+        with self._api.translated('the migrations'):
+            servers = [
+                found.instance_uuid
+                for found in client.migrations.list(
+                    status='finished', migration_type='resize'
+                )
+                if found.uuid in migrations
+            ]
+        for server in servers:
+            self._api.direct.request(
+                'POST',
+                f'{_path(server)}/action',
+                json={'confirmResize': None},
+                accept=_GOING,
+            )
 
     def create_aggregate(self, name: str) -> None:
         """Create a host aggregate, unless there is one of that name.

@@ -36,8 +36,15 @@ def finish(
     for server in sorted(servers):
         site.compute.delete_server(server)
     # Nova lists no servers that were deleted but can be restored.
-    for holder in sorted(holders - servers):
-        site.compute.delete_for_good(holder)
+    others = {
+        holder
+        for holder in sorted(holders - servers)
+        if not site.compute.delete_for_good(holder)
+    }
+    if others:
+        # Of servers that were resized to another flavor and left the
+        # reservation; it is only the way back that holds its slot.
+        site.compute.confirm_resizes(others)
     if servers or holders:
         return _waiting(len(servers | holders))
     remove(site, reservation, providers)

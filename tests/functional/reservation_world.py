@@ -176,6 +176,10 @@ class Nova:
             self.finish(server)
         return 202, None
 
+    def list_migrations(self, query, body):
+        assert query['status'] == 'finished'
+        return 200, {'migrations': []}
+
     def finish(self, server):
         """Delete a server for good."""
         del self.servers[server]
@@ -203,6 +207,7 @@ ROUTES = [
     ('GET /flavors/([^/]+)/os-flavor-access', Nova.list_access),
     ('POST /flavors/([^/]+)/action', Nova.act_on_flavor),
     ('GET /servers', Nova.list_servers),
+    ('GET /os-migrations', Nova.list_migrations),
     ('DELETE /servers/([^/]+)', Nova.delete_server),
     ('POST /servers/([^/]+)/action', Nova.delete_server),
 ]

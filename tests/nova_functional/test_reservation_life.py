@@ -202,3 +202,83 @@ class ReservationTest(OverApi, CloudTest):
         for server in (shelved, deleted):
             self._wait_until_deleted(server)
         assert self.site.read().records == {}
+
+    def test_reserved_servers_move_within_the_slots(self):
+        self.enable('host1', 'host2')
+        found = self.reserve(2, affinity=False)
+        server = self.boot(found.id)
+        came = host_of(server)
+        goes = 'host2' if came == 'host1' else 'host1'
+
+        server = self._migrate_server(server)
+        server = self._confirm_resize(server)
+        assert host_of(server) == goes
+        assert self.allocations(server)[f'blazar_{goes}'] == {
+            found.resource_class: 1
+        }
+        self._live_migrate(server, 'completed')
+        server = self.admin_api.get_server(server['id'])
+        assert host_of(server) == came
+        # Both slots have a server now, so there is nowhere to go.
+        self.boot(found.id)
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._wait_for_action_fail_completion(
+            server, 'migrate', 'conductor_migrate_server'
+        )
+        assert host_of(self.admin_api.get_server(server['id'])) == came
+
+    def test_a_server_is_evacuated_to_another_slot(self):
+        self.enable('host1', 'host2')
+        found = self.reserve(2, affinity=False)
+        server = self.boot(found.id)
+        failed = host_of(server)
+        other = 'host2' if failed == 'host1' else 'host1'
+        self.computes[failed].stop()
+        self._force_service_down(failed)
+
+        [status] = reservation.tick(self.site, NOW)
+        assert status.problems == (
+            f'host {failed} is down: 1 slot there, 1 of them with servers',
+        )
+        server = self._evacuate_server(server, expected_host=other)
+        assert self.allocations(server)[f'blazar_{other}'] == {
+            found.resource_class: 1
+        }
+
+    def test_a_server_that_is_resized_leaves_the_reservation(self):
+        self.enable('host1', 'host2')
+        found = self.reserve(1)
+        plain = self._create_flavor(
+            vcpu=1, memory_mb=64, disk=5, ephemeral=0, name='plain'
+        )
+        server = self._resize_server(self.boot(found.id), plain)
+        assert host_of(server) == 'host3'
+
+        # Nobody has confirmed it.
+        self.ended(found)
+        server = self._wait_for_state_change(server, 'ACTIVE')
+        assert set(self.allocations(server)) == {'host3'}
+
+    def test_a_deleted_compute_service_leaves_nothing_behind(self):
+        self.enable('host1', 'host2')
+        found = self.reserve(1)
+        [host] = reservation.show(self.site, found.id, NOW).hosts
+        other = 'host2' if host == 'host1' else 'host1'
+        service = self.admin_api.get_services(binary='nova-compute', host=host)
+        self.computes[host].stop()
+        self._force_service_down(host)
+        self.admin_api.api_delete(f'/os-services/{service[0]["id"]}')
+
+        # Nova deletes the reservation provider as well, with its slots.
+        [status] = reservation.tick(self.site, NOW)
+        assert set(status.hosts) == {other}
+        assert status.problems == ()
+        assert [h.name for h in reservation.list_hosts(self.site)] == [other]
+
+    def _force_service_down(self, host):
+        self.admin_api.put_service_force_down(
+            self.admin_api.get_services(binary='nova-compute', host=host)[0][
+                'id'
+            ],
+            True,
+        )
