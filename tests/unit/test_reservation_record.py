@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A reservation survives being written down, and names tell what is whose."""
+
+import datetime
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.reservation import names, record
+from isolate_aggregates.reservation.record import Ask, Reservation, Shape
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'
+NOON = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
+
+times = st.datetimes(timezones=st.just(datetime.UTC))
+counts = st.integers(0, 1000)
+
+reservations = st.builds(
+    Reservation,
+    id=st.uuids().map(str),
+    project=st.text(min_size=1),
+    start=times,
+    end=st.none() | times,
+    amount=counts,
+    shape=st.builds(
+        Shape,
+        counts,
+        counts,
+        counts,
+        counts,
+        counts,
+        st.dictionaries(st.text(), st.text(), max_size=3),
+    ),
+    affinity=st.sampled_from([None, True, False]),
+    granted=st.booleans(),
+    asked=st.none() | st.builds(Ask, counts, st.none() | times),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(reservations)
+def test_what_is_written_is_read(reservation: Reservation) -> None:
+    description = record.describe(reservation)
+    assert record.is_ours(description)
+    # Nova takes printable characters only.
+    assert description.isprintable()
+    assert record.parse(reservation.flavor, description) == reservation
+
+
+def test_times_are_written_in_utc() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    reservation = Reservation(
+        ID, 'p', NOON.astimezone(zone), None, 1, Shape(1, 1)
+    )
+    document = json.loads(record.describe(reservation))
+    assert document['start'] == '2027-03-01T12:00:00+00:00'
+
+
+@pytest.mark.parametrize(
+    ('change', 'problem'),
+    [
+        ({'amount': -1}, 'is no number of slots'),
+        ({'amount': True}, 'is no number of slots'),
+        ({'affinity': 'yes'}, 'is no affinity'),
+        ({'start': 'soon'}, 'broken'),
+        ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
+        ({'extra_specs': []}, 'broken'),
+        ({'isolate-aggregates-reservation': 2}, 'use the newer release'),
+    ],
+)
+def test_a_broken_description_is_told(
+    change: dict[str, object], problem: str
+) -> None:
+    reservation = Reservation(ID, 'p', NOON, None, 1, Shape(1, 1))
+    document = json.loads(record.describe(reservation)) | change
+    with pytest.raises(exception.ReservationError, match=problem) as caught:
+        record.parse(reservation.flavor, json.dumps(document))
+    assert caught.value.reservation == ID
+
+
+def test_a_description_that_is_no_json_is_told() -> None:
+    flavor = Flavor(name=names.flavor(ID), id=ID)
+    with pytest.raises(exception.ReservationError, match='broken'):
+        record.parse(flavor, '"isolate-aggregates-reservation"')
+
+
+@pytest.mark.parametrize('description', [None, '', 'made by Blazar'])
+def test_other_descriptions_are_not_ours(description: str | None) -> None:
+    assert not record.is_ours(description)
+
+
+def test_the_flavor_of_a_reservation_takes_a_slot() -> None:
+    shape = Shape(1, 64, extra_specs={'hw:cpu_policy': 'shared'})
+    flavor = Reservation(ID, 'p', NOON, None, 1, shape).flavor
+    assert flavor.name == f'reservation:{ID}'
+    assert flavor.extra_specs == {
+        'hw:cpu_policy': 'shared',
+        f'resources:{CLASS}': '1',
+        'trait:CUSTOM_RESERVATION_HOST': 'required',
+    }
+
+
+def test_until_it_is_settled_the_later_end_counts() -> None:
+    later = NOON + datetime.timedelta(hours=1)
+
+    def until(
+        end: datetime.datetime | None, asked: datetime.datetime | None
+    ) -> datetime.datetime | None:
+        reservation = Reservation(
+            ID, 'p', NOON, end, 1, Shape(1, 1), asked=Ask(1, asked)
+        )
+        return reservation.counted_until
+
+    assert until(NOON, later) == later
+    assert until(later, NOON) == later
+    assert until(NOON, None) is None
+    assert until(None, NOON) is None
+
+
+def test_a_shape_is_like_a_flavor() -> None:
+    flavor = Flavor('m1', '1', 2, 512, 10, 5, 64, {'hw:numa_nodes': '1'})
+    assert Shape.like(flavor) == Shape(
+        2, 512, 10, 5, 64, {'hw:numa_nodes': '1'}
+    )
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.uuids().map(str))
+def test_a_class_tells_its_reservation(reservation: str) -> None:
+    name = names.resource_class(reservation)
+    assert names.reservation_of(name) == reservation
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        'VCPU',
+        'CUSTOM_RESERVATION_HOST',
+        'CUSTOM_RESERVATION_4D17D41A830D47B291C74F9FC0AE611E',
+        CLASS.lower(),
+        f'X_{CLASS}',
+    ],
+)
+def test_other_classes_belong_to_nobody(name: str) -> None:
+    assert names.reservation_of(name) is None
+
+
+def test_ids_are_written_in_one_way() -> None:
+    assert names.reservation_id(ID.upper()) == ID
+    assert names.reservation_id(ID.replace('-', '')) == ID
+    with pytest.raises(exception.InvalidRequest):
+        names.reservation_id('../flavors')
+
+
+def test_a_reservation_provider_always_gets_the_same_uuid() -> None:
+    root = '542df8ed-9be2-49b9-b4db-6d3183ff8ec8'
+    assert names.provider('compute-1') == 'blazar_compute-1'
+    assert names.provider_uuid(root) == names.provider_uuid(root) != root
