@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the commands for reservations take, and what they do not."""
+
+import argparse
+from collections.abc import Callable
+import configparser
+import datetime
+import pathlib
+import shlex
+from typing import Any
+
+import pytest
+
+from isolate_aggregates.cli import app, times
+
+ROOT = pathlib.Path(__file__).parents[2]
+UNIT = 'etc/systemd/isolate-aggregates-reservations.service'
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+
+Run = Callable[..., Any]
+
+
+def utc(month: int, day: int, hour: int = 0) -> datetime.datetime:
+    """Return a time of 2027."""
+    return datetime.datetime(2027, month, day, hour, tzinfo=datetime.UTC)
+
+
+@pytest.mark.parametrize(
+    ('text', 'duration'),
+    [
+        ('now', {}),
+        ('2h', {'hours': 2}),
+        ('30m', {'minutes': 30}),
+        ('7d', {'days': 7}),
+        ('1w2d3h4m5s', {'weeks': 1, 'days': 2, 'hours': 3, 'minutes': 4,
+                        'seconds': 5}),
+        ('PT90M', {'minutes': 90}),
+        ('P7D', {'days': 7}),
+        ('P1W', {'weeks': 1}),
+        ('P1DT12H', {'days': 1, 'hours': 12}),
+    ],
+)  # fmt: skip
+def test_a_duration_is_short_or_iso(
+    text: str, duration: dict[str, float]
+) -> None:
+    assert times.moment(text) == datetime.timedelta(**duration)
+
+
+@pytest.mark.parametrize(
+    'text',
+    [
+        '2027-03-01T08:00Z',
+        '2027-03-01T08:00:00+00:00',
+        '2027-03-01T09:00+01:00',
+        '20270301T080000Z',
+    ],
+)
+def test_a_time_has_a_zone(text: str) -> None:
+    assert times.moment(text) == utc(3, 1, 8)
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        ('2027-03-01T08:00', "'2027-03-01T08:00' has no time zone; write"),
+        ('2027-03-01', "'2027-03-01' has no time zone; write"),
+        ('tomorrow', "'tomorrow' is neither a time such as"),
+        ('', "'' is neither a time such as"),
+        ('P1M', "'P1M' is neither"),
+        ('P', "'P' is neither"),
+        ('P1DT', "'P1DT' is neither"),
+        ('2 h', "'2 h' is neither"),
+        ('-2h', "'-2h' is neither"),
+        ('never', "'never' is neither"),
+        ('99999999999d', "'99999999999d' is too long a time"),
+    ],
+)
+def test_what_is_no_time_is_refused(text: str, said: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError) as caught:
+        times.moment(text)
+    assert str(caught.value).startswith(said)
+
+
+def test_an_end_may_never_come() -> None:
+    assert times.end('never') is None
+    assert times.end('2h') == datetime.timedelta(hours=2)
+
+
+def test_a_duration_counts_from_a_time() -> None:
+    since = utc(3, 1)
+    assert times.resolve(datetime.timedelta(hours=2), since) == utc(
+        2027, 3, 1, 2
+    )
+    assert times.resolve(utc(4, 1), since) == utc(4, 1)
+    with pytest.raises(argparse.ArgumentTypeError, match='there is no time'):
+        times.resolve(datetime.timedelta(days=9_999_999), since)
+
+
+def test_times_are_shown_in_utc() -> None:
+    zone = datetime.timezone(datetime.timedelta(hours=5))
+    time = datetime.datetime(2027, 3, 1, 4, 0, 0, 999, zone)
+    assert times.text(time) == '2027-02-28T23:00:00+00:00'
+    assert times.text(None) is None
+
+
+CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(
+            [*CREATE, '--start', '2027-03-01T08:00'],
+            'argument --start: ',
+            id='a start without a zone',
+        ),
+        pytest.param(
+            [*CREATE, '--end', '9999999d'],
+            'there is no time 9999999 days after',
+            id='an end out of time',
+        ),
+        pytest.param(
+            [*CREATE, '--like', 'm1.small'],
+            '--like says all about the size already',
+            id='two sizes',
+        ),
+        pytest.param(
+            ['create', '--project', 'p', '--like', 'x', '--property', 'a=b'],
+            '--like says all about the size already',
+            id='like, and more',
+        ),
+        pytest.param(
+            ['create', '--project', 'p', '--vcpus', '1'],
+            'give --vcpus and --ram, or --like',
+            id='half a size',
+        ),
+        pytest.param(
+            [*CREATE, '--amount', '0'], 'argument --amount', id='no slot'
+        ),
+        pytest.param(
+            [*CREATE, '--disk', 'x'], "'x' is no whole number", id='no size'
+        ),
+        pytest.param(
+            [*CREATE, '--property', 'x'],
+            "'x' is no extra spec; write <key>=<value>",
+            id='no extra spec',
+        ),
+        pytest.param(
+            [*CREATE, '--affinity', 'some'], 'invalid choice', id='affinity'
+        ),
+        pytest.param(['create', *CREATE[3:]], '--project', id='for nobody'),
+        pytest.param(['update', ID], 'give --amount or --end', id='no change'),
+        pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
+        pytest.param(['host', 'enable'], '<host>', id='no host'),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    run: Run, arguments: list[str], said: str
+) -> None:
+    finished = run('reservation', *arguments)
+    assert (finished.code, finished.out) == (2, '')
+    assert said in finished.err.splitlines()[-1]
+
+
+def test_the_unit_is_installed_and_starts_a_command_that_there_is() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    assert UNIT in setup['files']['data_files']
+    service = configparser.ConfigParser(interpolation=None)
+    service.read(ROOT / UNIT)
+    env, program, *arguments = shlex.split(service['Service']['ExecStart'])
+    assert (env, program) == ('/usr/bin/env', 'isolate-aggregates')
+    started = app.IsolateAggregatesApp(arguments)
+    options, rest = started.parser.parse_known_args(arguments)
+    assert options.config_file == ['/etc/nova/nova.conf']
+    command, name, own = started.command_manager.find_command(rest)
+    assert name == 'reservation reconcile'
+    assert command(started, None).get_parser(name).parse_args(own).watch
