@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``isolate-aggregates reservation ...`` over a real Placement."""
+
+import io
+import json
+import logging
+import os
+import signal
+import threading
+
+import pytest
+from reservation_world import PROJECT, World
+
+from isolate_aggregates import reservation
+from isolate_aggregates.cli import app, times
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+OTHER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
+NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
+SIZE = ('--vcpus', '4', '--ram', '1024', '--disk', '10')
+CREATE = ('create', '--project', PROJECT, *SIZE)
+
+
+@pytest.fixture
+def world(last_cloud, monkeypatch):
+    """A cloud with two hosts for reservations, 10 VCPUs each."""
+    last_cloud.close()
+    embedded = EmbeddedPlacement()
+    world = World(embedded.open())
+    for host in ('h1', 'h2'):
+        world.add_host(host)
+    monkeypatch.setattr(
+        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
+    )
+    yield world
+    embedded.close()
+
+
+@pytest.fixture
+def command(world, run):
+    """Run a command for reservations."""
+    root = logging.getLogger()
+
+    def run_it(*arguments):
+        handlers = list(root.handlers)
+        finished = run('reservation', *arguments)
+        # Each run adds a handler of its own.
+        root.handlers[:] = handlers
+        return finished
+
+    return run_it
+
+
+@pytest.fixture
+def done(command):
+    """Run one that must not fail; return its document."""
+
+    def run_it(*arguments):
+        finished = command(*arguments, '-f', 'json')
+        assert (finished.code, finished.err) == (0, '')
+        return json.loads(finished.out)
+
+    return run_it
+
+
+def test_all_there_is_to_know_is_in_the_document(done):
+    made = done(
+        *CREATE,
+        *('--amount', '3', '--id', ID, '--start', '2127-03-01T08:00Z'),
+        *('--end', '7d', '--property', 'hw:cpu_policy=shared'),
+    )
+    assert made == {
+        'id': ID,
+        'project': PROJECT,
+        'state': 'planned',
+        'start': '2127-03-01T08:00:00+00:00',
+        'end': '2127-03-08T08:00:00+00:00',
+        'flavor': f'reservation:{ID}',
+        'amount': 3,
+        'affinity': 'any',
+        'shape': {
+            'vcpus': 4,
+            'ram': 1024,
+            'disk': 10,
+            'ephemeral': 0,
+            'swap': 0,
+        },
+        'properties': {'hw:cpu_policy': 'shared'},
+        'slots': 3,
+        'used': 0,
+        'missing': 0,
+        'hosts': {
+            'h1': {'slots': 2, 'open': 0, 'used': 0},
+            'h2': {'slots': 1, 'open': 0, 'used': 0},
+        },
+        'problems': [],
+    }
+    assert done('show', ID) == made
+    made['asked'] = None
+    assert done('list') == {'reservations': [made]}
+
+
+def test_a_table_shows_slots_hosts_and_state(command, done, world):
+    assert 'There are no reservations.' in command('list').out
+    done(*CREATE, '--amount', '3', '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    listed = command('list', '-f', 'value', '-c', 'State', '-c', 'Hosts')
+    assert listed.out == 'active h1 (2), h2 (1)\n'
+    assert ' never ' in command('list').out
+    shown = command('show', ID).out
+    assert '| h1: 2 slots, 2 open, 1 used' in shown
+    hosts = command('host', 'list', '-f', 'value').out
+    assert hosts.splitlines()[0] == f'h1 up True 2 1 {ID} (2)'
+
+
+def test_the_size_can_be_that_of_a_flavor(done, world):
+    world.nova.flavors['1'] = {
+        'id': '1',
+        'name': 'm1.small',
+        'vcpus': 2,
+        'ram': 512,
+        'disk': 5,
+        'OS-FLV-EXT-DATA:ephemeral': 0,
+        'swap': '',
+        'extra_specs': {'hw:cpu_policy': 'shared'},
+        'description': None,
+    }
+    made = done('create', '--project', PROJECT, '--like', 'm1.small')
+    assert made['shape']['vcpus'] == 2
+    assert made['properties'] == {'hw:cpu_policy': 'shared'}
+
+
+def test_a_dry_run_shows_where_it_fits_and_leaves_nothing(
+    command, done, world
+):
+    before = world.picture()
+    made = done(*CREATE, '--amount', '4', '--dry-run')
+    assert {h: on['slots'] for h, on in made['hosts'].items()} == {
+        'h1': 2,
+        'h2': 2,
+    }
+    finished = command(*CREATE, '--amount', '5', '--dry-run')
+    assert (finished.code, finished.out) == (1, '')
+    assert 'there is room for 2 on h1, 2 on h2' in finished.err
+    assert world.picture() == before
+
+
+def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(command, world):
+    before = world.picture()
+    finished = command(*CREATE, '--amount', '2', '--affinity', 'same')
+    assert finished.code == 0
+    finished = command(*CREATE, '--amount', '2', '--affinity', 'different')
+    assert finished.code == 1
+    assert finished.err.count('\n') == 1
+    assert 'needs 2 slots of 10 DISK_GB' in finished.err
+    [made] = reservation.list_reservations(world.site, times.now())
+    reservation.end(world.site, made.reservation.id, times.now())
+    assert world.picture() == before
+
+
+def test_the_same_command_again_changes_nothing(done, world):
+    done(*CREATE, '--id', ID)
+    before = world.picture()
+    done(*CREATE, '--id', ID)
+    assert world.picture() == before
+
+
+def test_an_interrupted_command_says_what_to_do(command, done, world):
+    calls = len(world.wire.calls)
+    world.wire.fault = lambda number: number > calls + 20 and 'refused'
+    finished = command(*CREATE, '--id', ID)
+    assert finished.code == 1
+    assert f'Reservation {ID} may have been begun' in finished.err
+    world.wire.fault = None
+    [found] = done('reconcile')['reservations']
+    assert (found['state'], found['slots']) == ('active', 1)
+
+
+def test_amount_and_end_can_be_changed(command, done):
+    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z')
+    changed = done('update', ID, '--amount', '2', '--end', '2h')
+    assert (changed['slots'], changed['end']) == (
+        2,
+        '2127-03-01T10:00:00+00:00',
+    )
+    assert done('update', ID, '--end', 'never')['end'] is None
+    finished = command('update', ID, '--amount', '9')
+    assert finished.code == 1
+    assert done('show', ID)['slots'] == 2
+    finished = command('show', OTHER)
+    assert finished.code == 1
+    assert finished.err == (
+        f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
+    )
+
+
+class Terminal(io.StringIO):
+    """Where somebody types."""
+
+    def isatty(self):
+        """Tell that it is one."""
+        return True
+
+
+@pytest.mark.parametrize(
+    ('answer', 'ends'), [('y', True), ('n', False), ('', False)]
+)
+def test_somebody_is_asked_before_servers_are_deleted(
+    command, done, world, monkeypatch, answer, ends
+):
+    done(*CREATE, '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    monkeypatch.setattr('sys.stdin', Terminal(f'{answer}\n'))
+    finished = command('end', ID)
+    assert (
+        f'Reservation {ID} of project {PROJECT} has 1 server. Delete them for '
+        'good? [y/N] '
+    ) in finished.err
+    assert (finished.code == 1) is not ends
+    assert (not world.nova.servers) is ends
+
+
+def test_where_nobody_can_answer_it_takes_yes(command, done, world):
+    done(*CREATE, '--id', ID)
+    world.boot('s', 'h1', ID, NEEDS)
+    finished = command('end', ID)
+    assert (finished.code, finished.out) == (1, '')
+    assert 'give --yes' in finished.err
+    world.nova.is_slow = True
+    finished = command('end', ID, '--yes')
+    assert finished.code == 3
+    assert '1 server is being deleted' in finished.out
+    world.nova.finish(*world.nova.servers)
+    assert done('end', ID, '--yes')['state'] == 'ended'
+
+
+def test_repair_moves_slots_and_names_what_fits_nowhere(command, done, world):
+    done(*CREATE, '--id', ID, '--amount', '3')
+    world.boot('s', 'h1', ID, NEEDS)
+    world.fail_host('h1')
+    finished = command('repair', '-f', 'json')
+    assert finished.code == 3
+    [found] = json.loads(finished.out)['reservations']
+    assert {h: on['slots'] for h, on in found['hosts'].items()} == {
+        'h1': 1,
+        'h2': 2,
+    }
+    assert finished.err == (
+        f'Reservation {ID}: host h1 is down: 1 slot there, 1 of them with '
+        'servers.\n'
+    )
+    assert command('repair', ID).code == 3
+    world.fail_host('h1', state='up')
+    done('repair')
+
+
+def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):
+    world.add_host('h3', enable=False)
+    finished = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
+    assert finished.code == 1
+    assert json.loads(finished.out) == {
+        'hosts': [
+            {'host': 'h3', 'result': 'done'},
+            {'host': 'h4', 'result': 'failed'},
+        ]
+    }
+    assert finished.err.splitlines()[1:] == [
+        "There is no compute node with the name or id 'h4' in Nova."
+    ]
+    done(*CREATE, '--id', ID, '--amount', '3')
+    finished = command('host', 'disable', 'h1', 'h3')
+    assert finished.code == 1
+    assert f'Host h1 has slots of reservation {ID}' in finished.err
+    assert [host['name'] for host in done('host', 'list')['hosts']] == [
+        'h1',
+        'h2',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('settings', 'warns'),
+    [
+        ('', True),
+        ('[scheduler]\nenable_isolated_aggregate_filtering = true\n', False),
+        (
+            '[scheduler]\n'
+            'placement_req_default_forbidden_member_prefix = reservation:\n',
+            False,
+        ),
+        (
+            '[scheduler]\n'
+            'placement_req_default_forbidden_member_prefix = lease:\n',
+            True,
+        ),
+        (
+            '[isolate_aggregates]\nrequest_filters = blazar_reservation\n',
+            False,
+        ),
+        (
+            '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+            '[isolate_aggregates]\nrequest_filters = reservation_prefix\n',
+            True,
+        ),
+    ],
+)
+def test_a_pool_that_nothing_guards_is_a_warning(
+    world, run, tmp_path, settings, warns
+):
+    path = tmp_path / 'nova.conf'
+    path.write_text(settings)
+    finished = run(
+        '--config-file', str(path), 'reservation', 'host', 'enable', 'h1'
+    )
+    assert finished.code == 0
+    assert ('nothing keeps ordinary servers out' in finished.err) is warns
+
+
+def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text(
+        '[blazar:physical:host]\naggregate_freepool_name = pool-2\n'
+    )
+    world.add_host('h3', enable=False)
+    arguments = ('--config-file', str(path), 'reservation', 'host', 'enable')
+    run(*arguments, 'h3')
+    assert world.picture()['aggregates']['pool-2'][0] == ['h3']
+
+
+def test_a_reservation_that_can_not_be_read_is_named(command, done, world):
+    done(*CREATE, '--id', ID)
+    flavor = world.nova.flavors[ID]
+    flavor['description'] = flavor['description'].replace('"amount": 1', '')
+    for name in ('list', 'reconcile'):
+        finished = command(name)
+        assert f'Reservation {ID} has a flavor' in finished.err
+
+
+def end():
+    """Ask this process to end."""
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
+    done(*CREATE, '--id', ID)
+    done(*CREATE, '--id', OTHER)
+
+    def change():
+        world.wire.meddle = None
+        reservation.update(world.new_site(), OTHER, times.now(), amount=2)
+        world.wire.meddle = meddle
+
+    rounds = iter([lambda: None, change, end])
+
+    def meddle(method, url):
+        # What the first page of the compute nodes is asked for with.
+        if 'os-hypervisors' in url and 'marker' not in url:
+            next(rounds)()
+
+    world.wire.meddle = meddle
+    finished = command('reconcile', '--watch', '1')
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out.splitlines() == [
+        f'{ID}: active, 1 of 1 slots on h1 (1)',
+        f'{OTHER}: active, 1 of 1 slots on h2 (1)',
+        f'{OTHER}: active, 2 of 2 slots on h2 (2)',
+    ]
+
+
+def test_two_at_once_do_no_harm(done, world):
+    sites = [world.new_site() for _ in range(3)]
+    done(*CREATE, '--id', ID, '--start', '1s')
+    threads = [
+        threading.Thread(
+            target=lambda site=site: [
+                reservation.tick(site, times.now()) for _ in range(5)
+            ]
+        )
+        for site in sites
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    found = reservation.show(world.site, ID, times.now())
+    assert (found.slots, found.problems) == (1, ())
