@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever somebody else does in between, no host is ever sold twice.
+
+Before each call of an operation in turn, somebody else makes a reservation
+that there is room for before or after the operation, but not beside it.
+"""
+
+import contextlib
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, World
+
+from isolate_aggregates import exception, reservation
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+SHAPE = reservation.Shape(4, 1024, 10)
+SLOTS_OF_A_HOST = 2
+
+
+@pytest.fixture(scope='module')
+def embedded():
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def world(embedded):
+    world = World(embedded)
+    yield world
+    world.reset()
+
+
+def make(site, amount, start=0, end=None, name=None):
+    wanted = reservation.new(
+        PROJECT,
+        amount,
+        SHAPE,
+        NOW + start * HOUR,
+        None if end is None else NOW + end * HOUR,
+        reservation_id=name,
+    )
+    reservation.create(site, wanted, NOW)
+
+
+def create(world):
+    make(world.site, 3, name=ID)
+
+
+def more(world):
+    reservation.update(world.site, ID, NOW, amount=3)
+
+
+def longer(world):
+    reservation.update(world.site, ID, NOW, end=None)
+
+
+def tick(world):
+    reservation.tick(world.site, NOW + HOUR)
+
+
+def repair(world):
+    reservation.repair(world.site, NOW)
+
+
+def disable(world):
+    reservation.disable_host(world.site, 'h2')
+
+
+CASES = {
+    'create': (create, None, 3),
+    'more': (more, 2, 2),
+    'longer': (longer, 2, 3),
+    'tick': (tick, 2, 3),
+    'repair': (repair, 2, 2),
+    'disable': (disable, 1, 3),
+}
+
+
+def begin(world, case):
+    """Two hosts, and a reservation that ends in two hours, if any."""
+    action, amount, _ = CASES[case]
+    world.reset()
+    world.add_host('h1')
+    world.add_host('h2')
+    if amount:
+        make(world.site, amount, 1 if case == 'tick' else 0, 2, name=ID)
+    if case == 'repair':
+        world.fail_host('h1')
+    return action
+
+
+def other_one(world, case):
+    """Reserve as somebody else, if there is room."""
+    amount = CASES[case][2]
+    start = 3 if case == 'longer' else 0
+    with contextlib.suppress(exception.ReservationError):
+        make(world.new_site(), amount, start)
+
+
+def check(world):
+    """Nothing is sold twice, and each reservation has what it was granted."""
+    found = reservation.list_reservations(world.site, NOW)
+    for status in found:
+        assert status.reservation.asked is None
+        assert status.slots == status.reservation.amount
+    for moment in {status.reservation.start for status in found}:
+        taken = {}
+        for status in found:
+            one = status.reservation
+            if one.start <= moment and (one.end is None or moment < one.end):
+                for host, slots in status.hosts.items():
+                    taken[host] = taken.get(host, 0) + slots.total
+        assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
+    known = {status.reservation.id for status in found}
+    assert {name for _, name in world.slots()} <= known
+    assert set(world.nova.flavors) == known
+    return len(found)
+
+
+@pytest.mark.parametrize('case', CASES)
+def test_nothing_is_sold_twice(world, case):
+    action = begin(world, case)
+    world.wire.calls.clear()
+    action(world)
+    calls = len(world.wire.calls)
+    made = set()
+    for number in range(1, calls + 1):
+        begin(world, case)
+        world.wire.calls.clear()
+
+        def meddle(method, url, number=number):
+            if len(world.wire.calls) >= number:
+                world.wire.meddle = None
+                other_one(world, case)
+
+        world.wire.meddle = meddle
+        with contextlib.suppress(
+            exception.ReservationError, exception.ReservationHostError
+        ):
+            action(world)
+        world.wire.meddle = None
+        made.add(check(world))
+    # Neither of them is turned away without a need.
+    assert 0 not in made
