@@ -121,7 +121,7 @@ class Longer(Running):
 class MoreThanFit(Running):
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
-            reservation.update(world.site, ID, NOW, amount=4)
+            reservation.update(world.site, ID, NOW, amount=5)
 
 
 class End(Running):
