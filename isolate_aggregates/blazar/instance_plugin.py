@@ -50,9 +50,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self.monitor = Upkeep(
             self.complete, lambda: CONF[options.GROUP].completion_interval
         )
-        # Reservations that may not be as they should be, and whether those
-        # that an earlier process left behind so are among them.
+        # Reservations that may not be as they should be, others whose end is
+        # not complete, and whether those that an earlier process left behind
+        # are among them.
         self._doubtful: set[str] = set()
+        self._unfinished: set[str] = set()
         self._has_looked = False
 
     @functools.cached_property
@@ -157,10 +159,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         """
         if not self._has_looked:
             self._doubtful.update(rows.active())
+            self._unfinished.update(rows.lingering())
             self._has_looked = True
         if self._doubtful:
             self._bring_doubtful(self.keeper.hosts())
-        for reservation in self.keeper.kept():
+        # Those that Blazar has forgotten are known by their flavors.
+        for reservation in sorted({*self.keeper.kept(), *self._unfinished}):
             found = db_api.reservation_get(reservation)
             if not found or found['status'] == status.reservation.DELETED:
                 self._finish(reservation)
@@ -215,6 +219,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)
         if waiting:
+            self._unfinished.add(reservation)
             LOG.warning(
                 'The end of reservation %s is completed later: %s',
                 reservation,
@@ -223,4 +228,5 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             return False
         for allocation in rows.allocations(reservation):
             db_api.host_allocation_destroy(allocation['id'])
+        self._unfinished.discard(reservation)
         return True

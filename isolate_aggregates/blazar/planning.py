@@ -79,7 +79,12 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         if start_date > timeutils.utcnow():
             return free, reserved
         for entry in [*free, *reserved]:
-            lingering = self._lingering(entry['host'], start_date)
+            counted = {found['id'] for found in entry['reservations']}
+            lingering = [
+                found
+                for found in self._lingering(entry['host'], start_date)
+                if found['id'] not in counted
+            ]
             if lingering and entry in free:
                 free.remove(entry)
                 reserved.append(entry)

@@ -47,5 +47,21 @@ def active() -> list[str]:
     found = db_api.reservation_get_all_by_values(
         status=status.reservation.ACTIVE
     )
+    return [r['id'] for r in found if _is_kept_here(r)]
+
+
+def lingering() -> list[str]:
+    """Return the ids of the reservations that ended and still have slots."""
+    found = db_api.reservation_get_all_by_values(
+        status=status.reservation.DELETED
+    )
+    held = {
+        allocation['reservation_id']
+        for allocation in db_api.host_allocation_get_all_by_values()
+    }
+    return [r['id'] for r in found if r['id'] in held and _is_kept_here(r)]
+
+
+def _is_kept_here(reservation: dict[str, Any]) -> bool:
     # Reservations of hosts, say, have no size.
-    return [r['id'] for r in found if 'vcpus' in r and not is_old(r)]
+    return 'vcpus' in reservation and not is_old(reservation)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases end, whether or not their servers are in a hurry."""
 
+from blazar.db import api as db_api
 from blazar.manager import exceptions as manager_exceptions
 from live import OWNER
 import pytest
@@ -56,6 +57,26 @@ def test_a_deleted_lease_is_ended_though_blazar_forgets_it(blazar, cloud):
     # Another process may have to complete it.
     PlacementInstancePlugin().complete()
     assert cloud.left() == []
+
+
+def test_slots_in_the_database_alone_are_given_back_after_a_restart(blazar):
+    """An end stopped when nothing else was left."""
+    _, reservation = blazar.reserve(amount=1, end=30)
+    [row] = db_api.host_allocation_get_all_by_values(
+        reservation_id=reservation
+    )
+    blazar.pass_time(30)
+    blazar.complete_all()
+    db_api.host_allocation_create(
+        {
+            'compute_host_id': row['compute_host_id'],
+            'reservation_id': reservation,
+        }
+    )
+
+    PlacementInstancePlugin().complete()
+
+    assert blazar.slots(reservation) == {}
 
 
 def test_what_others_keep_is_left_alone(blazar, cloud):

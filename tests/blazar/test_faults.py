@@ -9,7 +9,7 @@ from live import OWNER
 import pytest
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
-MODES = (BEFORE, AFTER, FROM_THEN_ON)
+MODES = (AFTER, FROM_THEN_ON)
 
 
 class Wire:
@@ -71,7 +71,7 @@ def places(wire):
     assert place > 3, 'nothing was called'
 
 
-@pytest.mark.parametrize('mode', MODES)
+@pytest.mark.parametrize('mode', [BEFORE, *MODES])
 def test_a_lease_that_can_not_be_created_leaves_nothing(
     blazar, cloud, wire, mode
 ):
@@ -95,7 +95,7 @@ def test_a_start_that_fails_can_be_repeated_or_given_up(
     blazar, cloud, wire, mode
 ):
     for place in places(wire):
-        lease, reservation = blazar.reserve(amount=4, vcpus=5)
+        lease, reservation = blazar.reserve(2, vcpus=5)
         wire.break_at(place, mode)
         blazar.pass_time()
         wire.mend()
@@ -105,8 +105,7 @@ def test_a_start_that_fails_can_be_repeated_or_given_up(
             row = blazar.reservation(reservation)['resource_id']
             blazar.plugin.on_start(row)
         if not failed or mode == AFTER:
-            slots = cloud.slots(reservation)
-            assert slots == {'host1': (2, 0), 'host2': (2, 0)}
+            assert cloud.slots(reservation) == {'host1': (2, 0)}
             assert not cloud.is_refused(OWNER, reservation)
         blazar.end(lease)
         assert cloud.left() == []
@@ -115,7 +114,7 @@ def test_a_start_that_fails_can_be_repeated_or_given_up(
 @pytest.mark.parametrize('mode', MODES)
 def test_an_end_is_completed_later(blazar, cloud, wire, mode):
     for place in places(wire):
-        lease, reservation = blazar.reserve(amount=4, vcpus=5, end=30)
+        lease, reservation = blazar.reserve(2, vcpus=5, end=30)
         blazar.pass_time()
         wire.break_at(place, mode)
         blazar.pass_time(30)
@@ -131,24 +130,24 @@ def test_an_end_is_completed_later(blazar, cloud, wire, mode):
 @pytest.mark.parametrize('mode', MODES)
 def test_more_slots_are_there_later(blazar, cloud, wire, mode):
     for place in places(wire):
-        lease, reservation = blazar.reserve(amount=2, vcpus=5)
+        lease, reservation = blazar.reserve(1, vcpus=5)
         blazar.pass_time()
         wire.break_at(place, mode)
-        grown = [{'id': reservation, 'amount': 4}]
+        grown = [{'id': reservation, 'amount': 3}]
         blazar.update(lease, reservations=grown)
         wire.mend()
         blazar.complete()
 
         assert blazar.status(lease) == 'ACTIVE'
         slots = cloud.slots(reservation)
-        assert slots == {'host1': (2, 0), 'host2': (2, 0)}
+        assert slots == {'host1': (2, 0), 'host2': (1, 0)}
         blazar.end(lease)
 
 
 @pytest.mark.parametrize('mode', MODES)
 def test_moved_slots_are_there_later(blazar, cloud, wire, mode):
     for place in places(wire):
-        lease, reservation = blazar.reserve(amount=2, vcpus=5)
+        lease, reservation = blazar.reserve(2, vcpus=5)
         blazar.pass_time()
         cloud.force_down('host1')
         wire.break_at(place, mode)
