@@ -5,6 +5,7 @@ Things are named by their ids where these are known: names are neither unique
 nor always told from ids by the ``openstack`` client.
 """
 
+from collections.abc import Iterable
 import shlex
 
 from isolate_aggregates.aggregates import Aggregate
@@ -92,6 +93,14 @@ def set_traits(provider: Provider, without: str) -> str:
     rest = sorted(provider.traits - {without})
     options = ''.join(f' --trait {shlex.quote(one)}' for one in rest)
     return _placement(_TRAITS, f'provider trait set{options}', provider.uuid)
+
+
+def enable_reservations(hosts: Iterable[str]) -> str:
+    """Return the command that makes hosts ones for reservations."""
+    names = sorted(hosts)
+    # A name may look like an option.
+    guard = ' --' if any(name.startswith('-') for name in names) else ''
+    return f'{PROGRAM} reservation host enable{guard} {shlex.join(names)}'
 
 
 def delete_class(resource_class: str) -> str:

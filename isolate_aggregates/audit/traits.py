@@ -10,7 +10,7 @@ from isolate_aggregates.audit import repairs
 from isolate_aggregates.audit.facts import Facts, named
 from isolate_aggregates.audit.finding import Finding, Severity
 from isolate_aggregates.cloud.snapshot import Provider
-from isolate_aggregates.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.extra_specs import RESERVATION_TRAIT, TRAIT_PREFIX
 from isolate_aggregates.sync import marks
 
 _LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
@@ -50,11 +50,20 @@ def _missing(
         f'{named(hosts)}',
         'no server can land there: those that ask for the trait do not find '
         'it, and others are kept out',
-        repairs.SYNC
-        if given
-        else repairs.unset_tag(aggregate, TRAIT_PREFIX + trait),
+        _give(aggregate, trait, hosts, given),
         safe=given,
     )
+
+
+def _give(
+    aggregate: Aggregate, trait: str, hosts: set[str], given: bool
+) -> str:
+    """Return the command that gives hosts a trait, or goes without it."""
+    if trait == RESERVATION_TRAIT:
+        return repairs.enable_reservations(hosts)
+    if given:
+        return repairs.SYNC
+    return repairs.unset_tag(aggregate, TRAIT_PREFIX + trait)
 
 
 def outside_aggregates(facts: Facts) -> Iterator[Finding]:

@@ -150,6 +150,23 @@ def test_a_trait_anywhere_in_the_tree_of_a_host_is_there():
     assert kinds([WIN], [tree], [KEYED]) == []
 
 
+def test_a_host_of_the_pool_for_reservations_is_to_be_enabled():
+    lock = {'trait:CUSTOM_RESERVATION_HOST': 'required'}
+    pool = make_aggregate('freepool', lock, ['h1', 'h 2'])
+    child = make_provider('blazar_h1', traits=['CUSTOM_RESERVATION_HOST'])
+    providers = [
+        make_tree(make_compute_node('h1'), child),
+        make_compute_node('h 2'),
+    ]
+    [found] = findings([pool], providers, [make_flavor('reserved', lock)])
+    assert found.kind == 'trait-missing'
+    # The tag, without which the pool is open to all, stays.
+    assert (found.repair, found.safe) == (
+        "isolate-aggregates reservation host enable 'h 2'",
+        False,
+    )
+
+
 def test_a_missing_trait_that_sync_does_not_give_is_not_required_instead():
     trait = 'HW_CPU_X86_AVX512F'
     aggregate = make_aggregate('avx', {f'trait:{trait}': 'required'}, ['h1'])
