@@ -185,3 +185,24 @@ class FenceByBlazarFilterTest(FenceTest):
         message = self.refusal_of(flavor, **claim)
         assert message.startswith('No valid host was found')
         return None
+
+
+class OthersTest(ReservationTest):
+    """The commands that are not for reservations know about them."""
+
+    def test_neither_sync_nor_audit_takes_the_pool_for_a_fault(self):
+        found = self.reserve('--amount', '2')
+        self.boot(found)
+        self.boot(self.flavor())
+
+        synced = self.run_command('sync', '--apply', '-f', 'json')
+        assert (synced.code, synced.err) == (0, '')
+        for host in self.POOL:
+            provider = self._get_provider_uuid_by_host(host)
+            assert TRAIT not in self._get_provider_traits(provider)
+        audited = self.run_command('audit', '--servers', '-f', 'json')
+        assert audited.document['findings'] == []
+
+        locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
+        assert locked.code == 1
+        assert 'it belongs to the reservation providers alone' in locked.err

@@ -88,9 +88,7 @@ def test_an_end_may_never_come() -> None:
 
 def test_a_duration_counts_from_a_time() -> None:
     since = utc(3, 1)
-    assert times.resolve(datetime.timedelta(hours=2), since) == utc(
-        2027, 3, 1, 2
-    )
+    assert times.resolve(datetime.timedelta(hours=2), since) == utc(3, 1, 2)
     assert times.resolve(utc(4, 1), since) == utc(4, 1)
     with pytest.raises(argparse.ArgumentTypeError, match='there is no time'):
         times.resolve(datetime.timedelta(days=9_999_999), since)
