@@ -12,8 +12,10 @@ from reservation_world import HOUR, NOW, PROJECT, World
 
 from isolate_aggregates import exception, reservation
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.reservation import names
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+LATER = '4d17d41a-830d-47b2-91c7-4f9fc0ae611f'
 SHAPE = reservation.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
 
@@ -68,6 +70,10 @@ def disable(world):
     reservation.disable_host(world.site, 'h2')
 
 
+def restore(world):
+    reservation.tick(world.site, NOW)
+
+
 CASES = {
     'create': (create, None, 3),
     'more': (more, 2, 2),
@@ -75,6 +81,7 @@ CASES = {
     'tick': (tick, 2, 3),
     'repair': (repair, 2, 2),
     'disable': (disable, 1, 3),
+    'restore': (restore, 2, 0),
 }
 
 
@@ -88,11 +95,21 @@ def begin(world, case):
         make(world.site, amount, 1 if case == 'tick' else 0, 2, name=ID)
     if case == 'repair':
         world.fail_host('h1')
+    if case == 'restore':
+        # Somebody has deleted two slots of a later one.
+        make(world.site, 3, 3, name=LATER)
+        name = names.resource_class(LATER)
+        path = f'/resource_providers/{world.child("h1")}/inventories/{name}'
+        world.direct.send('DELETE', path)
     return action
 
 
 def other_one(world, case):
-    """Reserve as somebody else, if there is room."""
+    """Do what somebody else does, if there is room."""
+    if case == 'restore':
+        with contextlib.suppress(exception.ReservationError):
+            reservation.update(world.new_site(), ID, NOW, end=None)
+        return
     amount = CASES[case][2]
     start = 3 if case == 'longer' else 0
     with contextlib.suppress(exception.ReservationError):
@@ -104,7 +121,8 @@ def check(world):
     found = reservation.list_reservations(world.site, NOW)
     for status in found:
         assert status.reservation.asked is None
-        assert status.slots == status.reservation.amount
+        assert status.slots + status.missing == status.reservation.amount
+        assert not status.missing or status.reservation.id == LATER
     for moment in {status.reservation.start for status in found}:
         taken = {}
         for status in found:
