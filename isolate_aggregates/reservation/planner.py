@@ -136,7 +136,10 @@ def place(wish: Wish, rooms: Iterable[Room], move: bool = False) -> Placing:
     slots = choose(wish, hosts)
     # A slot that has a server can not be taken away, but if it does not fit
     # it is no more than one that is missing.
-    sound = sum(min(slots[host.name], host.fits) for host in hosts)
+    fitting = [min(slots[host.name], host.fits) for host in hosts]
+    # Nor are those that have servers elsewhere of use where all belong on one
+    # host.
+    sound = max(fitting, default=0) if wish.affinity else sum(fitting)
     return Placing(
         slots={name: number for name, number in slots.items() if number},
         missing=wish.amount

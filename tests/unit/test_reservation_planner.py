@@ -258,6 +258,13 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     assert planner.place(wish(2), [failed, two], move=True).slots == {'h1': 2}
 
 
+def test_servers_on_two_hosts_are_no_affinity() -> None:
+    split = [Room(host, TEN, held=1, used=1) for host in ('h1', 'h2')]
+    placing = planner.place(wish(2, affinity=True), split)
+    # Where servers are slots stay, but it is not what was wished for.
+    assert (placing.slots, placing.missing) == ({'h1': 1, 'h2': 1}, 1)
+
+
 def test_no_slots_without_a_need() -> None:
     nothing = dataclasses.replace(wish(1), needs={'VCPU': 0})
     assert planner.free_slots(Room('h1', TEN), nothing) == 0
