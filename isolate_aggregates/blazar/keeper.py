@@ -31,21 +31,16 @@ class Keeper:
 
     :param connections: How to reach them.
     :param pool: The name of the aggregate of the hosts for reservations.
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
     """
 
-    def __init__(
-        self,
-        connections: Connections,
-        pool: str,
-        retry_delay: float | None = None,
-    ) -> None:
-        self._nova = NovaApi(connections.nova, retry_delay)
-        self._site = Site(connections.nova, pool, retry_delay)
-        self._site.placement = self._placement = PlacementClient(
-            connections.placement.adapter('placement'), retry_delay
+    def __init__(self, connections: Connections, pool: str) -> None:
+        self._nova = NovaApi(connections.nova)
+        self._placement = PlacementClient(
+            connections.placement.adapter('placement')
         )
+        self._site = Site(connections.nova, pool)
+        # Blazar may use another kind of endpoint for it than for Nova.
+        self._site.placement = self._placement
 
     def prepare(self, reservation: str, shape: Shape) -> None:
         """See that flavor and resource class are there.
