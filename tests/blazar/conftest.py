@@ -25,7 +25,7 @@ PLUGINS = (
 )
 
 
-@pytest.fixture(scope='session')
+@pytest.fixture(scope='module')
 def endpoint(tmp_path_factory):
     """Start Nova, Placement and Keystone in a process of their own."""
     port = tmp_path_factory.mktemp('cloud') / 'port'
