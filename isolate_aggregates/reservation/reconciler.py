@@ -16,7 +16,7 @@ import time
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservation import ending, names, rooms, slots
+from isolate_aggregates.reservation import ending, names, needs, rooms, slots
 from isolate_aggregates.reservation.planner import Placing
 from isolate_aggregates.reservation.record import Reservation
 from isolate_aggregates.reservation.refusal import refusal
@@ -89,7 +89,7 @@ def tick(
     ]
     changed = False
     for run in runs:
-        if is_settled(world, world.records[run.id], now, move):
+        if needs.is_settled(world, world.records[run.id], now, move):
             continue
         changed = True
         try:
@@ -101,29 +101,6 @@ def tick(
             run.notes.append(str(exc).rstrip('.'))
     after = site.read() if changed else world
     return [run.status(after, world.records[run.id]) for run in runs]
-
-
-def is_settled(
-    world: World,
-    reservation: Reservation,
-    now: datetime.datetime,
-    move: bool = False,
-) -> bool:
-    """Tell whether there is nothing to do for a reservation.
-
-    :param world: How things are.
-    :param reservation: The reservation.
-    :param now: The time.
-    :param move: Whether slots leave hosts that are down, disabled or gone.
-    """
-    return not (
-        reservation.asked
-        or reservation.has_ended(now)
-        or _lacks_extra_specs(world, reservation)
-        or _is_misplaced(world, reservation, move)
-        or _to_open(world, reservation, now)
-        or (reservation.has_started(now) and not reservation.granted)
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,9 +206,9 @@ class _Run:
         if reservation.has_ended(self._now):
             self._end(world, reservation)
             return None, True
-        if _lacks_extra_specs(world, reservation):
+        if needs.lacks_extra_specs(world, reservation):
             self._write_extra_specs(reservation)
-        if _is_misplaced(world, reservation, self._move):
+        if needs.is_misplaced(world, reservation, self._move):
             placing = self._plan(world, reservation)
             if self._write(world, placing, is_asked=False):
                 return None, False
@@ -243,13 +220,13 @@ class _Run:
 
     def _settle_ask(self, world: World, reservation: Reservation) -> None:
         """Take a step towards what is asked for, or refuse it."""
-        if _lacks_extra_specs(world, reservation):
+        if needs.lacks_extra_specs(world, reservation):
             self._write_extra_specs(reservation)
         wanted = reservation.settled
         placing = self._plan(world, wanted)
         if placing.missing:
             self._give_back(world, reservation)
-            if self._patience and _others_ask(world, reservation):
+            if self._patience and needs.others_ask(world, reservation):
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
                 return
@@ -257,7 +234,7 @@ class _Run:
             raise refusal(world, wanted, placing, self._now)
         if self._write(world, placing, is_asked=True):
             return
-        if _ends_later(reservation) and self._mark(world):
+        if needs.ends_later(reservation) and self._mark(world):
             return
         if self._open_rest(world):
             return
@@ -291,7 +268,7 @@ class _Run:
     def _give_back(self, world: World, reservation: Reservation) -> None:
         """Take back what was asked for, as far as it was placed."""
         before = dataclasses.replace(reservation, asked=None)
-        if _is_misplaced(world, before, move=False):
+        if needs.is_misplaced(world, before, move=False):
             placing = self._plan(world, before)
             self._write(world, placing, is_asked=False)
         self._marked.clear()
@@ -353,7 +330,7 @@ class _Run:
     def _open(self, world: World, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         has_started = reservation.has_started(self._now)
-        to_open = _to_open(world, reservation, self._now)
+        to_open = needs.to_open(world, reservation, self._now)
         for name in to_open:
             provider = world.hosts[name].provider
             if provider:
@@ -392,49 +369,3 @@ class _Run:
         """Return the reservation providers that have slots of it."""
         found = (world.hosts[name].provider for name in world.slots(self.id))
         return [provider for provider in found if provider]
-
-
-def _lacks_extra_specs(world: World, reservation: Reservation) -> bool:
-    has = world.extra_specs.get(reservation.id, {})
-    return any(
-        has.get(key) != value
-        for key, value in reservation.flavor.extra_specs.items()
-    )
-
-
-def _is_misplaced(world: World, reservation: Reservation, move: bool) -> bool:
-    """Tell whether there are too few or too many slots, or some to move."""
-    found = world.slots(reservation.id)
-    if sum(slots.total for slots in found.values()) != reservation.amount:
-        return True
-    return move and any(
-        world.hosts[name].obstacle and slots.used < slots.total
-        for name, slots in found.items()
-    )
-
-
-def _to_open(
-    world: World, reservation: Reservation, now: datetime.datetime
-) -> list[str]:
-    """Return the hosts whose slots are not open or closed as they should."""
-    has_started = reservation.has_started(now)
-    return [
-        name
-        for name, found in sorted(world.slots(reservation.id).items())
-        if found.open != (found.total if has_started else 0)
-    ]
-
-
-def _others_ask(world: World, reservation: Reservation) -> bool:
-    return any(
-        other.asked and other.id != reservation.id
-        for other in world.records.values()
-    )
-
-
-def _ends_later(reservation: Reservation) -> bool:
-    """Tell whether a later end is asked for."""
-    if reservation.asked is None or reservation.end is None:
-        return False
-    end = reservation.asked.end
-    return end is None or end > reservation.end
