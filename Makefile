@@ -49,7 +49,8 @@ test-nova: $(VENV)/.all
 # A process of its own: Blazar's threads and configuration are not Nova's,
 # which it starts in another one.
 test-blazar: $(VENV)/.all
-	$(BIN)/pytest --confcutdir=tests/blazar $(COVER) tests/blazar
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --confcutdir=tests/blazar \
+	    $(COVER) tests/blazar
 
 # A process of its own: playwright runs an event loop in it. Without Chromium
 # these tests say so and are skipped.
