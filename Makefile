@@ -5,11 +5,12 @@ BIN = $(VENV)/bin
 # How many tests to run at a time.
 JOBS ?= auto
 
-.PHONY: help demo test test-nova test-blazar test-browser lint docs sample clean
+.PHONY: help demo test cover test-nova test-blazar test-browser lint docs sample clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
-	@echo "make test   run all tests, with coverage"
+	@echo "make test   run all tests"
+	@echo "make cover  run them and see which lines they run"
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
@@ -35,8 +36,14 @@ demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
 test: $(VENV)/.all
-	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
+	$(BIN)/pytest -n $(JOBS) $(ARGS)
 	$(MAKE) test-browser
+	$(MAKE) test-nova
+	$(MAKE) test-blazar
+
+# A third slower.
+cover: $(VENV)/.all
+	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
 	$(MAKE) test-nova COVER='--cov --cov-append --cov-report='
 	$(MAKE) test-blazar COVER='--cov --cov-append --cov-report=term'
 
