@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # How many tests to run at a time.
 JOBS ?= auto
+# Of those whose services mostly wait for each other.
+WAITING_JOBS ?= 3
 
 .PHONY: help demo test cover test-nova test-blazar test-browser lint docs sample clean
 
@@ -50,14 +52,14 @@ cover: $(VENV)/.all
 # A process of its own: Nova's fixtures decide how threads work before
 # anything else is imported.
 test-nova: $(VENV)/.all
-	$(BIN)/pytest -n $(JOBS) --confcutdir=tests/nova_functional $(COVER) \
+	$(BIN)/pytest -n $(WAITING_JOBS) --confcutdir=tests/nova_functional $(COVER) \
 	    tests/nova_functional
 
 # A process of its own: Blazar's threads and configuration are not Nova's,
 # which it starts in another one.
 test-blazar: $(VENV)/.all
-	$(BIN)/pytest -n $(JOBS) --dist loadfile --confcutdir=tests/blazar \
-	    $(COVER) tests/blazar
+	$(BIN)/pytest -n $(WAITING_JOBS) --dist loadfile \
+	    --confcutdir=tests/blazar $(COVER) tests/blazar
 
 # A process of its own: playwright runs an event loop in it. Without Chromium
 # these tests say so and are skipped.
