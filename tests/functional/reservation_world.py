@@ -13,6 +13,7 @@ import threading
 from urllib import parse
 
 from keystoneauth1 import session, token_endpoint
+import pytest
 import requests
 from requests import adapters
 
@@ -20,6 +21,7 @@ from isolate_aggregates import reservation
 from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.reservation import names
 
 NOVA = 'http://nova.test/v2.1'
@@ -465,3 +467,19 @@ class World:
             },
             'servers': dict(self.nova.servers),
         }
+
+
+@pytest.fixture(scope='module')
+def embedded():
+    """Give a Placement to the tests of a module; each empties it."""
+    placement = EmbeddedPlacement()
+    yield placement.open()
+    placement.close()
+
+
+@pytest.fixture
+def empty_world(embedded):
+    """Give a cloud without hosts."""
+    world = World(embedded)
+    yield world
+    world.reset()

@@ -5,32 +5,22 @@ Each call of each writing operation is broken in turn: it fails before anything
 was done, or it is done and its answer is lost.
 """
 
+import abc
 import contextlib
 
 import pytest
-from reservation_world import HOUR, NOW, PROJECT, World, uuid
+import reservation_world
+from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservation
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+embedded = reservation_world.embedded
+world = reservation_world.empty_world
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 SHAPE = reservation.Shape(4, 1024, 10, extra_specs={'hw:mem_page_size': 'any'})
-
-
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
-@pytest.fixture
-def world(embedded):
-    world = World(embedded)
-    yield world
-    world.reset()
 
 
 def wanted(start=NOW, amount=3, affinity=None, name=ID):
@@ -39,7 +29,7 @@ def wanted(start=NOW, amount=3, affinity=None, name=ID):
     )
 
 
-class Case:
+class Case(abc.ABC):
     """Something to do, how it began, and when it ticks."""
 
     then = NOW
@@ -52,9 +42,9 @@ class Case:
         world.add_host('h1')
         world.add_host('h2')
 
+    @abc.abstractmethod
     def act(self, world):
         """Do it."""
-        raise NotImplementedError
 
 
 class Create(Case):

@@ -6,21 +6,16 @@ import json
 import threading
 
 import pytest
+import reservation_world
 from reservation_world import HOUR, NOW, PROJECT, World, uuid
 
 from isolate_aggregates import exception, reservation
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.reservation import names
+
+embedded = reservation_world.embedded
 
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 SHAPE = reservation.Shape(4, 1024, 10)
-
-
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
 
 
 @pytest.fixture

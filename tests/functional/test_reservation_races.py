@@ -14,11 +14,14 @@ import contextlib
 import os
 
 import pytest
-from reservation_world import HOUR, NOW, PROJECT, World
+import reservation_world
+from reservation_world import HOUR, NOW, PROJECT
 
 from isolate_aggregates import exception, reservation
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.reservation import names
+
+embedded = reservation_world.embedded
+world = reservation_world.empty_world
 
 EVERY = int(os.environ.get('RACES_EVERY', '2'))
 
@@ -26,20 +29,6 @@ ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 LATER = '4d17d41a-830d-47b2-91c7-4f9fc0ae611f'
 SHAPE = reservation.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
-
-
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
-@pytest.fixture
-def world(embedded):
-    world = World(embedded)
-    yield world
-    world.reset()
 
 
 def make(site, amount, start=0, end=None, name=None):
