@@ -237,8 +237,9 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     )
 
 
+# In quotes: a class that takes no type argument before stevedore 5.5.
 def _describe(
-    ext: extension.Extension[Any], order: list[str], conf: cfg.ConfigOpts
+    ext: 'extension.Extension[Any]', order: list[str], conf: cfg.ConfigOpts
 ) -> InstalledFilter:
     origin = ext.entry_point.value
     # stevedore's cache of entry points does not say which package they are of.
