@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The filter of the page "Writing a filter" works in nova-scheduler."""
+
+import configparser
+import importlib.util
+import pathlib
+import sys
+import tomllib
+
+from base import CloudTest
+import fixtures
+from stevedore import extension
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import pipeline
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'writing-a-filter.rst'
+
+
+def load(path):
+    """Return a module of the other tests."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+docs = load(ROOT / 'tests' / 'unit' / 'test_docs.py')
+# Of a file that is shown twice, as it is at the end.
+FILES = {b.caption: b.text for b in docs.blocks(PAGE) if b.caption}
+
+
+class Installed(fixtures.Fixture):
+    """The filter package of the page, installed.
+
+    What pip makes of the packaging is made by hand here; that pip does make
+    it is tested elsewhere.
+    """
+
+    def _setUp(self):  # noqa: N802
+        folder = pathlib.Path(self.useFixture(fixtures.TempDir()).path)
+        (folder / 'drain_filter.py').write_text(FILES['drain_filter.py'])
+        project = tomllib.loads(FILES['pyproject.toml'])['project']
+        info = folder / f'drain_filter-{project["version"]}.dist-info'
+        info.mkdir()
+        (info / 'METADATA').write_text(
+            f'Metadata-Version: 2.1\nName: {project["name"]}\n'
+            f'Version: {project["version"]}\n'
+        )
+        parser = configparser.ConfigParser()
+        parser.read_dict(project['entry-points'])
+        with open(info / 'entry_points.txt', 'w') as stream:
+            parser.write(stream)
+        self.useFixture(
+            fixtures.MonkeyPatch('sys.path', [str(folder), *sys.path])
+        )
+        # stevedore remembers what is installed.
+        self._forget()
+        self.addCleanup(self._forget)
+
+    def _forget(self):
+        extension.ExtensionManager.ENTRY_POINT_CACHE.pop(
+            pipeline.NAMESPACE, None
+        )
+        sys.modules.pop('drain_filter', None)
+
+
+class WritingAFilterTest(CloudTest):
+    """The last step of the page."""
+
+    HOSTS = ('cn1', 'cn2')
+
+    def setUp(self):
+        self.useFixture(Installed())
+        parser = configparser.ConfigParser(strict=False)
+        parser.read_string(FILES['nova.conf'])
+        ours = parser[ia_conf.GROUP]
+        self.REQUEST_FILTERS = tuple(ours['request_filters'].split(','))
+        self.SOURCE = ours['aggregate_source']
+        self.AVAILABLE = parser['filter_scheduler']['available_filters']
+        super().setUp()
+
+    def test_servers_keep_away_from_a_host_that_is_being_emptied(self):
+        names = ', '.join(self.REQUEST_FILTERS)
+        line = f'Request filters of isolate-aggregates: {names}'
+        assert line in ' '.join(PAGE.read_text('utf-8').split())
+        assert line in self.stdlog.logger.output
+
+        small = self.flavor()
+        rack = self.aggregate('rack-1', ['cn1'])
+        assert self.host_for(small) == 'cn1'
+        self.tag(rack, {'drain': 'true'})
+        assert self.host_for(small) == 'cn2'
+        self.tag(rack, {'drain': None})
+        assert self.host_for(small) == 'cn1'
