@@ -7,7 +7,7 @@ JOBS ?= auto
 # Of those whose services mostly wait for each other.
 WAITING_JOBS ?= 3
 
-.PHONY: help demo test cover test-nova test-blazar test-browser lint docs sample clean
+.PHONY: help demo test cover test-nova test-blazar test-browser lint docs linkcheck sample clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
+	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make sample write the sample configuration anew"
 	@echo "make clean  remove what these made"
 
@@ -75,6 +76,9 @@ lint: $(VENV)/.all
 docs: $(VENV)/.all
 	$(BIN)/sphinx-build -W --keep-going -b html doc/source doc/build/html
 	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
+
+linkcheck: docs
+	$(BIN)/python doc/links.py doc/build/html releasenotes/build/html
 
 sample: $(VENV)/.all
 	$(BIN)/oslo-config-generator \

@@ -65,7 +65,7 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
 
     Only a host whose reservation provider has the class can serve it, see
     `Placement API support for instance reservation
-    <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/blazar-placement-api.html>`_.
+    <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_.
 
     :param extra_specs: All extra specs of the flavor.
     """

@@ -38,3 +38,26 @@ sample_config_basename = '_static/isolate-aggregates'
 
 autodoc_member_order = 'bysource'
 autodoc_typehints = 'signature'
+
+# Each reference to something of this package has to lead somewhere.
+nitpicky = True
+nitpick_ignore_regex = [
+    # What other projects document; their pages are not asked at each build.
+    (r'py:.*', r'(?!isolate_aggregates\b).*'),
+    # Type variables, which mean nothing outside of a signature.
+    (r'py:class', r'.*\._T'),
+    # What live clouds are read and changed through; programs ask the cloud.
+    (r'py:class', r'isolate_aggregates\.cloud\.(nova|glance)(_writer)?\..*'),
+]
+
+# For "make linkcheck", which follows the links to other sites.
+linkcheck_timeout = 30
+linkcheck_ignore = [
+    # Examples.
+    r'https?://[^/]*\.example\.com\b',
+    r'http://127\.0\.0\.1\b',
+]
+linkcheck_anchors_ignore_for_url = [
+    # Its script makes the anchors.
+    r'https://github\.com/',
+]

@@ -4,7 +4,7 @@
 The ``in_tree`` parameter makes Placement look at one tree only, so that its
 limit can not drop the wanted host; see the spec `Filter Allocation Candidates
 by Provider Tree
-<https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005575-alloc-candidates-in-tree.html>`_.
+<https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-alloc-candidates-in-tree.html>`_.
 """
 
 from collections.abc import Iterator

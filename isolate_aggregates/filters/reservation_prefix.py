@@ -8,7 +8,7 @@ or a hint names counts only for a project that owns the reservation. A flavor
 of an instance reservation, which asks for the resource class of one, stays out
 of no aggregate: only the hosts that have its class can serve it. The flow
 is the one in the spec `Support filtering by forbidden aggregate membership
-<https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
+<https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of "Support filtering by forbidden aggregate membership".
 
-https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html
+https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html
 """
 
 import pytest

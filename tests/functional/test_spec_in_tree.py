@@ -2,7 +2,7 @@
 """The worked examples of "Filter Allocation Candidates by Provider Tree".
 
 Two compute nodes with two NUMA nodes each, and two storages that both share.
-https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005575-alloc-candidates-in-tree.html
+https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-alloc-candidates-in-tree.html
 """
 
 import pytest

@@ -3,7 +3,7 @@
 
 It is in the section "Developer impact" of "Support filtering by forbidden
 aggregate membership".
-https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html
+https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html
 """
 
 from urllib import parse

@@ -3,7 +3,7 @@
 
 The steps are those of the section "Developer impact" of `Support filtering by
 forbidden aggregate membership
-<https://specs.openstack.org/openstack/placement-specs/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
+<https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
 from base import CloudTest, host_of
