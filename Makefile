@@ -20,6 +20,7 @@ help:
 	@echo "make docs   build documentation and release notes"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make sample write the sample configuration anew"
+	@echo "make architecture   draw the imports of the code anew"
 	@echo "make clean  remove what these made"
 
 # One stamp per set of extras; made again when the requirements change.
@@ -83,6 +84,9 @@ linkcheck: docs
 sample: $(VENV)/.all
 	$(BIN)/oslo-config-generator \
 	    --config-file etc/isolate-aggregates/config-generator.conf
+
+architecture: $(VENV)/.all
+	$(BIN)/python doc/draw_architecture.py
 
 clean:
 	rm -rf $(VENV) build dist doc/build releasenotes/build *.egg-info

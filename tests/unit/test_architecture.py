@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The drawing of the architecture is what the code imports."""
+
+import itertools
+import pathlib
+import runpy
+from xml.etree import ElementTree as ET
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DRAW = runpy.run_path(str(ROOT / 'doc' / 'draw_architecture.py'))
+SVG = '{http://www.w3.org/2000/svg}'
+AGAIN = 'run "make architecture"'
+
+
+@pytest.fixture(scope='module')
+def used():
+    """Who imports whom."""
+    return DRAW['uses']()
+
+
+def reached(pairs):
+    """Return all that each can reach by some arrows."""
+    found = {}
+    for start, end in pairs:
+        found.setdefault(start, set()).add(end)
+    while True:
+        longer = {
+            start: ends.union(*(found.get(end, ()) for end in ends))
+            for start, ends in found.items()
+        }
+        if longer == found:
+            return found
+        found = longer
+
+
+def test_the_image_is_drawn_from_the_code(used):
+    assert DRAW['IMAGE'].read_text('utf-8') == DRAW['draw'](used), AGAIN
+
+
+def test_the_list_is_written_from_the_code(used):
+    assert DRAW['LIST'].read_text('utf-8') == DRAW['listed'](used), AGAIN
+
+
+@pytest.mark.parametrize(
+    ('name', 'other'),
+    [
+        pytest.param('filters', 'conf', id='an import more'),
+        pytest.param('shortening', 'cloud', id='an import fewer'),
+    ],
+)
+def test_another_import_is_another_image_and_another_list(used, name, other):
+    changed = {**used, name: used[name] ^ {other}}
+    assert DRAW['draw'](changed) != DRAW['draw'](used)
+    assert DRAW['listed'](changed) != DRAW['listed'](used)
+
+
+def test_imports_are_those_of_the_code(used):
+    text = (ROOT / 'isolate_aggregates' / 'plugins.py').read_text('utf-8')
+    assert 'isolate_aggregates' not in text
+    assert used['plugins'] == set()
+    text = (ROOT / 'isolate_aggregates' / 'objections.py').read_text('utf-8')
+    assert 'from isolate_aggregates.destination import' in text
+    assert used['objections'] == {'destination'}
+
+
+def test_each_module_is_part_of_the_drawing(used):
+    package = ROOT / 'isolate_aggregates'
+    modules = {path.stem for path in package.glob('[a-z]*.py')}
+    modules |= {path.parent.name for path in package.glob('*/__init__.py')}
+    assert set(used) == modules
+
+
+def test_what_is_left_out_follows_from_what_is_drawn(used):
+    drawn = DRAW['arrows'](used)
+    every = [(name, one) for name, others in used.items() for one in others]
+    assert set(drawn) < set(every)
+    assert reached(drawn) == reached(every)
+
+
+def test_all_arrows_point_down(used):
+    row_of = {
+        name: number
+        for number, row in enumerate(DRAW['layers']())
+        for name in row
+    }
+    for start, end in DRAW['arrows'](used):
+        assert row_of[start] < row_of[end], (start, end)
+
+
+def test_no_box_lies_on_another(used):
+    root = ET.fromstring(DRAW['draw'](used))
+    boxes = [
+        [float(box.get(side)) for side in ('x', 'y', 'width')]
+        for box in root.iter(f'{SVG}rect')
+        if box.get('class') == 'box'
+    ]
+    assert len(boxes) == len(used)
+    rows = {}
+    for x, y, width in boxes:
+        rows.setdefault(y, []).append((x, x + width))
+    for row in rows.values():
+        row.sort()
+        for (_, right), (left, _) in itertools.pairwise(row):
+            assert right < left
+
+
+def test_the_image_says_in_words_what_it_shows(used):
+    root = ET.fromstring(DRAW['draw'](used))
+    said = root.findtext(f'{SVG}desc')
+    assert root.findtext(f'{SVG}title') == DRAW['TITLE']
+    assert 'objections uses destination.' in said
+    assert all(name in said for name, others in used.items() if others)
