@@ -7,7 +7,7 @@ JOBS ?= auto
 # Of those whose services mostly wait for each other.
 WAITING_JOBS ?= 3
 
-.PHONY: help demo test cover test-nova test-blazar test-browser lint docs linkcheck sample clean
+.PHONY: help demo test cover test-nova test-blazar test-browser lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
