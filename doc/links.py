@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 import functools
 from html import parser
 import pathlib
+import subprocess
 import sys
 from urllib import parse
 
 import requests
-from sphinx.cmd import build
 
 DOC = pathlib.Path(__file__).resolve().parent
 # Where most of the links lead.
@@ -99,9 +99,10 @@ def main(arguments: Sequence[str]) -> int:
     if not is_online():
         print(f'{OUTSIDE} can not be reached: other sites are left out.')
         return 0
-    return build.main(
-        ['-q', '-b', 'linkcheck', f'{DOC}/source', f'{DOC}/build/linkcheck']
-    )
+    return subprocess.run([
+        sys.executable, '-m', 'sphinx', '-q', '-b', 'linkcheck',
+        DOC / 'source', DOC / 'build' / 'linkcheck',
+    ]).returncode  # fmt: skip
 
 
 if __name__ == '__main__':

@@ -1,118 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """What README and documentation show is true, and nothing is left out."""
 
-from collections.abc import Iterator
 import configparser
 import contextlib
-import dataclasses
 import inspect
 import io
-import logging
 import pathlib
 import re
 import runpy
-import shlex
-import textwrap
-from typing import Any
 
-from openstackclient import shell
 from oslo_config import generator
+from pages import PAGES, ROOT, SOURCE, agrees, blocks
 import pytest
 import yaml
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cli import app
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.placement import microversion
 
-ROOT = pathlib.Path(__file__).parents[2]
-SOURCE = ROOT / 'doc' / 'source'
-PAGES = [
-    ROOT / 'README.rst',
-    ROOT / 'CONTRIBUTING.rst',
-    *(
-        page
-        for page in sorted(SOURCE.rglob('*.rst'))
-        # Followed from top to bottom by a test of its own.
-        if page.name != 'writing-a-filter.rst'
-    ),
-]
 NOTES = sorted((ROOT / 'releasenotes' / 'notes').glob('*'))
 SAMPLE = 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
 GENERATOR = 'etc/isolate-aggregates/config-generator.conf'
-
-_BLOCK = re.compile(
-    r'^(?P<indent> *)\.\. code-block:: (?P<language>\w+)\n'
-    r'(?P<options>(?:(?P=indent)   :[^\n]+\n)*)'
-    r'\n(?P<body>(?:(?:(?P=indent)   [^\n]*)?\n)+)',
-    re.MULTILINE,
-)
-_CAPTION = re.compile(r':caption: (\S+)')
-
-
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """A block of code on a page."""
-
-    language: str
-    caption: str | None
-    text: str
-
-    def commands(self) -> Iterator[tuple[list[str], str]]:
-        """Yield the shown commands, each with the output beneath it."""
-        text = self.text.replace('\\\n', ' ')
-        for part in re.split(r'^\$ ', text, flags=re.MULTILINE)[1:]:
-            command, _, output = part.partition('\n')
-            yield shlex.split(command), output
-
-
-def blocks(page: pathlib.Path) -> list[Block]:
-    """Return the blocks of code on a page, in order."""
-    found = []
-    for match in _BLOCK.finditer(f'{page.read_text("utf-8")}\n'):
-        caption = _CAPTION.search(match['options'])
-        found.append(
-            Block(
-                match['language'],
-                caption[1] if caption else None,
-                textwrap.dedent(match['body']).strip() + '\n',
-            )
-        )
-    return found
-
-
-def agrees(shown: str, real: str) -> bool:
-    """Tell whether shown output is the real one.
-
-    Pages fold long lines and leave out parts with a line of three dots.
-    """
-    parts = re.split(r'^ *\.\.\.$', shown, flags=re.MULTILINE)
-    squeezed = [re.escape(''.join(part.split())) for part in parts]
-    return bool(re.fullmatch('.*'.join(squeezed), ''.join(real.split())))
-
-
-def check_arguments(program: Any, arguments: list[str]) -> None:
-    """Parse the arguments of a command that is not run."""
-    _, rest = program.parser.parse_known_args(arguments)
-    command, name, own = program.command_manager.find_command(rest)
-    command(program, None).get_parser(name).parse_args(own)
-
-
-def is_command(words: list[str]) -> bool:
-    """Tell whether a shown command is one of ours, in either program."""
-    if '<command>' in words or '|' in words:
-        return False
-    return words[0] == 'isolate-aggregates' or (
-        words[0] == 'openstack' and 'isolation' in words
-    )
-
-
-def client() -> shell.OpenStackShell:
-    """Return the client with our commands."""
-    started = shell.OpenStackShell()
-    started.command_manager.add_command_group('openstack.isolation.v1')
-    return started
 
 
 def names(page: pathlib.Path) -> set[str]:
@@ -129,72 +38,6 @@ def entry_points(group: str) -> list[str]:
 
 
 # What pages show.
-
-
-@pytest.mark.parametrize(
-    'page', PAGES, ids=lambda page: str(page.relative_to(ROOT))
-)
-def test_what_a_page_shows_is_what_happens(
-    page, run, openstack, tmp_path, monkeypatch
-):
-    (tmp_path / 'examples').symlink_to(ROOT / 'examples')
-    (tmp_path / 'clouds.yaml').write_text('clouds: {mycloud: {}}')
-    monkeypatch.chdir(tmp_path)
-    root = logging.getLogger()
-    handlers = list(root.handlers)
-    saved = set()
-    for block in blocks(page):
-        if block.caption:
-            (tmp_path / block.caption).write_text(block.text)
-        if block.language != 'console':
-            continue
-        for words, shown in block.commands():
-            if not is_command(words):
-                continue
-            ours, arguments = words[0] == 'isolate-aggregates', words[1:]
-            if 'save' in arguments:
-                saved.add(arguments[-1])
-            live = '--snapshot' not in arguments and not shown
-            if live or '--os-cloud' in arguments or saved & set(arguments):
-                monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', 'clouds.yaml')
-                check_arguments(
-                    app.IsolateAggregatesApp(arguments) if ours else client(),
-                    arguments,
-                )
-                monkeypatch.delenv('OS_CLIENT_CONFIG_FILE')
-                continue
-            finished = (run if ours else openstack)(*arguments)
-            # Each run adds a handler of its own.
-            root.handlers[:] = handlers
-            real = finished.err + finished.out
-            assert agrees(shown, real), f'{shlex.join(words)}\n{real}'
-
-
-@pytest.mark.parametrize(
-    ('shown', 'agreeing'),
-    [
-        pytest.param('a b\n', True, id='all of it'),
-        pytest.param('a\n  b\n', True, id='folded'),
-        pytest.param('...\nb\n', True, id='the beginning left out'),
-        pytest.param('a\n', False, id='the end left out in silence'),
-        pytest.param('', False, id='nothing'),
-        pytest.param('a c\n', False, id='something else'),
-    ],
-)
-def test_shown_output_must_be_the_real_one(shown, agreeing):
-    assert agrees(shown, 'a b\n') is agreeing
-
-
-def test_some_commands_are_shown_and_run():
-    shown = [
-        words
-        for page in PAGES
-        for block in blocks(page)
-        if block.language == 'console'
-        for words, output in block.commands()
-        if words[0] == 'isolate-aggregates' and output
-    ]
-    assert len(shown) >= 20
 
 
 def test_the_program_of_the_api_reference_prints_what_is_shown(

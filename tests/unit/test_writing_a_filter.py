@@ -18,8 +18,8 @@ import subprocess
 import sys
 import sysconfig
 
+from pages import ROOT, SOURCE, Block, agrees, blocks
 import pytest
-from test_docs import ROOT, SOURCE, Block, agrees, blocks
 
 PAGE = SOURCE / 'contributor' / 'writing-a-filter.rst'
 BEGIN = '$ mkdir drain-filter\n$ cd drain-filter\n'

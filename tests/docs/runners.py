@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who runs which command of the documentation.
+
+A command that nobody runs, or a page that is not in here, fails
+``test_every_command.py``.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+import pathlib
+import re
+
+import pages
+
+# Commands that ask a file, or nothing: on any page.
+ON_FILES = 'tests/docs/test_on_files.py'
+
+_LIVE = 'tests/nova_functional/test_live_pages.py'
+# Commands that ask a cloud: page by page, on a real Nova and Placement.
+ON_NOVA = {
+    'README.rst': _LIVE,
+    'admin/audit.rst': _LIVE,
+    'admin/blazar.rst': _LIVE,
+    'admin/day-two.rst': 'tests/nova_functional/test_day_two_page.py',
+    'admin/large-clouds.rst': _LIVE,
+    'admin/metrics.rst': _LIVE,
+    'admin/no-valid-host.rst': _LIVE,
+    'admin/nova-scheduler.rst': _LIVE,
+    'admin/report.rst': _LIVE,
+    'admin/reservations.rst': 'tests/nova_functional/test_reservation_page.py',
+    'admin/security.rst': _LIVE,
+    'admin/snapshots.rst': _LIVE,
+    'admin/sync.rst': _LIVE,
+    'admin/troubleshooting.rst': _LIVE,
+    'cli/openstack.rst': _LIVE,
+    'install/index.rst': _LIVE,
+    'user/tutorial.rst': _LIVE,
+}
+
+# Pages with a test that does all they say.
+AS_A_WHOLE = {
+    'contributor/writing-a-filter.rst': 'tests/unit/test_writing_a_filter.py',
+}
+
+# What is neither of ours nor of a cloud, by how it begins.
+BY_OTHERS = {
+    r'make ': 'tests/docs/test_tools.py',
+    r'pip install ': 'tests/docs/test_tools.py',
+    r'systemctl ': 'tests/docs/test_tools.py',
+    r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
+    r'pytest$': 'tests/unit/test_testing.py',
+}
+
+# What can not be run by a test, by how it begins, and why.
+BY_NOBODY: dict[str, str] = {}
+
+_CLIENT = r'(export OS_|\w+=\$\(openstack |openstack |nova-manage )'
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A command on a page.
+
+    :param page: The name of the page.
+    :param command: The command.
+    :param runner: The file that runs it, or what is said of why nobody does;
+        None if nobody has thought of it.
+    """
+
+    page: str
+    command: pages.Command
+    runner: str | None
+
+
+def is_ours(words: list[str]) -> bool:
+    """Tell whether a command is one of ours, in either program."""
+    return words[0] == 'isolate-aggregates' or (
+        words[0] == 'openstack' and 'isolation' in words
+    )
+
+
+def shown(page: pathlib.Path) -> Iterator[Shown]:
+    """Yield the commands on a page, in order."""
+    name = pages.name(page)
+    # Cloud files that come from a cloud.
+    saved: set[str] = set()
+    for block in pages.blocks(page):
+        for command in block.typed:
+            yield Shown(name, command, _runner(name, command, saved))
+            if 'save' in command.words:
+                saved.add(command.words[-1])
+
+
+def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
+    if name in AS_A_WHOLE:
+        return AS_A_WHOLE[name]
+    for beginning, runner in (BY_NOBODY | BY_OTHERS).items():
+        if re.match(beginning, command.text):
+            return runner
+    words = command.words
+    if is_ours(words) and '--os-cloud' not in words:
+        on_file = '--snapshot' in words and not saved & set(words)
+        if on_file or (command.output and not saved & set(words)):
+            return ON_FILES
+    if is_ours(words) or re.match(_CLIENT, command.text):
+        return ON_NOVA.get(name)
+    if words[0] == 'isolate-aggregates-status':
+        return ON_NOVA.get(name)
+    return None
+
+
+def commands_of(name: str, runner: str) -> list[pages.Command]:
+    """Return the commands of a page that somebody runs.
+
+    :param name: The name of the page.
+    :param runner: The file that runs them.
+    """
+    found = [
+        each.command
+        for each in shown(pages.path(name))
+        if each.runner == runner
+    ]
+    assert found, f'{name} has nothing to run for {runner}'
+    return found

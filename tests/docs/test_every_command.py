@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command that README and documentation show is run by somebody."""
+
+import pages
+import pytest
+import runners
+
+
+@pytest.mark.parametrize('page', pages.PAGES, ids=pages.name)
+def test_somebody_runs_each_command_of_a_page(page):
+    forgotten = [
+        shown.command.text
+        for shown in runners.shown(page)
+        if shown.runner is None
+    ]
+    assert forgotten == [], 'tests/docs/runners.py says who runs what'
+
+
+@pytest.mark.parametrize('page', pages.PAGES, ids=pages.name)
+def test_a_terminal_shows_commands_and_what_they_print(page):
+    for block in pages.blocks(page):
+        if block.language == 'console':
+            assert block.text.startswith('$ '), block.text
+
+
+def test_those_who_run_commands_are_there():
+    tables = (runners.AS_A_WHOLE, runners.ON_NOVA, runners.BY_OTHERS)
+    running = {runner for table in tables for runner in table.values()}
+    for runner in sorted({runners.ON_FILES, *running}):
+        assert (pages.ROOT / runner).is_file(), runner
+
+
+def test_there_is_something_to_run_for_each():
+    for name, runner in runners.ON_NOVA.items():
+        assert runners.commands_of(name, runner)
+    texts = [
+        shown.command.text
+        for page in pages.PAGES
+        for shown in runners.shown(page)
+    ]
+    assert len(texts) > 120
+    for beginning in (*runners.BY_OTHERS, *runners.BY_NOBODY):
+        assert any(map(runners.re.compile(beginning).match, texts)), beginning
+
+
+def test_it_is_said_why_nobody_runs_a_command(capsys):
+    with capsys.disabled():
+        for beginning, why in runners.BY_NOBODY.items():
+            print(f'\nNot run: {beginning}: {why}')
+    assert all(runners.BY_NOBODY.values())

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands of the usual tools do what the documentation shows."""
+
+from importlib import metadata
+import shutil
+import subprocess
+
+from openstackclient import shell
+from packaging import requirements
+import pages
+import pytest
+import runners
+import terminal
+
+from isolate_aggregates.cli import app
+
+UNITS = pages.ROOT / 'etc' / 'systemd'
+COMPLETION = '/etc/bash_completion.d/'
+
+
+def shown(beginning):
+    """Return the words of the shown commands that begin so."""
+    found = {
+        tuple(each.command.words)
+        for page in pages.PAGES
+        for each in runners.shown(page)
+        if each.runner == 'tests/docs/test_tools.py'
+        and each.command.text.startswith(beginning)
+    }
+    assert found, beginning
+    return sorted(found)
+
+
+@pytest.mark.parametrize('words', shown('make '), ids=' '.join)
+def test_make_knows_what_it_is_asked_for(words):
+    asked = subprocess.run(
+        [*words, '--dry-run'],
+        cwd=pages.ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert asked.returncode == 0, asked.stderr
+    for argument in words[2:]:
+        assert argument.partition('=')[2] in asked.stdout
+
+
+def test_make_demo_and_make_test_are_run_before_each_change():
+    gate = (pages.ROOT / '.ci' / 'run').read_text().splitlines()
+    assert {'make demo', 'make test'} <= set(gate)
+
+
+@pytest.mark.parametrize('words', shown('pip install '), ids=' '.join)
+def test_pip_is_asked_for_this_package_with_extras_that_it_has(words):
+    [what] = words[2:]
+    # The clone, which has no name for pip.
+    named = what.replace('.', 'isolate-aggregates', 1)
+    wanted = requirements.Requirement(named if what[0] == '.' else what)
+    assert wanted.name == 'isolate-aggregates'
+    known = metadata.metadata('isolate-aggregates').get_all('Provides-Extra')
+    assert wanted.extras <= set(known)
+
+
+@pytest.mark.parametrize('words', shown('systemctl '), ids=' '.join)
+def test_systemctl_is_given_units_that_there_are(words):
+    assert words[:3] == ('systemctl', 'enable', '--now')
+    assert all((UNITS / unit).is_file() for unit in words[3:])
+
+
+@pytest.mark.parametrize(
+    'unit', sorted(UNITS.iterdir()), ids=lambda unit: unit.name
+)
+def test_systemd_understands_a_unit(unit):
+    analyze = shutil.which('systemd-analyze')
+    if not analyze:
+        pytest.skip('systemd is not installed')
+    looked = subprocess.run(
+        [analyze, 'verify', '--man=no', unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (looked.returncode, looked.stderr) == (0, '')
+
+
+@pytest.mark.parametrize('name', ['isolate-aggregates', 'openstack'])
+def test_the_shell_understands_its_completion(
+    name, tmp_path, without_configuration, monkeypatch
+):
+    # What a program takes from the path it was started with.
+    monkeypatch.setattr(app.IsolateAggregatesApp, 'NAME', name)
+    monkeypatch.setattr(shell.OpenStackShell, 'NAME', name)
+    programs = {'isolate-aggregates': app.main, 'openstack': shell.main}
+    [command] = [
+        each.command
+        for each in runners.shown(pages.path('cli/openstack.rst'))
+        if each.command.text.startswith(f'{name} complete')
+    ]
+    text = command.text.replace(f'sudo tee {COMPLETION}', 'tee ')
+    assert text != command.text
+    with terminal.Terminal(tmp_path, programs, {}) as typing:
+        written = typing.type(text)
+        assert written.code == 0
+        known = typing.type(f'. ./{name} && complete -p {name}')
+    assert known.code == 0, known.output
+    assert '_isolation_' in written.output or name != 'openstack'
