@@ -39,6 +39,7 @@ ON_NOVA = {
 
 # Pages with a test that does all they say.
 AS_A_WHOLE = {
+    'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/writing-a-filter.rst': 'tests/unit/test_writing_a_filter.py',
 }
 

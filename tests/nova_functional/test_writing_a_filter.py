@@ -2,34 +2,21 @@
 """The filter of the page "Writing a filter" works in nova-scheduler."""
 
 import configparser
-import importlib.util
 import pathlib
 import sys
 import tomllib
 
 from base import CloudTest
 import fixtures
+import pages
 from stevedore import extension
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import pipeline
 
-ROOT = pathlib.Path(__file__).parents[2]
-PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'writing-a-filter.rst'
-
-
-def load(path):
-    """Return a module of the other tests."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-docs = load(ROOT / 'tests' / 'unit' / 'test_docs.py')
+PAGE = pages.SOURCE / 'contributor' / 'writing-a-filter.rst'
 # Of a file that is shown twice, as it is at the end.
-FILES = {b.caption: b.text for b in docs.blocks(PAGE) if b.caption}
+FILES = {b.caption: b.text for b in pages.blocks(PAGE) if b.caption}
 
 
 class Installed(fixtures.Fixture):
