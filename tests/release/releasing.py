@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building, as a release is built, and the programs it takes."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+
+def run(
+    *command: str | os.PathLike, expected: tuple[int, ...] = (0,), **options
+) -> str:
+    """Run a program; what it prints is in the error if it fails."""
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        **options,
+    )
+    assert done.returncode in expected, f'{command}: {done.stdout}'
+    return done.stdout
+
+
+def tool(name: str) -> str:
+    """Return the path of a program that the extra ``release`` brings."""
+    return str(pathlib.Path(sys.executable).with_name(name))
+
+
+def build(checkout: pathlib.Path, into: pathlib.Path, *what: str) -> None:
+    """Build as a release is built, with the time of the commit."""
+    epoch = run('git', 'log', '-1', '--format=%ct', cwd=ROOT).strip()
+    run(
+        *(sys.executable, '-m', 'build', '--installer', 'uv', *what),
+        *('--outdir', into, checkout),
+        env={
+            **os.environ,
+            'PATH': f'{pathlib.Path(sys.executable).parent}:/usr/bin:/bin',
+            'SOURCE_DATE_EPOCH': epoch,
+        },
+    )
+
+
+def clone(into: pathlib.Path) -> pathlib.Path:
+    """Clone what is committed: what is not is no part of a release."""
+    run('git', 'clone', '--quiet', ROOT, into)
+    return into

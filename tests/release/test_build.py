@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is uploaded: the same for everybody who builds it, and complete."""
+
+import configparser
+import email
+import hashlib
+import os
+import pathlib
+import tarfile
+import zipfile
+
+import pytest
+from releasing import build, clone, run, tool
+
+# What setuptools and pbr write into a source distribution; all else is git's.
+GENERATED = {'AUTHORS', 'ChangeLog', 'PKG-INFO'}
+
+
+def _digests(directory: pathlib.Path) -> dict[str, str]:
+    return {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in directory.iterdir()
+    }
+
+
+def _committed(checkout: pathlib.Path, *below: str) -> set[str]:
+    return set(run('git', 'ls-files', *below, cwd=checkout).splitlines())
+
+
+@pytest.fixture(scope='module')
+def inside_sdist(sdist) -> set[str]:
+    with tarfile.open(sdist) as archive:
+        names = [member.name for member in archive if member.isfile()]
+    return {name.partition('/')[2] for name in names}
+
+
+@pytest.fixture(scope='module')
+def inside_wheel(wheel) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return set(archive.namelist())
+
+
+def test_another_place_time_and_umask_build_the_same_bytes(dist, tmp_path):
+    before = os.umask(0o077)
+    try:
+        checkout = clone(tmp_path / 'some' / 'where else')
+        for path in checkout.rglob('*.py'):
+            os.utime(path, (0, 1_000_000_000))
+        build(checkout, tmp_path / 'dist')
+    finally:
+        os.umask(before)
+    assert _digests(tmp_path / 'dist') == _digests(dist)
+
+
+def test_a_checkout_builds_the_wheel_that_the_source_distribution_builds(
+    checkout, wheel, tmp_path
+):
+    build(checkout, tmp_path, '--wheel')
+    assert _digests(tmp_path)[wheel.name] == _digests(wheel.parent)[wheel.name]
+
+
+def test_an_unpacked_source_distribution_builds_it_without_git(
+    sdist, wheel, tmp_path
+):
+    with tarfile.open(sdist) as archive:
+        archive.extractall(tmp_path, filter='data')
+    [unpacked] = tmp_path.iterdir()
+    build(unpacked, tmp_path / 'dist', '--wheel')
+    assert _digests(tmp_path / 'dist') == {
+        wheel.name: _digests(wheel.parent)[wheel.name]
+    }
+
+
+def test_the_source_distribution_is_what_is_committed(checkout, inside_sdist):
+    """With tests, examples and release notes, for those who package it."""
+    own = {
+        name
+        for name in inside_sdist - GENERATED
+        if not name.startswith('isolate_aggregates.egg-info/')
+    }
+    committed = _committed(checkout)
+    ignored = {name for name in committed if name.endswith('.gitignore')}
+    assert own == committed - ignored
+
+
+def test_the_wheel_is_the_package_and_the_files_beside_it(
+    checkout, inside_wheel
+):
+    setup = configparser.ConfigParser()
+    setup.read(checkout / 'setup.cfg')
+    lines = setup['files']['data_files'].split()
+    beside = {name for name in lines if (checkout / name).is_file()}
+    package = {name for name in inside_wheel if 'dist-info' not in name}
+    data = {name for name in package if '.data/data/' in name}
+    assert package - data == _committed(checkout, 'isolate_aggregates')
+    assert {pathlib.Path(name).name for name in data} == {
+        pathlib.Path(name).name for name in beside
+    }
+    assert any(name.endswith('/licenses/LICENSE') for name in inside_wheel)
+
+
+def test_every_unit_and_sample_is_installed(checkout, inside_wheel):
+    made = {
+        pathlib.Path(name).name
+        for name in _committed(checkout, 'etc')
+        if not name.endswith('config-generator.conf')
+    }
+    assert made <= {pathlib.Path(name).name for name in inside_wheel}
+
+
+def test_the_metadata_can_be_shown_by_an_index(dist):
+    run(tool('twine'), 'check', '--strict', *dist.iterdir())
+
+
+def test_the_wheel_has_the_form_of_a_wheel(wheel):
+    run(tool('check-wheel-contents'), wheel)
+
+
+def test_the_metadata_names_what_a_reader_asks_for(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        [name] = [n for n in archive.namelist() if n.endswith('/METADATA')]
+        metadata = email.message_from_bytes(archive.read(name))
+    assert metadata['Requires-Python'] == '>=3.11'
+    assert metadata['License'] == 'Apache-2.0'
+    assert metadata['Summary']
+    assert set(metadata.get_all('Provides-Extra')) >= {
+        *('blazar', 'embedded', 'metrics', 'osc', 'testing')
+    }

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything that is imported is declared, and the other way round."""
+
+import configparser
+import json
+import pathlib
+
+import pytest
+from releasing import ROOT, run, tool
+
+# Where code may use what is not in requirements.txt. Programs that bring it
+# themselves, as nova-scheduler does, are in no extra.
+ONLY_IN = {
+    'blazar': ['blazar'],
+    'nova': ['nova'],
+    'oslo_db': ['nova', 'placement/embedded.py'],
+    'placement': ['placement/embedded.py'],
+    'prometheus_client': ['metrics', 'cli/exporter.py'],
+    'pytest': ['testing'],
+    'requests_mock': ['testing'],
+    'sqlalchemy': ['nova'],
+    'wsgi_intercept': ['placement/embedded.py'],
+}
+
+
+def _problems(*requirements: pathlib.Path, tmp_path: pathlib.Path) -> list:
+    """Return what deptry finds, by its codes."""
+    found = tmp_path / 'deptry.json'
+    run(
+        *(tool('deptry'), 'isolate_aggregates', '--no-ansi'),
+        *('--requirements-files', ','.join(map(str, requirements))),
+        *('--json-output', found),
+        cwd=ROOT,
+        expected=(0, 1),
+    )
+    return json.loads(found.read_text())
+
+
+@pytest.fixture
+def all_extras(tmp_path) -> pathlib.Path:
+    """Return a file of what all extras ask for that are not for developers."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    extras = dict(setup['extras'])
+    for developers in ('doc', 'release', 'test'):
+        del extras[developers]
+    path = tmp_path / 'extras.txt'
+    path.write_text('\n'.join(extras.values()))
+    return path
+
+
+def test_code_asks_for_an_extra_only_where_it_is_for_it(tmp_path):
+    problems = _problems(ROOT / 'requirements.txt', tmp_path=tmp_path)
+    elsewhere = [
+        f'{problem["location"]["file"]}: {problem["error"]["message"]}'
+        for problem in problems
+        if not any(
+            pathlib.Path(problem['location']['file']).is_relative_to(
+                pathlib.Path('isolate_aggregates', place)
+            )
+            for place in ONLY_IN.get(problem['module'], ())
+        )
+    ]
+    assert elsewhere == []
+
+
+def test_nothing_is_declared_that_is_not_used_and_nothing_used_that_is_not(
+    tmp_path, all_extras
+):
+    problems = _problems(
+        ROOT / 'requirements.txt', all_extras, tmp_path=tmp_path
+    )
+    assert [problem['error']['message'] for problem in problems] == []

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel in empty environments: what it asks for is what it needs."""
+
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+from releasing import ROOT, run, tool
+
+HERE = pathlib.Path(__file__).parent
+EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
+
+# What has to be installed for modules that not everybody needs.
+NEEDS = {
+    'isolate_aggregates.blazar': 'blazar',
+    'isolate_aggregates.metrics': 'metrics',
+    'isolate_aggregates.nova': 'nova',
+    # pytest itself loads it.
+    'isolate_aggregates.testing.plugin': 'pytest',
+}
+
+EXTRAS = ['', 'blazar', 'embedded', 'metrics', 'osc', 'testing']
+ALL = ','.join(extra for extra in EXTRAS if extra)
+
+# The oldest release that is supported is the one to hold us back.
+NOVA = {'2025.1': 'nova==31.0.0', '2025.2': 'nova<33', '2026.1': 'nova<34'}
+
+
+class Environment:
+    """A virtual environment of its own.
+
+    :param path: Where to make it.
+    """
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        run(tool('uv'), 'venv', '--quiet', '--python', sys.executable, path)
+
+    def install(self, *arguments: str | pathlib.Path) -> None:
+        """Install with uv."""
+        python = self.path / 'bin' / 'python'
+        run(tool('uv'), *('pip', 'install', '--python', python), *arguments)
+
+    def run(self, program: str, *arguments: str | pathlib.Path) -> str:
+        """Return what one of its programs prints."""
+        clean = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(('OS_', 'PYTHON'))
+        }
+        return run(self.path / 'bin' / program, *arguments, env=clean)
+
+    def broken_modules(self, *installed: str) -> dict[str, str]:
+        """Return what can not be imported though what it needs is there."""
+        printed = self.run('python', HERE / 'import_everything.py')
+        return {
+            module: error
+            for module, error in json.loads(printed.splitlines()[-1]).items()
+            if all(
+                need in installed
+                for prefix, need in NEEDS.items()
+                if f'{module}.'.startswith(f'{prefix}.')
+            )
+        }
+
+
+@pytest.fixture
+def environment(tmp_path) -> Environment:
+    return Environment(tmp_path / 'venv')
+
+
+@pytest.mark.parametrize('resolution', ['lowest-direct', 'highest'])
+@pytest.mark.parametrize('extras', [*EXTRAS, ALL])
+def test_each_extra_is_enough_with_the_oldest_and_the_newest_it_allows(
+    extras, resolution, wheel, environment
+):
+    environment.install(
+        '--resolution', resolution, f'isolate-aggregates[{extras}] @ {wheel}'
+    )
+    assert environment.broken_modules(*extras.split(',')) == {}
+    assert 'candidates' in environment.run('isolate-aggregates', '--help')
+    if 'embedded' in extras:
+        answer = environment.run(
+            *('isolate-aggregates', 'candidates', '--snapshot', EXAMPLE),
+            *('--flavor', 'm1.small', '--image', 'debian-12'),
+        )
+        assert '2 hosts may be used.' in answer
+    if 'osc' in extras:
+        help_text = environment.run(
+            'openstack', 'isolation', 'candidates', '--help'
+        )
+        assert '--snapshot' in help_text
+
+
+@pytest.mark.parametrize('release', NOVA)
+def test_it_installs_beside_nova_with_the_constraints_of_its_release(
+    release, wheel, environment
+):
+    """Nothing that Nova uses has to be newer than OpenStack tested it with."""
+    environment.install(
+        *('--constraints', HERE / 'constraints' / f'{release}.txt'),
+        *(NOVA[release], f'isolate-aggregates[embedded,metrics] @ {wheel}'),
+    )
+    assert environment.broken_modules('embedded', 'metrics', 'nova') == {}
