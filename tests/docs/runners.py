@@ -33,6 +33,7 @@ ON_NOVA = {
     'admin/sync.rst': _LIVE,
     'admin/troubleshooting.rst': _LIVE,
     'cli/openstack.rst': _LIVE,
+    'cli/status.rst': _LIVE,
     'install/index.rst': _LIVE,
     'user/tutorial.rst': _LIVE,
 }
@@ -47,6 +48,7 @@ AS_A_WHOLE = {
 BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
     r'pip install ': 'tests/docs/test_tools.py',
+    r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'pytest$': 'tests/unit/test_testing.py',
@@ -55,6 +57,8 @@ BY_OTHERS = {
 # What can not be run by a test, by how it begins, and why.
 BY_NOBODY: dict[str, str] = {}
 
+# Who gives it asks the cloud that runs with it.
+NOVA_CONF = '/etc/nova/nova.conf'
 _CLIENT = r'(export OS_|\w+=\$\(openstack |openstack |nova-manage )'
 
 
@@ -99,7 +103,7 @@ def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
         if re.match(beginning, command.text):
             return runner
     words = command.words
-    if is_ours(words) and '--os-cloud' not in words:
+    if is_ours(words) and not {'--os-cloud', NOVA_CONF} & set(words):
         on_file = '--snapshot' in words and not saved & set(words)
         if on_file or (command.output and not saved & set(words)):
             return ON_FILES

@@ -26,7 +26,9 @@ _SCRIPT = """\
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as there:
     there.connect({socket!r})
-    told = {{k: v for k, v in os.environ.items() if k.startswith('OS_')}}
+    told = {{
+        k: v for k, v in os.environ.items() if k == 'HOME' or k[:3] == 'OS_'
+    }}
     there.sendall(json.dumps([{name!r}, sys.argv[1:], told]).encode())
     there.shutdown(socket.SHUT_WR)
     code, out, err = json.loads(there.makefile().read())

@@ -146,6 +146,13 @@ def test_each_program_is_shown(name):
     assert name in shown
 
 
+def test_each_check_of_the_scheduler_is_described():
+    from isolate_aggregates.nova import status
+
+    checks = [name for name, _ in status.Checks._upgrade_checks]
+    assert set(checks) <= names(SOURCE / 'cli' / 'status.rst')
+
+
 @pytest.mark.parametrize(
     'error',
     [
