@@ -7,7 +7,13 @@ JOBS ?= auto
 # Of those whose services mostly wait for each other.
 WAITING_JOBS ?= 3
 
-.PHONY: help demo test cover test-nova test-blazar test-browser lint docs linkcheck sample architecture clean
+# The control plane of released packages: its environment and its files.
+CLOUD_VENV ?= .venv-cloud
+E2E_STATE ?= $(CURDIR)/.cloud
+export E2E_STATE
+CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
+
+.PHONY: help demo test cover test-nova test-blazar test-browser e2e cloud cloud-down lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -16,11 +22,14 @@ help:
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
+	@echo "make cloud   bring up an OpenStack of released packages, to try things"
+	@echo "make cloud-down   bring it down again"
+	@echo "make e2e    play stories on it, and bring it down if it was"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make sample write the sample configuration anew"
-	@echo "make architecture   draw the imports of the code anew"
+	@echo "make architecture   draw the imports of the code and the way of a request anew"
 	@echo "make clean  remove what these made"
 
 # One stamp per set of extras; made again when the requirements change.
@@ -35,6 +44,14 @@ $(VENV)/.all: requirements.txt setup.cfg pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[embedded,test,doc]'
 	touch $@ $(VENV)/.demo
+
+# All services share one environment with the package and the tests of it.
+$(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
+	$(PYTHON) -m venv $(CLOUD_VENV)
+	$(CLOUD_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(CLOUD_VENV)/bin/python -m pip install --quiet \
+	    --requirement tests/e2e/requirements.txt --editable '.[osc,metrics]'
+	touch $@
 
 demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
@@ -68,6 +85,16 @@ test-blazar: $(VENV)/.all
 test-browser: $(VENV)/.all
 	$(BIN)/pytest tests/browser
 
+cloud: $(CLOUD_VENV)/.cloud
+	$(CONTROL_PLANE) up
+
+cloud-down:
+	if [ -d $(CLOUD_VENV) ]; then $(CONTROL_PLANE) down; fi
+
+# A process of its own, in another environment.
+e2e: $(CLOUD_VENV)/.cloud
+	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e $(ARGS) tests/e2e
+
 lint: $(VENV)/.all
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -87,6 +114,7 @@ sample: $(VENV)/.all
 
 architecture: $(VENV)/.all
 	$(BIN)/python doc/draw_architecture.py
+	$(BIN)/python doc/draw_request.py
 
 clean:
-	rm -rf $(VENV) build dist doc/build releasenotes/build *.egg-info
+	rm -rf $(VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info

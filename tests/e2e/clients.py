@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The clients that stories use, and what they do with them again and again."""
+
+from collections.abc import Callable, Iterator, Mapping
+import contextlib
+import dataclasses
+import json
+import os
+import subprocess
+import time
+from typing import Any
+import uuid
+
+from control_plane import bootstrap
+from control_plane.plane import Plane
+from control_plane.settings import Settings, program
+from novaclient import client as nova_client
+
+_SECONDS = 300
+
+
+class Failed(Exception):
+    """A command failed; its text is what the command wrote."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OpenStack:
+    """The ``openstack`` command of a user, as a process.
+
+    :param settings: Where the cloud is.
+    :param user: The name of the user in clouds.yaml.
+    """
+
+    settings: Settings
+    user: str
+
+    def __call__(self, *arguments: str) -> str:
+        """Run it and return what it writes.
+
+        :raises Failed: if it fails.
+        """
+        finished = self.run(*arguments)
+        if finished.returncode:
+            raise Failed(finished.stderr + finished.stdout)
+        return finished.stdout
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run it, whether it fails or not."""
+        return subprocess.run(
+            [program('openstack'), *arguments],
+            env={
+                # None of those of whoever runs the tests.
+                **{k: v for k, v in os.environ.items() if k[:3] != 'OS_'},
+                'OS_CLIENT_CONFIG_FILE': str(self.settings.clouds),
+                'OS_CLOUD': self.user,
+                # As wide as a terminal that folds nothing.
+                'COLUMNS': '200',
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+
+    def json(self, *arguments: str) -> Any:
+        """Run it and return the object that it writes."""
+        return json.loads(self(*arguments, '-f', 'json'))
+
+
+class Cloud:
+    """Makes what stories need, and forgets nothing of it.
+
+    Names are made longer so that no two stories meet. What was made is deleted
+    in the end, the last first.
+
+    :param plane: The control plane.
+    """
+
+    def __init__(self, plane: Plane) -> None:
+        self._plane = plane
+        self._made = contextlib.ExitStack()
+        self._mark = uuid.uuid4().hex[:6]
+        self.admin = nova(plane, 'admin')
+        self.sdk = bootstrap.connect(plane.settings, 'admin')
+
+    def name(self, short: str) -> str:
+        """Return a name that no other story uses."""
+        return f'{short}-{self._mark}'
+
+    def flavor(
+        self, short: str, extra_specs: Mapping[str, str] | None = None
+    ) -> str:
+        """Make a small flavor that everybody may use and return its name."""
+        made = self.admin.flavors.create(
+            self.name(short), ram=64, vcpus=1, disk=1
+        )
+        self._made.callback(made.delete)
+        if extra_specs:
+            made.set_keys(extra_specs)
+        return str(made.name)
+
+    def image(
+        self,
+        short: str,
+        properties: Mapping[str, str] | None = None,
+        user: str = 'admin',
+    ) -> str:
+        """Make an image and return its name.
+
+        That of the administrator is for everybody, that of a tenant for its
+        project.
+        """
+        sdk = bootstrap.connect(self._plane.settings, user)
+        self._made.callback(sdk.close)
+        made = sdk.create_image(
+            self.name(short),
+            data=b'not an image',
+            disk_format='raw',
+            container_format='bare',
+            visibility='public' if user == 'admin' else 'private',
+            wait=True,
+            meta=dict(properties or {}),
+        )
+        self._made.callback(self.sdk.image.delete_image, made.id)
+        return str(made.name)
+
+    def aggregate(
+        self,
+        short: str,
+        hosts: tuple[str, ...],
+        metadata: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Make an aggregate and return it."""
+        made = self.admin.aggregates.create(self.name(short), None)
+        self._made.callback(made.delete)
+        for host in hosts:
+            made.add_host(host)
+            self._made.callback(made.remove_host, host)
+        if metadata:
+            made.set_metadata(dict(metadata))
+        return made
+
+    def boot(
+        self,
+        short: str,
+        flavor: str,
+        image: str,
+        user: str = 'demo',
+        **more: Any,
+    ) -> Any:
+        """Ask for a server without networks; do not wait for it.
+
+        :param more: What else novaclient takes, such as ``scheduler_hints``.
+        """
+        client = nova(self._plane, user)
+        made = client.servers.create(
+            self.name(short),
+            self.sdk.image.find_image(image).id,
+            client.flavors.find(name=flavor),
+            nics='none',
+            **more,
+        )
+        self._made.callback(self.delete, made)
+        return self.admin.servers.get(made.id)
+
+    def settle(self, server: Any) -> Any:
+        """Wait until a server is ACTIVE or in ERROR and return it."""
+        return self.wait(server, lambda s: s.status in ('ACTIVE', 'ERROR'))
+
+    def wait(self, server: Any, condition: Callable[[Any], bool]) -> Any:
+        """Wait until something is true of a server and return it."""
+        for _ in _patience(f'server {server.name} {server.status}'):
+            server = self.admin.servers.get(server.id)
+            if condition(server):
+                break
+        return server
+
+    def place(
+        self, short: str, flavor: str, image: str, **more: Any
+    ) -> str | None:
+        """Boot a server and return its host; None if it got none."""
+        server = self.settle(self.boot(short, flavor, image, **more))
+        return host_of(server)
+
+    def delete(self, server: Any) -> None:
+        """Delete a server, if it is there, and wait until it is gone."""
+        with contextlib.suppress(nova_client.exceptions.NotFound):
+            self.admin.servers.delete(server.id)
+            for _ in _patience(f'deletion of {server.name}'):
+                self.admin.servers.get(server.id)
+
+    def clean_up(self) -> None:
+        """Delete everything."""
+        self._made.close()
+
+
+def nova(plane: Plane, user: str) -> Any:
+    """Return novaclient of a user, who sees hosts if an administrator.
+
+    :param plane: The control plane.
+    :param user: The name of the user in clouds.yaml.
+    """
+    session = bootstrap.connect(plane.settings, user).session
+    return nova_client.Client('2.96', session=session)
+
+
+def host_of(server: Any) -> str | None:
+    """Return the host that a server is on; None if it is in ERROR."""
+    if server.status == 'ERROR':
+        return None
+    return str(getattr(server, 'OS-EXT-SRV-ATTR:host'))
+
+
+def _patience(what: str) -> Iterator[None]:
+    """Yield again and again, with pauses.
+
+    :raises TimeoutError: if that takes too long.
+    """
+    until = time.monotonic() + _SECONDS
+    while time.monotonic() < until:
+        yield
+        time.sleep(0.3)
+    raise TimeoutError(f'{what} takes too long')

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bring the control plane up or down: ``python -m control_plane up``."""
+
+import argparse
+import sys
+
+from control_plane.plane import Plane
+from control_plane.settings import Settings
+
+
+def main() -> int:
+    """Do what the command line says."""
+    parser = argparse.ArgumentParser(prog='control_plane')
+    parser.add_argument('command', choices=('up', 'down'))
+    command = parser.parse_args().command
+    plane = Plane(Settings.from_environment())
+    try:
+        getattr(plane, command)()
+    except RuntimeError as exc:
+        print(f'{exc}\nLogs are in {plane.settings.logs}', file=sys.stderr)
+        return 1
+    if command == 'up':
+        print(
+            f'The cloud is up. To be its administrator:\n\n'
+            f'  . {plane.settings.state}/openrc\n'
+        )
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that outlive the one that started them, found by their pid files.
+
+A pid may be given to another process once its own is gone. So a pid file also
+says when the process was started, counted in ticks since the machine was: no
+two processes have both in common.
+"""
+
+from collections.abc import Mapping, Sequence
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+
+import psutil
+
+# For services that finish what they are at.
+_SECONDS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """A process in the background.
+
+    :param pid_file: Where to remember it.
+    :param log: What it writes goes to the end of this file.
+    """
+
+    pid_file: pathlib.Path
+    log: pathlib.Path
+
+    def is_running(self) -> bool:
+        """Tell whether it runs."""
+        return self._find() is not None
+
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str]
+    ) -> None:
+        """Start it.
+
+        :param command: The program and its arguments.
+        :param environment: What is added to the environment.
+        """
+        with self.log.open('ab') as output:
+            started = subprocess.Popen(
+                command,
+                env=os.environ | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # It stays when a terminal is closed or Control-C is hit.
+                start_new_session=True,
+            )
+        self.pid_file.write_text(
+            json.dumps({'pid': started.pid, 'ticks': _ticks(started.pid)}),
+            'utf-8',
+        )
+
+    def stop(self) -> None:
+        """End it with its children, if it runs, and wait until it is gone."""
+        found = self._find()
+        if found is not None:
+            _end(found)
+        self.pid_file.unlink(missing_ok=True)
+
+    def _find(self) -> psutil.Process | None:
+        with contextlib.suppress(FileNotFoundError, psutil.NoSuchProcess):
+            known = json.loads(self.pid_file.read_text('utf-8'))
+            found = psutil.Process(known['pid'])
+            if (
+                _ticks(found.pid) == known['ticks']
+                and found.status() != psutil.STATUS_ZOMBIE
+            ):
+                return found
+        return None
+
+
+def _ticks(pid: int) -> int:
+    """Return when a process was started, as proc(5) has it.
+
+    :raises FileNotFoundError: if it is gone.
+    """
+    stat = pathlib.Path(f'/proc/{pid}/stat').read_text('utf-8')
+    # The name, the second field, is in parentheses and may have blanks.
+    return int(stat.rpartition(')')[2].split()[19])
+
+
+def _end(process: psutil.Process) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        family = [process, *process.children(recursive=True)]
+        process.terminate()
+        _, left = psutil.wait_procs(family, _SECONDS)
+        for member in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(left, _SECONDS)

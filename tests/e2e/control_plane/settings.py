@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where the control plane keeps its files, and which ports it listens on."""
+
+import dataclasses
+import functools
+import os
+import pathlib
+import secrets
+import sys
+
+HOST = '127.0.0.1'
+REGION = 'RegionOne'
+
+HOSTS = ('host1', 'host2', 'host3')
+
+# Each listens on the base port plus its place.
+PORTS = (
+    'mariadb',
+    'epmd',
+    'rabbitmq',
+    'rabbitmq-distribution',
+    'keystone',
+    'glance',
+    'placement',
+    'nova-api',
+    'neutron',
+)
+
+_ROOT = pathlib.Path(__file__).parents[3]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What may differ between two control planes on one machine.
+
+    :param state: The folder of all their files.
+    :param base_port: The first port to listen on.
+    :param database_url: A MariaDB that runs already, with a user who may
+        create databases; None to start one.
+    :param broker_url: A RabbitMQ that runs already; None to start one.
+    """
+
+    state: pathlib.Path
+    base_port: int
+    database_url: str | None = None
+    broker_url: str | None = None
+
+    @classmethod
+    def from_environment(cls) -> 'Settings':
+        """Return what the environment says, or else the defaults."""
+        return cls(
+            pathlib.Path(os.environ.get('E2E_STATE') or _ROOT / '.cloud')
+            .expanduser()
+            .resolve(),
+            int(os.environ.get('E2E_BASE_PORT') or 18700),
+            os.environ.get('E2E_DATABASE_URL') or None,
+            os.environ.get('E2E_BROKER_URL') or None,
+        )
+
+    def port(self, name: str) -> int:
+        """Return the port of a service."""
+        return self.base_port + PORTS.index(name)
+
+    def url(self, name: str) -> str:
+        """Return the address of a service that speaks HTTP."""
+        return f'http://{HOST}:{self.port(name)}'
+
+    @functools.cached_property
+    def secret(self) -> str:
+        """The password of all accounts: each control plane has its own."""
+        path = self.state / 'secret'
+        if not path.exists():
+            path.write_text(secrets.token_urlsafe(24), 'utf-8')
+        return path.read_text('utf-8')
+
+    @property
+    def etc(self) -> pathlib.Path:
+        """The folder of configuration files."""
+        return self.state / 'etc'
+
+    @property
+    def logs(self) -> pathlib.Path:
+        """The folder of logs."""
+        return self.state / 'log'
+
+    @property
+    def clouds(self) -> pathlib.Path:
+        """The file that clients find the cloud by."""
+        return self.state / 'clouds.yaml'
+
+
+def program(name: str) -> str:
+    """Return the path of a program of this virtual environment."""
+    return str(pathlib.Path(sys.prefix) / 'bin' / name)

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the web server runs Keystone, Glance, Placement and Nova's API."""
+
+import sys
+
+# They take the arguments of gunicorn for their own.
+sys.argv = sys.argv[:1]
+
+worker_class = 'gthread'
+threads = 16
+graceful_timeout = 5
+# It would be in the home directory, one for all.
+control_socket_disable = True
