@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron's API over the networks of Nova's Neutron fixture."""
+
+import webob
+import webob.dec
+import webob.exc
+from wsgi_intercept import interceptor
+
+URL = 'http://neutron.test'
+
+
+class NetworkApi:
+    """What the client asks of Neutron's API to find a network.
+
+    :param networks: The networks of the fixture.
+    """
+
+    def __init__(self, networks):
+        self._networks = networks
+        self.interceptor = interceptor.RequestsInterceptor(
+            lambda: self, url=URL
+        )
+
+    @webob.dec.wsgify
+    def __call__(self, request):
+        """Answer a request."""
+        version, kind, *number = request.path_info.strip('/').split('/')
+        assert (version, kind) == ('v2.0', 'networks'), request.path_info
+        if number:
+            raise webob.exc.HTTPNotFound()
+        name = request.GET.get('name')
+        found = [n for n in self._networks if n['name'] == name]
+        return webob.Response(json={'networks': found})

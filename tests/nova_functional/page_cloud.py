@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud in which pages of the documentation are done as they stand."""
+
+import contextlib
+from unittest import mock
+
+from day_two import CommandTest
+import fixtures
+from glance_api import URL as GLANCE
+from network_api import URL as NEUTRON
+from network_api import NetworkApi
+from nova.cmd import manage
+import nova.conf
+from openstackclient import shell
+import pages
+import runners
+import terminal
+import yaml
+
+from isolate_aggregates.cli import app
+from isolate_aggregates.nova import status
+
+# Before a test puts something in its place.
+CONNECT = app.IsolateAggregatesApp.connect
+
+
+class PageTest(CommandTest):
+    """A cloud whose operator copies commands from pages."""
+
+    # The file that the table of runners knows.
+    RUNNER = ''
+
+    def setUp(self):
+        super().setUp()
+        network = NetworkApi(self.neutron._networks.values())
+        network.interceptor.__enter__()
+        self.addCleanup(network.interceptor.__exit__, None, None, None)
+        self.folder = self.config.parent
+        self.stub_out(
+            'isolate_aggregates.cli.app.IsolateAggregatesApp.connect',
+            CONNECT,
+        )
+        # Whoever needs the usual one may have it.
+        self.stub_out('isolate_aggregates.cli.exporter._LISTEN', '127.0.0.1:0')
+        self.write_clouds()
+        environment = {
+            'OS_CLIENT_CONFIG_FILE': str(self.folder / 'clouds.yaml'),
+            'OS_CLOUD': 'mycloud',
+        }
+        for name, value in environment.items():
+            self.useFixture(fixtures.EnvironmentVariable(name, value))
+        stack = contextlib.ExitStack()
+        self.addCleanup(stack.close)
+        self.terminal = stack.enter_context(
+            terminal.Terminal(
+                self.folder,
+                {
+                    'isolate-aggregates': app.main,
+                    'isolate-aggregates-status': self.check_upgrade,
+                    'nova-manage': self.manage,
+                    'openstack': shell.main,
+                },
+                environment,
+            )
+        )
+
+    def write_clouds(self):
+        """Write the clouds.yaml of the operator."""
+        endpoints = {**self.connection().endpoints, 'network': NEUTRON}
+        endpoints['image'] = GLANCE
+        cloud = {
+            'auth_type': 'admin_token',
+            'auth': {'endpoint': endpoints['compute'], 'token': self.TOKEN},
+            'isolation_config_file': str(self.config),
+            **{
+                f'{service}_endpoint_override': endpoint
+                for service, endpoint in endpoints.items()
+            },
+        }
+        (self.folder / 'clouds.yaml').write_text(
+            yaml.safe_dump({'clouds': {'mycloud': cloud}})
+        )
+
+    def check_upgrade(self, arguments):
+        """Be the program that checks the configuration of this Nova."""
+        assert arguments == ['upgrade', 'check']
+        # Which this Nova has done at its start.
+        with mock.patch('nova.db.api.api.configure'):
+            return status.Checks(nova.conf.CONF).check()
+
+    def manage(self, arguments):
+        """Be nova-manage, as far as pages need it."""
+        assert arguments == ['placement', 'sync_aggregates']
+        return manage.PlacementCommands().sync_aggregates()
+
+    def play(self, name, before=None, known=None):
+        """Do what a page says that asks a cloud.
+
+        :param name: The name of the page.
+        :param before: What to do before a command that begins so.
+        :param known: What to type in place of what the page can not know.
+        """
+        written = [
+            self.write(block)
+            for block in pages.blocks(pages.path(name))
+            if block.caption
+        ]
+        for command in runners.commands_of(name, self.RUNNER):
+            for beginning, act in (before or {}).items():
+                if beginning in command.text:
+                    act()
+            self.do(command, known or {})
+        for path in written:
+            path.unlink(missing_ok=True)
+
+    def write(self, block):
+        """Write a file that a page shows."""
+        path = self.folder / block.caption
+        path.write_text(block.text)
+        return path
+
+    def do(self, command, known):
+        """Do what a command says; see that it is as shown."""
+        text = command.text.replace(runners.NOVA_CONF, str(self.config))
+        for placeholder, value in known.items():
+            text = text.replace(placeholder, value)
+        typed = self.terminal.type(text)
+        if command.output:
+            assert pages.agrees(command.output, typed.output), (
+                f'{command.text}\n{typed.output}'
+            )
+            return
+        assert typed.code in self.usual(command.words), (
+            f'{command.text}\n{typed.output}'
+        )
+
+    @staticmethod
+    def usual(words):
+        """Return how a command may end if nothing is wrong."""
+        return {'sync': (0, 3), 'audit': (0, 1)}.get(words[-1], (0,))

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What pages say to do with a cloud can be done on a real Nova.
+
+All of them share a cloud, as starting one takes longer than a page.
+"""
+
+import shutil
+
+from base import IMAGE, host_of
+from page_cloud import PageTest
+import runners
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+
+
+class LivePagesTest(PageTest):
+    """A cloud with what the pages speak of."""
+
+    HOSTS = ('win-1', 'linux-1')
+    RUNNER = 'tests/nova_functional/test_live_pages.py'
+
+    def setUp(self):
+        super().setUp()
+        image = self.glance.show(None, IMAGE)
+        del image['id']
+        for name in ('debian-12', 'windows-2022'):
+            self.glance.create(None, {**image, 'name': name})
+
+    def test_the_pages_are_true(self):
+        # It makes what the others look at.
+        self.play('user/tutorial.rst')
+        server = self.boot(self.flavor({f'trait:{LICENSED}': 'required'}))
+        assert host_of(server) == 'win-1'
+        known = {
+            '<id>': server['flavor']['original_name'],
+            '<provider>': self._get_provider_uuid_by_host('win-1'),
+            '7c9a52a4-64d5-4d06-9d4b-2e3b37d0f6a1': server['id'],
+        }
+        for name, runner in runners.ON_NOVA.items():
+            if runner == self.RUNNER and name != 'user/tutorial.rst':
+                self.play(name, {'snapshot diff': self.save_later}, known)
+
+    def save_later(self):
+        """Have another picture of the cloud."""
+        shutil.copy(self.folder / 'cloud.yaml', self.folder / 'later.yaml')
