@@ -87,11 +87,14 @@ class Cloud:
         return f'{short}-{self._mark}'
 
     def flavor(
-        self, short: str, extra_specs: Mapping[str, str] | None = None
+        self,
+        short: str,
+        extra_specs: Mapping[str, str] | None = None,
+        ram: int = 64,
     ) -> str:
-        """Make a small flavor that everybody may use and return its name."""
+        """Make a flavor that everybody may use and return its name."""
         made = self.admin.flavors.create(
-            self.name(short), ram=64, vcpus=1, disk=1
+            self.name(short), ram=ram, vcpus=1, disk=1
         )
         self._made.callback(made.delete)
         if extra_specs:
