@@ -12,6 +12,7 @@ import functools
 import types
 from typing import TypeVar, cast
 
+from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 
 # Answers that are remembered. Which there are depends on the requests, and
@@ -102,6 +103,23 @@ class AggregateIndex:
             ),
         )
 
+    def with_prefix_like(self, prefix: str) -> tuple[Aggregate, ...]:
+        """Return the aggregates with a metadata key that may start so.
+
+        For what keeps requests out: whatever some database may take for the
+        prefix counts, see :mod:`isolate_aggregates.aggregates.collation`.
+
+        :param prefix: The first characters of the key.
+        """
+        start = prefix.lower()
+        return self.where(
+            ('prefix like', start),
+            lambda aggregate: any(
+                collation.may_start_with(key, start)
+                for key in aggregate.metadata
+            ),
+        )
+
     def where(
         self, question: Hashable, answer: Callable[[Aggregate], bool]
     ) -> tuple[Aggregate, ...]:
@@ -136,18 +154,18 @@ class AggregateIndex:
     def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
         """Return the aggregates locked by some metadata, grouped by locks.
 
-        The prefix is compared without regard to case, the rest of the key
-        and the value exactly. That is what Nova's in-tree filter does on
-        SQLite; its ``LIKE`` ignores case on MySQL too. A key such as
-        ``Trait:X`` thus locks, and as nothing can ask for it, stays locked:
-        the safe reading of a mistake.
+        Whatever some database may take for the prefix and for the value
+        counts, see :mod:`isolate_aggregates.aggregates.collation`; the rest
+        of a key is compared exactly. So ``trait:X=Required`` locks. A key
+        such as ``Trait:X`` does too, and as nothing can ask for it, it stays
+        locked: the safe reading of a mistake.
 
         :param prefix: The first characters of the keys that lock.
         :param value: The value with which they lock.
         """
         return self.remember(
             ('locks', prefix, value),
-            lambda: self._find_locks(prefix.lower(), value),
+            lambda: self._find_locks(prefix.lower(), value.lower()),
         )
 
     def closed(self, prefix: str, value: str, held: Iterable[str]) -> Closed:
@@ -169,13 +187,13 @@ class AggregateIndex:
         )
 
     def _find_locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
-        length = len(prefix)
         found: dict[frozenset[str], list[Aggregate]] = {}
         for aggregate in self._aggregates:
             keys = frozenset(
                 key
                 for key, held in aggregate.metadata.items()
-                if held == value and key[:length].lower() == prefix
+                if collation.may_start_with(key, prefix)
+                and collation.may_equal(held, value)
             )
             if keys:
                 found.setdefault(keys, []).append(aggregate)

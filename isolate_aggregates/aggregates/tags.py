@@ -7,6 +7,7 @@ import re
 
 import os_traits
 
+from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
@@ -34,7 +35,7 @@ def required_traits(aggregate: Aggregate) -> frozenset[str]:
     return frozenset(
         key.removeprefix(TRAIT_PREFIX)
         for key, value in aggregate.metadata.items()
-        if value == REQUIRED
+        if collation.may_equal(value, REQUIRED)
         and key.startswith(TRAIT_PREFIX)
         and is_trait_name(key.removeprefix(TRAIT_PREFIX))
     )
@@ -49,8 +50,21 @@ def is_trait_name(name: str) -> bool:
 
 
 def _has_trait_tag(aggregate: Aggregate) -> bool:
-    length = len(TRAIT_PREFIX)
-    return any(k[:length].lower() == TRAIT_PREFIX for k in aggregate.metadata)
+    return any(
+        collation.may_start_with(key, TRAIT_PREFIX)
+        for key in aggregate.metadata
+    )
+
+
+def is_lock(key: str, value: str) -> bool:
+    """Tell whether a tag isolates, as the index of the aggregates reads it.
+
+    :param key: The metadata key.
+    :param value: Its value.
+    """
+    return collation.may_start_with(key, TRAIT_PREFIX) and collation.may_equal(
+        value, REQUIRED
+    )
 
 
 def problem(key: str, value: str) -> str | None:
@@ -60,10 +74,8 @@ def problem(key: str, value: str) -> str | None:
     :param value: Its value.
     """
     prefix, trait = key[: len(TRAIT_PREFIX)], key[len(TRAIT_PREFIX) :]
-    if prefix.lower() != TRAIT_PREFIX:
-        return None
-    if value != REQUIRED:
-        if value.strip().lower() == REQUIRED:
+    if not is_lock(key, value):
+        if prefix == TRAIT_PREFIX and value.strip().lower() == REQUIRED:
             return f'isolates nothing; the value has to be {REQUIRED!r}'
         return None
     if prefix != TRAIT_PREFIX:
@@ -77,6 +89,11 @@ def problem(key: str, value: str) -> str | None:
         return (
             'can not be opened unless Placement knows the trait; it is no '
             'standard trait of os-traits here, and others start with CUSTOM_'
+        )
+    if value != REQUIRED:
+        return (
+            "isolates, but with Nova's own filter not in every database; the "
+            f'value has to be {REQUIRED!r}'
         )
     return None
 

@@ -35,6 +35,7 @@ CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
     membership.not_in_nova,
     membership.without_compute_node,
     tags.without_meaning,
+    tags.other_case,
     traits.missing_on_hosts,
     traits.outside_aggregates,
     traits.left_by_sync,

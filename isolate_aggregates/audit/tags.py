@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds metadata of aggregates that looks like a lock but is none."""
+"""Finds metadata of aggregates that does not do what it looks like."""
 
 from collections.abc import Iterator
 import re
 
-from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, collation, tags
 from isolate_aggregates.audit import repairs
 from isolate_aggregates.audit.facts import Facts
 from isolate_aggregates.audit.finding import Finding, Severity
 from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 
 # How people write "trait:" that nothing reads so.
 LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
+_PROJECTS = IsolateTenants.key_prefix
 
 
 def without_meaning(facts: Facts) -> Iterator[Finding]:
@@ -22,11 +25,12 @@ def without_meaning(facts: Facts) -> Iterator[Finding]:
         for key, value in sorted(aggregate.metadata.items()):
             like = LIKE_PREFIX.match(key)
             trait = key[like.end() :].strip().upper() if like else ''
-            if not trait or (key, value) in right:
+            if (key, value) in right:
                 continue
-            if value.strip().lower() == REQUIRED:
+            meant = trait and value.strip().lower() == REQUIRED
+            if meant or tags.is_lock(key, value):
                 yield from _misspelt(aggregate, key, value, trait)
-            elif key == TRAIT_PREFIX + trait:
+            elif trait and key == TRAIT_PREFIX + trait:
                 yield Finding(
                     'tag-without-effect',
                     Severity.INFO,
@@ -46,18 +50,78 @@ def _misspelt(
         if key.startswith(TRAIT_PREFIX):
             return
         problem = f'isolates nothing; the key has to be {right}'
-    # As the index of the aggregates reads it.
-    locks = value == REQUIRED and key.lower().startswith(TRAIT_PREFIX)
+    if not tags.is_lock(key, value):
+        kind = 'tag-without-effect'
+        consequence = 'the aggregate is not locked: any server may land there'
+    elif tags.problem(key, REQUIRED):
+        kind = 'tag-that-nothing-opens'
+        consequence = 'no server can land there'
+    else:
+        kind = 'tag-depends-on-database'
+        consequence = 'without isolate-aggregates it may not be locked'
     yield Finding(
-        'tag-that-nothing-opens' if locks else 'tag-without-effect',
+        kind,
         Severity.ERROR,
         f'aggregate {aggregate.name}',
         f'has {key}={value}, which {problem}',
-        'no server can land there'
-        if locks
-        else 'the aggregate is not locked: any server may land there',
+        consequence,
         # A trait that nobody knows is none to lock with.
         repairs.unset_tag(aggregate, key)
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),
+    )
+
+
+def other_case(facts: Facts) -> Iterator[Finding]:
+    """Find keys that only look like those of reservations and projects."""
+    for aggregate in facts.snapshot.aggregates:
+        for key, value in sorted(aggregate.metadata.items()):
+            for prefix in _reservation_prefixes(facts):
+                if _only_looks_like(prefix, key):
+                    yield _unnameable(aggregate, key, value, prefix)
+            if facts.has_filter('isolate_tenants') and _only_looks_like(
+                _PROJECTS, key
+            ):
+                yield _nobodys(aggregate, key, value)
+
+
+def _reservation_prefixes(facts: Facts) -> tuple[str, ...]:
+    if not facts.has_filter('reservation_prefix'):
+        return ()
+    option = 'placement_req_default_forbidden_member_prefix'
+    return tuple(facts.settings[ia_conf.SCHEDULER, option])
+
+
+def _only_looks_like(prefix: str, key: str) -> bool:
+    return not key.startswith(prefix) and collation.may_start_with(
+        key, prefix.lower()
+    )
+
+
+def _unnameable(
+    aggregate: Aggregate, key: str, value: str, prefix: str
+) -> Finding:
+    return Finding(
+        'tag-that-nothing-opens',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'has {key}, and the prefix of reservations is {prefix}',
+        'servers without a reservation are kept out, and none can name this '
+        'one',
+        repairs.replace_tag(
+            aggregate, key, prefix + key[len(prefix) :], value
+        ),
+    )
+
+
+def _nobodys(aggregate: Aggregate, key: str, value: str) -> Finding:
+    return Finding(
+        'tag-without-effect',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'has {key}, and only keys that start with {_PROJECTS} name projects',
+        'servers of other projects may land there',
+        repairs.replace_tag(
+            aggregate, key, _PROJECTS + key[len(_PROJECTS) :], value
+        ),
     )

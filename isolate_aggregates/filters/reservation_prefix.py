@@ -29,7 +29,7 @@ class ReservationPrefix:
         requires an aggregate with that metadata key. Several keys of one
         prefix are alternatives; different prefixes must all be satisfied.
     :param forbidden_prefixes: A request without a key that starts with one of
-        these is kept out of every aggregate that has one.
+        these is kept out of every aggregate that has one, in whatever case.
     :param key_sources: Where a request may name a reservation beside its
         flavor: ``image``, ``hint``. Tenants write those, so they count only
         for a project that owns the reservation.
@@ -86,7 +86,7 @@ class ReservationPrefix:
         :param aggregates: The aggregates as of one moment.
         """
         for prefix in self.forbidden_prefixes:
-            members = aggregates.with_prefix(prefix)
+            members = aggregates.with_prefix_like(prefix)
             if members:
                 yield Lock(prefix, prefix, members)
 
@@ -144,7 +144,7 @@ class ReservationPrefix:
     def _forbid(
         prefix: str, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Forbid]:
-        members = aggregates.with_prefix(prefix)
+        members = aggregates.with_prefix_like(prefix)
         if members:
             names = 'names' if request.image else 'does not name'
             neither = 'neither ' if request.image else ''

@@ -87,12 +87,15 @@ class _Having:
 def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
     if traits:
         return [TRAIT_PREFIX + trait for trait in dict.fromkeys(traits)]
-    # Nova's prefix in whatever case locks, see AggregateIndex.locks.
     return sorted(
         key
         for key, value in aggregate.metadata.items()
-        if value == REQUIRED and key.lower().startswith(TRAIT_PREFIX)
+        if tags.is_lock(key, value)
     )
+
+
+def _is_tagged(aggregate: Aggregate, key: str) -> bool:
+    return tags.is_lock(key, aggregate.metadata.get(key, ''))
 
 
 def _having(
@@ -163,7 +166,7 @@ def _untag(
     cloud: LiveCloud, aggregate: Aggregate, keys: Sequence[str]
 ) -> Iterator[Change]:
     for key in keys:
-        if aggregate.metadata.get(key) == REQUIRED:
+        if _is_tagged(aggregate, key):
             yield Change(
                 f'untag aggregate {aggregate.name} {key}',
                 functools.partial(
@@ -197,7 +200,7 @@ def _forget(
 
 def _not_locked(aggregate: Aggregate, keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
-        if aggregate.metadata.get(key) != REQUIRED:
+        if not _is_tagged(aggregate, key):
             yield f'aggregate {aggregate.name} has no tag {key}={REQUIRED}'
     if not keys:
         yield f'aggregate {aggregate.name} is not locked by any trait'

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.collation import may_equal
 from isolate_aggregates.cloud.connection import Connection
 
 _AGGREGATES = models.Aggregate.__table__
@@ -101,10 +102,18 @@ class NovaDatabaseSource:
             some = names[start : start + _HOSTS_AT_ONCE]
             [rows] = _read(_MEMBERS_AMONG, hosts=some)
             for uuid, host in rows:
-                # Databases that ignore case find other hosts as well.
-                if host in found:
-                    found[host].add(uuid)
+                for name in _asked_for(host, found):
+                    found[name].add(uuid)
         return {host: frozenset(uuids) for host, uuids in found.items()}
+
+
+def _asked_for(host: str, names: Mapping[str, Any]) -> Iterable[str]:
+    """Return the names that the database has found a host by."""
+    if host in names:
+        return [host]
+    # Databases that ignore case find hosts that are written otherwise; Nova
+    # adds none of these any more. Who is kept out of them stays so.
+    return [name for name in names if may_equal(host, name.lower())]
 
 
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:

@@ -247,7 +247,7 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
         (
             f'trait:{LICENSED}',
             'Required ',
-            'tag-without-effect',
+            'tag-depends-on-database',
             [f'aggregate set --property trait:{LICENSED}=required 7'],
         ),
         (
@@ -291,6 +291,18 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
             'required',
             'tag-that-nothing-opens',
             ['aggregate unset --property trait:HW_NO_SUCH 7'],
+        ),
+        (
+            'trait:',
+            'required',
+            'tag-that-nothing-opens',
+            ['aggregate unset --property trait: 7'],
+        ),
+        (
+            f'trait:{LICENSED}',
+            'requíred',
+            'tag-depends-on-database',
+            [f'aggregate set --property trait:{LICENSED}=required 7'],
         ),
         (
             f'trait:{LICENSED}',

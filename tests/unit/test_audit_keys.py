@@ -26,6 +26,7 @@ from isolate_aggregates.testing import (
 
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 H1 = make_compute_node('h1', traits=[LICENSED])
+NODE = make_compute_node('h2')
 KEYED = make_flavor('win.small', LOCK)
 PLAIN = make_flavor('m1.small')
 KEYED_IMAGE = make_image('windows', LOCK)
@@ -438,3 +439,39 @@ def test_an_old_placement(newest, filters, needed):
     old = [f.problem for f in found if f.kind == 'placement-too-old']
     assert len(old) == (needed is not None)
     assert all(needed in problem for problem in old)
+
+
+# Keys that only look right.
+
+
+def test_a_reservation_in_another_case_is_one_that_nobody_can_name():
+    aggregate = make_aggregate('lease', {'Reservation:1': ''}, id=7)
+    [found] = findings([aggregate], [NODE], conf=RESERVED)
+    assert (found.kind, found.severity) == (
+        'tag-that-nothing-opens',
+        Severity.ERROR,
+    )
+    assert found.repair == (
+        'openstack aggregate unset --property Reservation:1 7 && '
+        'openstack aggregate set --property reservation:1= 7'
+    )
+
+
+def test_projects_in_another_case_are_not_kept_apart():
+    aggregate = make_aggregate('ours', {'Filter_tenant_id2': 'p1'}, id=7)
+    conf = configuration(request_filters=['isolate_tenants'])
+    [found] = findings([aggregate], [NODE], conf=conf)
+    assert found.kind == 'tag-without-effect'
+    assert found.repair == (
+        'openstack aggregate unset --property Filter_tenant_id2 7 && '
+        'openstack aggregate set --property filter_tenant_id2=p1 7'
+    )
+
+
+@pytest.mark.parametrize('key', ['reservation:1', 'filter_tenant_id2', 'zone'])
+def test_keys_that_are_right_and_others_are_left_alone(key):
+    conf = configuration(
+        request_filters=['reservation_prefix', 'isolate_tenants'],
+        **{option: ['reservation:'] for option in PREFIXES},
+    )
+    assert kinds([make_aggregate('a', {key: 'x'})], [NODE], conf=conf) == []

@@ -41,6 +41,28 @@ def test_an_aggregate_opens_only_to_requests_asking_for_all_its_traits(
     assert forbidden(asking(*asked), OPEN, GPU, LAB) == closed
 
 
+@pytest.mark.parametrize(
+    'value',
+    ['Required', 'REQUIRED  ', 'requíred', 'required\n', 'req\u200buired'],
+)
+def test_what_some_database_takes_for_required_locks_and_opens(value):
+    odd = Aggregate('uuid-odd', 'odd', {'trait:HW_GPU': value})
+    assert forbidden(asking(), odd) == ['uuid-odd']
+    assert forbidden(asking('HW_GPU'), odd) == []
+
+
+@pytest.mark.parametrize('value', [' required', 'requires', 'no', ''])
+def test_what_no_database_takes_for_required_does_not_lock(value):
+    odd = Aggregate('uuid-odd', 'odd', {'trait:HW_GPU': value})
+    assert forbidden(asking(), odd) == []
+
+
+@pytest.mark.parametrize('key', ['trait:hw_gpu', 'trait:HW_GPU ', 'träit:X'])
+def test_what_only_some_database_takes_for_the_trait_opens_nothing(key):
+    odd = Aggregate('uuid-odd', 'odd', {key: 'required'})
+    assert forbidden(asking('HW_GPU'), odd) == ['uuid-odd']
+
+
 def test_a_trait_in_any_request_group_opens():
     request = RequestSpec(
         Flavor('f', extra_specs={'trait_GPU0:HW_GPU': 'required'})

@@ -204,3 +204,16 @@ def test_what_an_instance_reservation_names_beside_it_is_still_required():
     )
     [found] = conclusions(request, RESERVATION, RESERVATION)
     assert found == Require((ONE,), 'the request names reservation:1')
+
+
+@pytest.mark.parametrize('key', ['Reservation:9', 'reservatión:9'])
+def test_a_prefix_in_other_letters_keeps_out_and_can_not_be_named(key):
+    odd = Aggregate('uuid-odd', 'odd', {key: 'true'})
+    index = AggregateIndex([odd, OPEN])
+    [found] = conclusions(naming(), RESERVATION, RESERVATION, index)
+    assert isinstance(found, Forbid)
+    assert found.aggregates == (odd,)
+    [found] = conclusions(
+        naming('reservation:9'), RESERVATION, RESERVATION, index
+    )
+    assert isinstance(found, Refuse)

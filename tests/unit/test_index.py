@@ -10,7 +10,7 @@ keys = st.sampled_from(
     ['trait:A', 'trait:B', 'Trait:A', 'reservation:1', 'reservation:', 'zone']
 )
 clouds = st.lists(
-    st.dictionaries(keys, st.sampled_from(['required', 'x']))
+    st.dictionaries(keys, st.sampled_from(['required', 'Required ', 'x']))
 ).map(
     lambda metadatas: [
         Aggregate(f'uuid-{n}', f'name-{n}', metadata)
@@ -31,6 +31,11 @@ def test_with_key_and_with_prefix_are_the_plain_look(aggregates, key):
             for a in aggregates
             if any(held.startswith(key) for held in a.metadata)
         )
+        assert index.with_prefix_like(key) == tuple(
+            a
+            for a in aggregates
+            if any(held.lower().startswith(key.lower()) for held in a.metadata)
+        )
 
 
 @given(clouds)
@@ -45,7 +50,7 @@ def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
             locks := {
                 key
                 for key, value in a.metadata.items()
-                if key.lower().startswith('trait:') and value == 'required'
+                if key.lower().startswith('trait:') and value != 'x'
             }
         )
     }

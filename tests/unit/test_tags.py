@@ -5,18 +5,21 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 
+NOT_EVERYWHERE = (
+    "isolates, but with Nova's own filter not in every database; the value "
+    "has to be 'required'"
+)
+
 
 @pytest.mark.parametrize(
     ('key', 'value', 'problem'),
     [
+        ('trait:CUSTOM_A', 'Required', NOT_EVERYWHERE),
+        ('trait:CUSTOM_A', 'required ', NOT_EVERYWHERE),
+        ('trait:CUSTOM_A', 'requíred', NOT_EVERYWHERE),
         (
             'trait:CUSTOM_A',
-            'Required',
-            "isolates nothing; the value has to be 'required'",
-        ),
-        (
-            'trait:CUSTOM_A',
-            'required ',
+            ' required',
             "isolates nothing; the value has to be 'required'",
         ),
         (
@@ -25,8 +28,14 @@ from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
             "can not be opened; the key has to start with 'trait:'",
         ),
         (
-            'trait:custom_a',
+            'trait:CUSTOM_A ',
             'required',
+            'can not be opened; the name of a trait has only upper case '
+            'letters, digits and _',
+        ),
+        (
+            'trait:custom_a',
+            'Required',
             'can not be opened; the name of a trait has only upper case '
             'letters, digits and _',
         ),
