@@ -9,6 +9,17 @@ import webob.exc
 from wsgi_intercept import interceptor
 
 URL = 'http://glance.test'
+_VERSIONS = {
+    'versions': [
+        {
+            'id': 'v2.9',
+            'status': 'CURRENT',
+            'links': [{'rel': 'self', 'href': f'{URL}/v2/'}],
+        }
+    ]
+}
+# All other arguments ask for images with a property.
+_NO_FILTERS = ('limit', 'marker', 'os_hidden', 'sort', 'sort_key', 'sort_dir')
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
@@ -27,15 +38,18 @@ class GlanceApi:
     @webob.dec.wsgify
     def __call__(self, request):
         """Answer a request."""
+        if request.path_info in ('', '/'):
+            return webob.Response(json=_VERSIONS, status=300)
         _, version, images, *number = request.path_info.split('/')
         assert (version, images) == ('v2', 'images')
         if not number:
-            name = request.GET.get('name')
-            found = [
-                self._shown(image)
-                for image in self._images.values()
-                if name in (None, image['name'])
-            ]
+            shown = map(self._shown, self._images.values())
+            wanted = {
+                key: value
+                for key, value in request.GET.items()
+                if key not in _NO_FILTERS
+            }
+            found = [one for one in shown if wanted.items() <= one.items()]
             return webob.Response(json={'images': found})
         image = self._images.get(parse.unquote(number[0]))
         if image is None:
@@ -49,7 +63,7 @@ class GlanceApi:
     @staticmethod
     def _change(properties, operation):
         key = operation['path'].removeprefix('/')
-        if operation['op'] == 'add':
+        if operation['op'] in ('add', 'replace'):
             properties[key] = operation['value']
         elif key in properties:
             del properties[key]

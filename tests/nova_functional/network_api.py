@@ -7,6 +7,15 @@ import webob.exc
 from wsgi_intercept import interceptor
 
 URL = 'http://neutron.test'
+_VERSIONS = {
+    'versions': [
+        {
+            'id': 'v2.0',
+            'status': 'CURRENT',
+            'links': [{'rel': 'self', 'href': f'{URL}/v2.0/'}],
+        }
+    ]
+}
 
 
 class NetworkApi:
@@ -24,6 +33,8 @@ class NetworkApi:
     @webob.dec.wsgify
     def __call__(self, request):
         """Answer a request."""
+        if request.path_info in ('', '/'):
+            return webob.Response(json=_VERSIONS)
         version, kind, *number = request.path_info.strip('/').split('/')
         assert (version, kind) == ('v2.0', 'networks'), request.path_info
         if number:

@@ -105,13 +105,15 @@ class PageTest(CommandTest):
             for block in pages.blocks(pages.path(name))
             if block.caption
         ]
+        wrong = []
         for command in runners.commands_of(name, self.RUNNER):
             for beginning, act in (before or {}).items():
                 if beginning in command.text:
                     act()
-            self.do(command, known or {})
+            wrong += self.do(command, known or {})
         for path in written:
             path.unlink(missing_ok=True)
+        assert wrong == [], f'{name}:\n' + '\n'.join(wrong)
 
     def write(self, block):
         """Write a file that a page shows."""
@@ -120,19 +122,18 @@ class PageTest(CommandTest):
         return path
 
     def do(self, command, known):
-        """Do what a command says; see that it is as shown."""
+        """Do what a command says; yield what is not as shown."""
         text = command.text.replace(runners.NOVA_CONF, str(self.config))
         for placeholder, value in known.items():
             text = text.replace(placeholder, value)
         typed = self.terminal.type(text)
-        if command.output:
-            assert pages.agrees(command.output, typed.output), (
-                f'{command.text}\n{typed.output}'
-            )
-            return
-        assert typed.code in self.usual(command.words), (
-            f'{command.text}\n{typed.output}'
+        true = (
+            pages.agrees(command.output, typed.output)
+            if command.output
+            else typed.code in self.usual(command.words)
         )
+        if not true:
+            yield f'$ {command.text}\n{typed.output}({typed.code})'
 
     @staticmethod
     def usual(words):

@@ -36,9 +36,11 @@ class LivePagesTest(PageTest):
             '<provider>': self._get_provider_uuid_by_host('win-1'),
             '7c9a52a4-64d5-4d06-9d4b-2e3b37d0f6a1': server['id'],
         }
+        before = {'snapshot diff': self.save_later}
         for name, runner in runners.ON_NOVA.items():
             if runner == self.RUNNER and name != 'user/tutorial.rst':
-                self.play(name, {'snapshot diff': self.save_later}, known)
+                with self.subTest(page=name):
+                    self.play(name, before, known)
 
     def save_later(self):
         """Have another picture of the cloud."""
