@@ -4,6 +4,7 @@
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
 import dataclasses
+import datetime
 import json
 import os
 import subprocess
@@ -211,6 +212,17 @@ def host_of(server: Any) -> str | None:
     if server.status == 'ERROR':
         return None
     return str(getattr(server, 'OS-EXT-SRV-ATTR:host'))
+
+
+def launched(server: Any) -> datetime.datetime:
+    """Return when a server ran for the first time, without a fraction."""
+    text = getattr(server, 'OS-SRV-USG:launched_at')
+    return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC)
+
+
+def now() -> datetime.datetime:
+    """Return the time, to compare with what Nova says."""
+    return datetime.datetime.now(datetime.UTC)
 
 
 def _patience(what: str) -> Iterator[None]:

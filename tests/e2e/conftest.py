@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane, and clients that talk to it over HTTP."""
 
-from collections.abc import Iterator
-import pathlib
-import sys
+from collections.abc import Callable, Iterator
+import contextlib
+from typing import Any
 
+from clients import Cloud, OpenStack
+from control_plane.plane import Plane
+from control_plane.settings import Settings
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
-from clients import Cloud, OpenStack  # noqa: E402
-from control_plane.plane import Plane  # noqa: E402
-from control_plane.settings import Settings  # noqa: E402
 
 
 @pytest.fixture(scope='session')
@@ -45,3 +42,16 @@ def cloud(plane: Plane) -> Iterator[Cloud]:
     found = Cloud(plane)
     yield found
     found.clean_up()
+
+
+@pytest.fixture
+def lock(admin: OpenStack, cloud: Cloud) -> Iterator[Callable[..., None]]:
+    """Lock an aggregate; it is unlocked when the story is over."""
+    with contextlib.ExitStack() as unlocking:
+
+        def lock_one(aggregate: Any, trait: str) -> None:
+            words = (aggregate.name, '--trait', trait)
+            admin('isolation', 'lock', *words)
+            unlocking.callback(admin, 'isolation', 'unlock', *words)
+
+        yield lock_one

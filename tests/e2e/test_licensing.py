@@ -19,14 +19,6 @@ def licensed(cloud):
 
 
 @pytest.fixture
-def locked(admin, licensed):
-    """The same, locked."""
-    admin('isolation', 'lock', licensed.name, '--trait', TRAIT)
-    yield licensed
-    admin('isolation', 'unlock', licensed.name, '--trait', TRAIT)
-
-
-@pytest.fixture
 def with_trait(admin):
     """Put the trait onto a host as an operator does without our commands."""
     admin('trait', 'create', TRAIT)
@@ -41,7 +33,10 @@ def with_trait(admin):
     admin('trait', 'delete', TRAIT)
 
 
-def test_our_commands_lock_hosts_and_give_out_the_key(cloud, admin, locked):
+def test_our_commands_lock_hosts_and_give_out_the_key(
+    cloud, admin, licensed, lock
+):
+    lock(licensed, TRAIT)
     plain, windows = cloud.flavor('plain'), cloud.flavor('windows')
     image = cloud.image('image')
 

@@ -10,7 +10,7 @@ from control_plane.settings import Settings
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'databases'))
 
-import servers  # noqa: E402
+import servers
 
 _NAMES = (
     'keystone',

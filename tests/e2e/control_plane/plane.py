@@ -144,9 +144,7 @@ class Plane:
     def _tasks(self, complete: bool) -> Iterator[Task]:
         yield Task('mariadb', self._databases.start)
         for service in self._services().values():
-            yield Task(
-                service.name, _start_of(self, service), service.after
-            )
+            yield Task(service.name, _start_of(self, service), service.after)
         steps = _steps(Bootstrap(self.settings, self._databases))
         for step in [
             Task('databases', self._databases.create, ('mariadb',)),

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A service stops for a while: who is told what, and who does not care."""
+
+import os
+import time
+
+from clients import host_of, launched, now
+import pytest
+
+TAG = {'trait:CUSTOM_OUTAGE': 'required'}
+
+# The stories stop services for so many seconds.
+SECONDS = float(os.environ.get('E2E_OUTAGE') or 60)
+
+
+@pytest.fixture
+def locked(cloud):
+    """An aggregate of two of the three hosts, which nobody has the key to."""
+    return cloud.aggregate('locked', ('host1', 'host2'), TAG)
+
+
+@pytest.fixture
+def stop(plane):
+    """Stop services; they are started again when the story is over."""
+    stopped = []
+
+    def stop_one(name):
+        stopped.append(name)
+        plane.stop(name)
+
+    yield stop_one
+    for name in stopped:
+        plane.start(name)
+
+
+def complaint(finished):
+    """Return the one line that a command fails with."""
+    assert finished.returncode != 0
+    [line] = finished.stderr.splitlines()
+    return line
+
+
+def test_without_nova_api_the_scheduler_keeps_hosts_apart(
+    plane, cloud, admin, locked, stop
+):
+    flavor, image = cloud.flavor('plain'), cloud.image('image')
+    # Without a conductor what is asked for waits in a queue.
+    stop('nova-conductor')
+    servers = [cloud.boot(f'server{n}', flavor, image) for n in range(3)]
+    stop('nova-api')
+    down_at = time.monotonic()
+
+    plane.start('nova-conductor')
+    said = complaint(admin.run('isolation', 'list'))
+    time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
+    up_at = now()
+    plane.start('nova-api')
+
+    assert 'Nova' in said
+    assert plane.settings.url('nova-api') in said
+    for server in map(cloud.settle, servers):
+        assert host_of(server) == 'host3'
+        assert launched(server) < up_at
+
+
+def test_without_placement_a_boot_fails_and_later_ones_do_not(
+    plane, cloud, admin, locked, stop
+):
+    flavor, image = cloud.flavor('plain'), cloud.image('image')
+    stop('placement')
+    down_at = time.monotonic()
+
+    failed = cloud.settle(cloud.boot('during', flavor, image))
+    said = complaint(admin.run('isolation', 'candidates', '--flavor', flavor))
+    time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
+    plane.start('placement')
+
+    assert failed.status == 'ERROR'
+    assert 'No valid host' in failed.fault['message']
+    assert 'Placement' in said
+    assert plane.settings.url('placement') in said
+    assert cloud.place('after', flavor, image) == 'host3'
+
+
+def test_a_restarted_scheduler_serves_what_was_asked_meanwhile(
+    plane, cloud, locked, stop
+):
+    flavor, image = cloud.flavor('plain'), cloud.image('image')
+    assert cloud.place('before', flavor, image) == 'host3'
+    stop('nova-scheduler')
+
+    server = cloud.boot('during', flavor, image)
+    plane.start('nova-scheduler')
+
+    assert host_of(cloud.settle(server)) == 'host3'
+    assert cloud.place('after', flavor, image) == 'host3'
+
+
+def test_two_schedulers_keep_hosts_apart(plane, cloud, locked):
+    flavor, image = cloud.flavor('plain'), cloud.image('image')
+    second = plane.add_scheduler()
+    try:
+        servers = [cloud.boot(f'server{n}', flavor, image) for n in range(8)]
+        hosts = {host_of(cloud.settle(server)) for server in servers}
+    finally:
+        plane.stop(second)
+
+    assert hosts == {'host3'}
+    for name in ('nova-scheduler', second):
+        assert served(plane.log(name), servers)
+
+
+def served(log, servers):
+    """Tell whether a scheduler was asked for any of some servers."""
+    asked = [
+        line
+        for line in log.read_text('utf-8').splitlines()
+        if 'Starting to schedule for instances' in line
+    ]
+    return any(server.id in line for line in asked for server in servers)
