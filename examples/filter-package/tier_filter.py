@@ -7,6 +7,7 @@ the extra spec ``tier:name=gold``. Aggregates without ``tier`` are for all.
 
 import dataclasses
 
+from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.destination import Forbid
 
 
@@ -30,15 +31,25 @@ class Tiers:
         :param aggregates: The aggregates as of one moment.
         """
         own = request.flavor.extra_specs.get(self.extra_spec)
-        tiers = {}
-        for aggregate in aggregates.with_key(self.key):
-            tiers.setdefault(aggregate.metadata[self.key], []).append(
-                aggregate
-            )
-        for tier, members in tiers.items():
+        for tier, members in self._tiers(aggregates).items():
             if tier != own:
                 yield Forbid(
                     tuple(members),
                     f'kept for tier {tier}, and flavor {request.flavor.name} '
                     f'does not have {self.extra_spec}={tier}',
                 )
+
+    def locks(self, aggregates):
+        """Yield one lock for each tier, by which other commands know it.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+        for tier, members in sorted(self._tiers(aggregates).items()):
+            yield Lock(self.key, f'{self.key}={tier}', tuple(members))
+
+    def _tiers(self, aggregates):
+        tiers = {}
+        for aggregate in aggregates.with_key(self.key):
+            tier = aggregate.metadata[self.key]
+            tiers.setdefault(tier, []).append(aggregate)
+        return tiers

@@ -786,6 +786,24 @@ def test_named_the_filter_of_the_example_runs(installed, tmp_path):
     )
 
 
+def test_the_filter_of_the_example_names_its_locks(installed, tmp_path):
+    cloud = tmp_path / 'tiers.yaml'
+    cloud.write_text(
+        'version: 1\n'
+        'settings: {isolate_aggregates: {request_filters: [tiers]}}\n'
+        'aggregates:\n'
+        '- {name: a, metadata: {tier: gold}}\n'
+        '- {name: b, metadata: {tier: iron}}\n'
+        '- {name: c, metadata: {tier: gold}}\n'
+        '- {name: d}\n'
+    )
+    printed = installed(
+        *('list', '--snapshot', cloud, '-f', 'value'),
+        *('-c', 'Lock', '-c', 'Aggregates'),
+    )
+    assert printed == 'tier=gold 2\ntier=iron 1\n'
+
+
 def test_the_tests_on_the_page_pass(tmp_path):
     files = blocks('python')
     tests = [name for name in files if name.startswith('test_')]
