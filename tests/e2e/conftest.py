@@ -11,17 +11,26 @@ from control_plane.settings import Settings
 import pytest
 
 
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, exitstatus: int
+) -> None:
+    """Say where the logs are if there is a reason to look into them."""
+    if exitstatus:
+        logs = Settings.from_environment().logs
+        terminalreporter.write_line(f'The logs of the services: {logs}')
+
+
 @pytest.fixture(scope='session')
-def plane(request: pytest.FixtureRequest) -> Iterator[Plane]:
+def plane() -> Iterator[Plane]:
     """A control plane; one that runs already is used and left running."""
     found = Plane(Settings.from_environment())
     was_running = found.is_running()
-    found.up()
-    yield found
-    if request.session.testsfailed:
-        print(f'\nLogs are in {found.settings.logs}')
-    if not was_running:
-        found.down()
+    try:
+        found.up()
+        yield found
+    finally:
+        if not was_running:
+            found.down()
 
 
 @pytest.fixture(scope='session')
