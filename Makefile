@@ -6,6 +6,11 @@ BIN = $(VENV)/bin
 JOBS ?= auto
 # Of those whose services mostly wait for each other.
 WAITING_JOBS ?= 3
+# What a release takes, and nothing else, so that it hides nothing.
+RELEASE_VENV ?= .venv-release
+RELEASE_BIN = $(RELEASE_VENV)/bin
+# All that is not for developers.
+EXTRAS = blazar,embedded,metrics,osc,testing
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
@@ -13,7 +18,7 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo test cover test-nova test-blazar test-browser e2e cloud cloud-down lint docs linkcheck sample architecture clean
+.PHONY: help demo test cover test-nova test-blazar test-browser e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -25,6 +30,10 @@ help:
 	@echo "make cloud   bring up an OpenStack of released packages, to try things"
 	@echo "make cloud-down   bring it down again"
 	@echo "make e2e    play stories on it, and bring it down if it was"
+	@echo "make release-check   build twice, install with oldest and newest versions"
+	@echo "make audit-dependencies   look for known vulnerabilities; needs a network"
+	@echo "make dist   build what is uploaded"
+	@echo "make sbom   list what is installed with it"
 	@echo "make lint   check style, types and architecture"
 	@echo "make docs   build documentation and release notes"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
@@ -51,6 +60,12 @@ $(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
 	$(CLOUD_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(CLOUD_VENV)/bin/python -m pip install --quiet \
 	    --requirement tests/e2e/requirements.txt --editable '.[osc,metrics]'
+	touch $@
+
+$(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
+	$(PYTHON) -m venv $(RELEASE_VENV)
+	$(RELEASE_BIN)/python -m pip install --quiet --upgrade pip
+	$(RELEASE_BIN)/python -m pip install --quiet --editable '.[release]'
 	touch $@
 
 demo: $(VENV)/.demo
@@ -95,6 +110,34 @@ cloud-down:
 e2e: $(CLOUD_VENV)/.cloud
 	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e $(ARGS) tests/e2e
 
+# Looks at what is committed.
+release-check: $(RELEASE_VENV)/.release
+	$(RELEASE_BIN)/pytest -n $(JOBS) --confcutdir=tests/release $(ARGS) \
+	    tests/release
+
+# Of the newest versions: those an operator is told to have.
+audit-dependencies: $(RELEASE_VENV)/.release
+	mkdir -p build
+	$(RELEASE_BIN)/uv pip compile --quiet --all-extras \
+	    --output-file build/newest.txt setup.py
+	$(RELEASE_BIN)/pip-audit --no-deps --disable-pip \
+	    --requirement build/newest.txt
+
+# The same bytes wherever it is built.
+dist: $(RELEASE_VENV)/.release
+	rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+	    $(RELEASE_BIN)/python -m build
+
+sbom: dist
+	rm -rf build/sbom
+	$(RELEASE_BIN)/uv venv --quiet build/sbom
+	$(RELEASE_BIN)/uv pip install --quiet --python build/sbom/bin/python \
+	    "isolate-aggregates[$(EXTRAS)] @ $$(ls $(CURDIR)/dist/*.whl)"
+	$(RELEASE_BIN)/cyclonedx-py environment --output-reproducible \
+	    --output-file dist/isolate-aggregates.cdx.json \
+	    build/sbom/bin/python
+
 lint: $(VENV)/.all
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -117,4 +160,4 @@ architecture: $(VENV)/.all
 	$(BIN)/python doc/draw_request.py
 
 clean:
-	rm -rf $(VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info
+	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info
