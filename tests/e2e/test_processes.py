@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is ended is what was started, and all of it."""
+
+import json
+import os
+import subprocess
+import sys
+
+from control_plane.processes import Process
+from control_plane.tasks import Task, run_all
+import psutil
+import pytest
+
+SLEEP = 'import time; time.sleep(600)'
+# Prints the pid of its child.
+PARENT = (
+    'import subprocess, sys; '
+    f'child = subprocess.Popen([sys.executable, "-c", {SLEEP!r}]); '
+    'print(child.pid, flush=True); child.wait()'
+)
+
+
+@pytest.fixture
+def process(tmp_path):
+    found = Process(tmp_path / 'process.json', tmp_path / 'process.log')
+    yield found
+    found.stop()
+
+
+def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
+    process.start([sys.executable, '-c', PARENT], {})
+    while not (said := process.log.read_text()):
+        assert process.is_running()
+    child = psutil.Process(int(said))
+
+    later = Process(process.pid_file, process.log)
+    assert later.is_running()
+    later.stop()
+    assert not later.is_running()
+    assert not child.is_running()
+
+
+def test_a_pid_that_was_given_to_another_process_is_left_alone(process):
+    process.start([sys.executable, '-c', SLEEP], {})
+    known = json.loads(process.pid_file.read_text())
+    with subprocess.Popen([sys.executable, '-c', SLEEP]) as other:
+        process.stop()
+        process.pid_file.write_text(json.dumps(known | {'pid': other.pid}))
+
+        assert not process.is_running()
+        process.stop()
+        assert other.poll() is None
+        other.kill()
+
+
+def test_what_is_not_there_is_not_ended(process):
+    assert not process.is_running()
+    process.stop()
+
+
+def test_it_is_told_its_environment(process):
+    process.start(['env'], {'TOLD': 'this'})
+    while process.is_running():
+        pass
+    assert 'TOLD=this' in process.log.read_text().splitlines()
+    assert f'HOME={os.environ["HOME"]}' in process.log.read_text().splitlines()
+
+
+def test_a_task_waits_for_those_it_names():
+    done = []
+    run_all(
+        [
+            Task('roof', lambda: done.append('roof'), ('walls',)),
+            Task('walls', lambda: done.append('walls'), ('ground',)),
+            Task('ground', lambda: done.append('ground')),
+        ]
+    )
+    assert done == ['ground', 'walls', 'roof']
+
+
+def test_after_a_task_that_fails_no_other_is_begun():
+    done = []
+
+    def fail():
+        raise RuntimeError('no ground')
+
+    with pytest.raises(RuntimeError, match='no ground'):
+        run_all(
+            [
+                Task('walls', lambda: done.append('walls'), ('ground',)),
+                Task('ground', fail),
+            ]
+        )
+    assert done == []
