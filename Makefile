@@ -115,12 +115,12 @@ release-check: $(RELEASE_VENV)/.release
 	$(RELEASE_BIN)/pytest -n $(JOBS) --confcutdir=tests/release $(ARGS) \
 	    tests/release
 
-# Of the newest versions: those an operator is told to have.
+# Of the newest versions. What could not be looked up is no success.
 audit-dependencies: $(RELEASE_VENV)/.release
 	mkdir -p build
 	$(RELEASE_BIN)/uv pip compile --quiet --all-extras \
 	    --output-file build/newest.txt setup.py
-	$(RELEASE_BIN)/pip-audit --no-deps --disable-pip \
+	$(RELEASE_BIN)/pip-audit --strict --no-deps --disable-pip \
 	    --requirement build/newest.txt
 
 # The same bytes wherever it is built.
