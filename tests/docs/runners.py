@@ -34,6 +34,7 @@ ON_NOVA = {
     'admin/troubleshooting.rst': _LIVE,
     'cli/openstack.rst': _LIVE,
     'cli/status.rst': _LIVE,
+    'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'install/index.rst': _LIVE,
     'user/tutorial.rst': _LIVE,
 }
@@ -49,6 +50,7 @@ BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
     r'pip install ': 'tests/docs/test_tools.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
+    r'\. \.cloud/openrc': 'tests/e2e/test_page.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'pytest$': 'tests/unit/test_testing.py',
