@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's API database on each kind of server that it may be on.
+
+Nova's own migrations make it, and Nova's own objects write to it. Where the
+programs of a server are missing its tests say so and are skipped.
+"""
+
+from collections.abc import Iterator
+import pathlib
+import tempfile
+
+from nova import objects, rpc
+import nova.conf
+from nova_database import NovaDatabase
+import pytest
+import servers
+
+KINDS = {
+    'sqlite': None,
+    'mariadb': servers.MariaDB,
+    'postgresql': servers.PostgreSQL,
+}
+
+
+@pytest.fixture(scope='session', autouse=True)
+def _nova(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Set Nova up as for one of its services; its objects notify others."""
+    path = tmp_path_factory.mktemp('nova') / 'nova.conf'
+    path.write_text('[DEFAULT]\ntransport_url = fake:/\n', 'utf-8')
+    nova.conf.CONF([], default_config_files=[str(path)])
+    rpc.init(nova.conf.CONF)
+    objects.register_all()
+
+
+@pytest.fixture(scope='session')
+def folder() -> Iterator[pathlib.Path]:
+    """A folder that is open to other users, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        path = pathlib.Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+@pytest.fixture(scope='session')
+def made(folder: pathlib.Path) -> Iterator[dict[str, NovaDatabase]]:
+    """The databases that there are, by kind; each is made once."""
+    found: dict[str, NovaDatabase] = {}
+    yield found
+    for database in found.values():
+        database.close()
+
+
+@pytest.fixture
+def database(
+    request: pytest.FixtureRequest,
+    folder: pathlib.Path,
+    made: dict[str, NovaDatabase],
+) -> Iterator[NovaDatabase]:
+    """Nova's API database of one kind, without any aggregates."""
+    kind = request.param
+    server = KINDS[kind]
+    if server is not None and not server.is_installed():
+        pytest.skip(
+            f'{server.NAME} is not installed; "apt-get install '
+            f'{server.PACKAGE}"'
+        )
+    if kind not in made:
+        made[kind] = NovaDatabase(kind, folder / kind, server)
+    with made[kind].in_use() as found:
+        yield found
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what wants a database with each, or with those that it marks."""
+    if 'database' in metafunc.fixturenames:
+        marked = metafunc.definition.get_closest_marker('on')
+        kinds = marked.args if marked else tuple(KINDS)
+        metafunc.parametrize('database', kinds, indirect=True)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker means."""
+    config.addinivalue_line('markers', 'on(*kinds): databases to run with')

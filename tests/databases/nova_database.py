@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's API database, and what Nova's own code reads and writes there."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import pathlib
+
+from nova import context as nova_context
+from nova import objects
+from nova.db import migration
+from nova.db.api import api as api_db
+from nova.db.api import models
+from oslo_db.sqlalchemy import enginefacade
+import servers
+import sqlalchemy as sa
+
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.nova.source import NovaDatabaseSource
+from isolate_aggregates.request import Flavor, RequestSpec
+
+_TABLES = (models.AggregateMetadata, models.AggregateHost, models.Aggregate)
+
+
+class NovaDatabase:
+    """Nova's API database.
+
+    What it has for a slave has no tables: whoever asks that one fails.
+
+    :param kind: What kind of database it is.
+    :param folder: Where its files are.
+    :param server: The kind of server it is on; None for SQLite.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        folder: pathlib.Path,
+        server: type[servers.Server] | None,
+    ) -> None:
+        self.kind = kind
+        folder.mkdir(mode=0o755)
+        self.server = server and server(folder, servers.free_port())
+        if self.server is None:
+            url = f'sqlite:///{folder}/nova_api.sqlite'
+        else:
+            self.server.start()
+            self.server.create_database('nova_api')
+            url = self.server.url('nova_api').render_as_string(False)
+        self._facade = enginefacade.transaction_context()
+        self._facade.configure(
+            connection=url,
+            slave_connection=f'sqlite:///{folder}/slave.sqlite',
+            sqlite_synchronous=False,
+        )
+        with self._patched():
+            migration.db_sync(database='api')
+
+    def close(self) -> None:
+        """Stop its server."""
+        self._facade.dispose_pool()
+        if self.server:
+            self.server.stop()
+
+    @contextlib.contextmanager
+    def _patched(self) -> Iterator[None]:
+        restore = api_db.context_manager.patch_factory(self._facade)
+        try:
+            yield
+        finally:
+            restore()
+
+    @contextlib.contextmanager
+    def in_use(self) -> Iterator['NovaDatabase']:
+        """Let it be the one that Nova has, with no aggregates."""
+        with self._patched():
+            self.clear()
+            yield self
+
+    def clear(self) -> None:
+        """Delete all aggregates."""
+        with api_db.get_engine().begin() as connection:
+            for table in _TABLES:
+                connection.execute(sa.delete(table))
+
+    def aggregate(
+        self,
+        name: str,
+        metadata: Mapping[str, str] | None = None,
+        hosts: Iterable[str] = (),
+    ) -> 'objects.Aggregate':
+        """Let Nova create an aggregate."""
+        made = objects.Aggregate(
+            nova_context.get_admin_context(),
+            name=name,
+            metadata=dict(metadata or {}),
+        )
+        made.create()
+        for host in hosts:
+            made.add_host(host)
+        return made
+
+    def source(self) -> NovaDatabaseSource:
+        """Return a source that has read nothing yet."""
+        return NovaDatabaseSource(None, None)
+
+    def closed(self, *traits: str) -> set[str]:
+        """Return the aggregates that are closed to a request, by name."""
+        specs = {f'trait:{trait}': 'required' for trait in traits}
+        index = AggregateIndex(self.source().aggregates())
+        found = IsolateAggregates()(
+            RequestSpec(Flavor('f', extra_specs=specs)), index
+        )
+        forbidden = {uuid for one in found for uuid in one.uuids}
+        return {a.name for a in index if a.uuid in forbidden}
+
+    def closed_in_tree(self, *traits: str) -> set[str]:
+        """Return those that Nova's own filter would forbid, by name."""
+        found = objects.AggregateList.get_non_matching_by_metadata_keys(
+            nova_context.get_admin_context(),
+            [f'trait:{trait}' for trait in traits],
+            'trait:',
+            value='required',
+        )
+        return {aggregate.name for aggregate in found}

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source ``nova`` reads what Nova has written, as it is now."""
+
+import re
+
+from nova import context as nova_context
+from nova import objects
+from nova.db.api import api as api_db
+from nova.db.api import models
+import pytest
+import sqlalchemy as sa
+
+from isolate_aggregates import exception
+
+LOCK = {'trait:CUSTOM_LICENSED': 'required'}
+# How the driver puts it, and no more: the rest may have an address in it.
+UNREADABLE = (
+    r"Nova's API database can not be read: "
+    r'(DBConnectionError|OperationalError)'
+)
+
+
+def test_it_reads_what_nova_has_written(database):
+    metadata = {**LOCK, 'availability_zone': 'zürich', 'note': ' a b '}
+    written = database.aggregate('win', metadata, ['host1', 'host2'])
+    database.aggregate('empty')
+
+    source = database.source()
+    win, empty = source.aggregates()
+    assert (win.uuid, win.name, win.id) == (written.uuid, 'win', written.id)
+    assert win.metadata == metadata
+    assert win.availability_zone == 'zürich'
+    assert (empty.name, empty.metadata) == ('empty', {})
+    assert source.hosts() == {
+        win.uuid: {'host1', 'host2'},
+        empty.uuid: frozenset(),
+    }
+    assert source.aggregates_of(['host1', 'host3']) == {
+        'host1': {win.uuid},
+        'host3': frozenset(),
+    }
+
+
+def test_it_sees_each_change_and_knows_when_there_is_none(database):
+    aggregate = database.aggregate('win')
+    source = database.source()
+    plain = source.aggregates()
+    assert source.aggregates() is plain
+
+    aggregate.update_metadata(LOCK)
+    [win] = locked = source.aggregates()
+    assert win.metadata == LOCK
+    assert source.aggregates() is locked
+
+    aggregate.update_metadata(dict.fromkeys(LOCK))
+    assert [a.metadata for a in source.aggregates()] == [{}]
+
+
+@pytest.mark.on('mariadb', 'postgresql')
+def test_a_transaction_that_is_open_does_not_hide_a_fresh_tag(database):
+    """InnoDB shows a transaction what there was at its first question."""
+    aggregate = database.aggregate('win')
+    reader = nova_context.get_admin_context()
+    tags = sa.select(models.AggregateMetadata.value)
+    source = database.source()
+    source.aggregates()
+    with api_db.context_manager.reader.using(reader):
+        assert reader.session.execute(tags).all() == []
+        aggregate.update_metadata(LOCK)
+        [win] = source.aggregates()
+        before = reader.session.execute(tags).all()
+    assert win.metadata == LOCK
+    if database.kind == 'mariadb':
+        assert before == [], 'the other transaction would see it as well'
+
+
+def test_the_slave_connection_is_not_asked(database):
+    database.aggregate('win', LOCK, ['host1'])
+    source = database.source()
+    assert len(source.aggregates()) == 1
+    assert source.aggregates_of(['host1'])['host1']
+    # Whoever does ask it learns nothing.
+    asynchronous = nova_context.get_admin_context()
+    with api_db.context_manager.reader.async_.using(asynchronous):
+        url = asynchronous.session.get_bind().url
+        assert url.database.endswith('slave.sqlite')
+
+
+@pytest.mark.on('mariadb', 'postgresql')
+def test_a_server_that_restarts_is_found_again(database):
+    database.aggregate('win', LOCK)
+    source = database.source()
+    before = source.aggregates()
+
+    database.server.stop()
+    with pytest.raises(exception.ServiceError) as caught:
+        source.aggregates()
+    assert re.fullmatch(UNREADABLE, str(caught.value))
+
+    # The pool still has connections to the server that is gone.
+    database.server.start()
+    assert source.aggregates() is before
+
+    database.server.stop()
+    database.server.start()
+    assert source.aggregates_of(['host1']) == {'host1': frozenset()}
+
+
+@pytest.mark.on('mariadb')
+def test_a_host_in_another_case_is_kept_in_its_aggregate(database):
+    """Nova takes no such name any more; earlier ones may have."""
+    win = database.aggregate('win', LOCK, ['HOST1'])
+    found = database.source().aggregates_of(['host1', 'host2'])
+    assert found == {'host1': {win.uuid}, 'host2': frozenset()}
+
+
+@pytest.mark.on('mariadb')
+def test_two_hosts_that_differ_in_case_are_told_apart(database):
+    upper = database.aggregate('upper', LOCK, ['HOST1'])
+    lower = database.aggregate('lower', LOCK, ['host1'])
+    found = database.source().aggregates_of(['host1', 'HOST1'])
+    assert found == {'HOST1': {upper.uuid}, 'host1': {lower.uuid}}
+
+
+def test_objects_of_nova_agree(database):
+    database.aggregate('a', LOCK, ['host1'])
+    database.aggregate('b', {'reservation:1': ''}, ['host1', 'host2'])
+    context = nova_context.get_admin_context()
+    told = {
+        (a.uuid, a.name, tuple(a.metadata.items()), frozenset(a.hosts))
+        for a in objects.AggregateList.get_all(context)
+    }
+    source = database.source()
+    hosts = source.hosts()
+    assert told == {
+        (a.uuid, a.name, tuple(a.metadata.items()), hosts[a.uuid])
+        for a in source.aggregates()
+    }
