@@ -18,7 +18,7 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo test cover test-nova test-blazar test-browser e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
+.PHONY: help demo test cover test-nova test-blazar test-browser test-databases e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -27,6 +27,7 @@ help:
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
+	@echo "make test-databases   run the part with MariaDB and PostgreSQL alone"
 	@echo "make cloud   bring up an OpenStack of released packages, to try things"
 	@echo "make cloud-down   bring it down again"
 	@echo "make e2e    play stories on it, and bring it down if it was"
@@ -74,12 +75,14 @@ demo: $(VENV)/.demo
 test: $(VENV)/.all
 	$(BIN)/pytest -n $(JOBS) $(ARGS)
 	$(MAKE) test-browser
+	$(MAKE) test-databases
 	$(MAKE) test-nova
 	$(MAKE) test-blazar
 
 # A third slower.
 cover: $(VENV)/.all
 	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
+	$(MAKE) test-databases COVER='--cov --cov-append --cov-report='
 	$(MAKE) test-nova COVER='--cov --cov-append --cov-report='
 	$(MAKE) test-blazar COVER='--cov --cov-append --cov-report=term'
 
@@ -99,6 +102,12 @@ test-blazar: $(VENV)/.all
 # these tests say so and are skipped.
 test-browser: $(VENV)/.all
 	$(BIN)/pytest tests/browser
+
+# A process of its own: it has Nova's configuration and messaging, and Nova's
+# database, as one of Nova's services has them. Where MariaDB or PostgreSQL is
+# not installed the tests with it say so and are skipped.
+test-databases: $(VENV)/.all
+	$(BIN)/pytest --confcutdir=tests/databases $(COVER) $(ARGS) tests/databases
 
 cloud: $(CLOUD_VENV)/.cloud
 	$(CONTROL_PLANE) up
