@@ -107,7 +107,7 @@ test-browser: $(VENV)/.all
 # database, as one of Nova's services has them. Where MariaDB or PostgreSQL is
 # not installed the tests with it say so and are skipped.
 test-databases: $(VENV)/.all
-	$(BIN)/pytest --confcutdir=tests/databases $(COVER) $(ARGS) tests/databases
+	$(BIN)/pytest --confcutdir=tests/databases $(COVER) tests/databases
 
 cloud: $(CLOUD_VENV)/.cloud
 	$(CONTROL_PLANE) up
