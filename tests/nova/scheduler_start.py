@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Start as much of nova-scheduler as reads nova.conf, and say what came.
+
+A program of its own, as Nova's configuration is one for a process. It is given
+the path of nova.conf and prints JSON.
+"""
+
+import json
+import sys
+
+from nova import config
+import nova.conf
+from nova.scheduler import host_manager, request_filter
+from oslo_config import cfg, iniparser
+
+from isolate_aggregates.nova import status
+
+CONF = nova.conf.CONF
+
+
+class HostManager(host_manager.HostManager):
+    """Nova's, in a cloud without a database."""
+
+    def refresh_cells_caches(self):
+        pass
+
+    def _init_aggregates(self):
+        pass
+
+    def _init_instance_info(self, *args):
+        pass
+
+
+class Options(iniparser.BaseParser):
+    """Lists the options of a file."""
+
+    def __init__(self):
+        super().__init__()
+        self.group = 'DEFAULT'
+        self.found = []
+
+    def new_section(self, section):
+        self.group = section
+
+    def assignment(self, key, value):
+        self.found.append((self.group, key))
+
+    def comment(self, comment):
+        pass
+
+
+def is_known(group, name):
+    """Tell whether Nova or this package has such an option."""
+    try:
+        (CONF if group == 'DEFAULT' else CONF[group])[name]
+    except (cfg.NoSuchGroupError, cfg.NoSuchOptError, KeyError):
+        return False
+    return True
+
+
+def main(path):
+    config.parse_args(['nova-scheduler', '--config-file', path])
+    manager = HostManager()
+    checks = status.Checks(CONF)
+    options = Options()
+    with open(path, encoding='utf-8') as file:
+        options.parse(file)
+    started = {
+        'host_filters': [
+            type(one).__name__ for one in manager.enabled_filters
+        ],
+        'request_filters': [
+            one.__name__ for one in request_filter.ALL_REQUEST_FILTERS
+        ],
+        'registration': checks._check_registration().code.name,
+        'filters': checks._check_filters().details,
+        'unknown': [
+            f'[{group}] {name}'
+            for group, name in options.found
+            if not is_known(group, name)
+        ],
+    }
+    print(json.dumps(started))
+
+
+if __name__ == '__main__':
+    main(sys.argv[1])
