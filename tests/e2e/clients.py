@@ -16,6 +16,7 @@ from control_plane import bootstrap
 from control_plane.plane import Plane
 from control_plane.settings import Settings, program
 from novaclient import client as nova_client
+from novaclient.exceptions import NotFound
 
 _SECONDS = 300
 
@@ -79,6 +80,7 @@ class Cloud:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._made = contextlib.ExitStack()
+        self._servers: list[str] = []
         self._mark = uuid.uuid4().hex[:6]
         self.admin = nova(plane, 'admin')
         self.sdk = bootstrap.connect(plane.settings, 'admin')
@@ -163,7 +165,7 @@ class Cloud:
             nics='none',
             **more,
         )
-        self._made.callback(self.delete, made)
+        self._servers.append(made.id)
         return self.admin.servers.get(made.id)
 
     def settle(self, server: Any) -> Any:
@@ -185,16 +187,16 @@ class Cloud:
         server = self.settle(self.boot(short, flavor, image, **more))
         return host_of(server)
 
-    def delete(self, server: Any) -> None:
-        """Delete a server, if it is there, and wait until it is gone."""
-        with contextlib.suppress(nova_client.exceptions.NotFound):
-            self.admin.servers.delete(server.id)
-            for _ in _patience(f'deletion of {server.name}'):
-                self.admin.servers.get(server.id)
-
     def clean_up(self) -> None:
-        """Delete everything."""
-        self._made.close()
+        """Delete everything; servers first, all at the same time."""
+        with self._made:
+            for server in self._servers:
+                with contextlib.suppress(NotFound):
+                    self.admin.servers.delete(server)
+            for server in self._servers:
+                with contextlib.suppress(NotFound):
+                    for _ in _patience(f'deletion of server {server}'):
+                        self.admin.servers.get(server)
 
 
 def nova(plane: Plane, user: str) -> Any:
