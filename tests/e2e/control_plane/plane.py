@@ -45,6 +45,7 @@ class Plane:
             self._check_ports()
         for folder in (self.settings.state, self._run, self.settings.logs):
             folder.mkdir(0o700, parents=True, exist_ok=True)
+        self.settings.keep()
         configuration = self._configuration()
         configuration.write_all()
         for name in HOSTS:

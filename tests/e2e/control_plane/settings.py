@@ -2,7 +2,7 @@
 """Where the control plane keeps its files, and which ports it listens on."""
 
 import dataclasses
-import functools
+import json
 import os
 import pathlib
 import secrets
@@ -26,6 +26,7 @@ PORTS = (
     'neutron',
 )
 
+_KEPT = 'settings.json'
 _ROOT = pathlib.Path(__file__).parents[3]
 
 
@@ -47,15 +48,27 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> 'Settings':
-        """Return what the environment says, or else the defaults."""
+        """Return what the environment says, or else the defaults.
+
+        A control plane that is there keeps to what it was brought up with.
+        """
+        state = pathlib.Path(os.environ.get('E2E_STATE') or _ROOT / '.cloud')
+        state = state.expanduser().resolve()
+        kept = state / _KEPT
+        if kept.exists():
+            return cls(state, **json.loads(kept.read_text('utf-8')))
         return cls(
-            pathlib.Path(os.environ.get('E2E_STATE') or _ROOT / '.cloud')
-            .expanduser()
-            .resolve(),
+            state,
             int(os.environ.get('E2E_BASE_PORT') or 18700),
             os.environ.get('E2E_DATABASE_URL') or None,
             os.environ.get('E2E_BROKER_URL') or None,
         )
+
+    def keep(self) -> None:
+        """Write down what else may differ, for those who come later."""
+        kept = dataclasses.asdict(self)
+        del kept['state']
+        (self.state / _KEPT).write_text(json.dumps(kept), 'utf-8')
 
     def port(self, name: str) -> int:
         """Return the port of a service."""
@@ -65,7 +78,7 @@ class Settings:
         """Return the address of a service that speaks HTTP."""
         return f'http://{HOST}:{self.port(name)}'
 
-    @functools.cached_property
+    @property
     def secret(self) -> str:
         """The password of all accounts: each control plane has its own."""
         path = self.state / 'secret'
