@@ -39,10 +39,12 @@ ON_NOVA = {
     'user/tutorial.rst': _LIVE,
 }
 
-# Pages with a test that does all they say.
+# Pages with a test that does all they say, but for what is in BY_OTHERS.
 AS_A_WHOLE = {
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
+    'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/writing-a-filter.rst': 'tests/unit/test_writing_a_filter.py',
+    'user/real-nova.rst': 'tests/e2e/test_real_nova_page.py',
 }
 
 # What is neither of ours nor of a cloud, by how it begins.
@@ -57,7 +59,9 @@ BY_OTHERS = {
 }
 
 # What can not be run by a test, by how it begins, and why.
-BY_NOBODY: dict[str, str] = {}
+BY_NOBODY = {
+    r'sudo apt-get install': 'it changes the machine',
+}
 
 # Who gives it asks the cloud that runs with it.
 NOVA_CONF = '/etc/nova/nova.conf'
@@ -99,11 +103,11 @@ def shown(page: pathlib.Path) -> Iterator[Shown]:
 
 
 def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
-    if name in AS_A_WHOLE:
-        return AS_A_WHOLE[name]
     for beginning, runner in (BY_NOBODY | BY_OTHERS).items():
         if re.match(beginning, command.text):
             return runner
+    if name in AS_A_WHOLE:
+        return AS_A_WHOLE[name]
     words = command.words
     if is_ours(words) and not {'--os-cloud', NOVA_CONF} & set(words):
         on_file = '--snapshot' in words and not saved & set(words)

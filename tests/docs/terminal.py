@@ -172,13 +172,16 @@ def _logs_of_its_own():
     # The logs of services that run in this process are not the program's.
     services = [logging.getLogger(name) for name in ('nova', 'placement')]
     before = [service.propagate for service in services]
+    silent = logging.NullHandler()
     for service in services:
         service.propagate = False
+        service.addHandler(silent)
     try:
         yield
     finally:
         for service, propagates in zip(services, before, strict=True):
             service.propagate = propagates
+            service.removeHandler(silent)
         root.handlers[:] = handlers
         root.setLevel(level)
 

@@ -61,6 +61,17 @@ def test_pip_is_asked_for_this_package_with_extras_that_it_has(words):
     assert wanted.extras <= set(known)
 
 
+def test_a_virtual_environment_is_made_and_entered(tmp_path):
+    [(*make, folder)] = shown('python3 -m venv')
+    [(*enter, script)] = shown('. .venv')
+    # What pip would be needed for is not done here.
+    made = ' '.join([*make, '--without-pip', folder])
+    with terminal.Terminal(tmp_path, {}, {}) as typing:
+        entered = typing.type(f'{made} && {" ".join(enter)} {script}')
+        assert (entered.code, entered.output) == (0, '')
+        assert str(tmp_path) in typing.type('command -v python').output
+
+
 @pytest.mark.parametrize('words', shown('systemctl '), ids=' '.join)
 def test_systemctl_is_given_units_that_there_are(words):
     assert words[:3] == ('systemctl', 'enable', '--now')

@@ -1,36 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page about these tests tells to type works as it stands."""
+"""What the page "End to end" says to do with this cloud can be done."""
 
-import pathlib
-import subprocess
-import sys
-
-import pytest
-
-ROOT = pathlib.Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / 'tests' / 'docs'))
-
-import runners  # noqa: E402
+import pages
+import runners
+import terminal
 
 PAGE = 'contributor/end-to-end.rst'
 
 
-@pytest.fixture
-def commands(admin):
-    """The commands of the page that ask the cloud; the server is deleted."""
-    yield runners.commands_of(PAGE, 'tests/e2e/test_page.py')
-    admin('server', 'delete', '--wait', 'first')
-
-
-def test_the_page_makes_you_the_administrator(commands, plane, tmp_path):
-    (tmp_path / '.cloud').symlink_to(plane.settings.state)
-    typed = '\n'.join(command.text for command in commands)
-    finished = subprocess.run(
-        ['bash', '-exc', typed],
-        cwd=tmp_path,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert 'ACTIVE' in finished.stdout
+def test_the_page_is_true(plane, admin, tmp_path):
+    found = runners.commands_of(PAGE, runners.AS_A_WHOLE[PAGE])
+    with terminal.Terminal(tmp_path, {}, {}) as typing:
+        try:
+            for command in found:
+                state = str(plane.settings.state)
+                typed = typing.type(command.text.replace('.cloud', state))
+                assert typed.code == 0, typed.output
+                if command.output:
+                    assert pages.agrees(command.output, typed.output)
+        finally:
+            admin.run('server', 'delete', '--wait', 'first')

@@ -7,6 +7,8 @@ from unittest import mock
 from day_two import CommandTest
 import fixtures
 from glance_api import URL as GLANCE
+from keystone_api import URL as KEYSTONE
+from keystone_api import KeystoneApi
 from network_api import URL as NEUTRON
 from network_api import NetworkApi
 from nova.cmd import manage
@@ -32,9 +34,17 @@ class PageTest(CommandTest):
 
     def setUp(self):
         super().setUp()
-        network = NetworkApi(self.neutron._networks.values())
-        network.interceptor.__enter__()
-        self.addCleanup(network.interceptor.__exit__, None, None, None)
+        endpoints = {
+            **self.connection().endpoints,
+            'image': GLANCE,
+            'network': NEUTRON,
+        }
+        for api in (
+            NetworkApi(self.neutron._networks.values()),
+            KeystoneApi(self.TOKEN, endpoints),
+        ):
+            api.interceptor.__enter__()
+            self.addCleanup(api.interceptor.__exit__, None, None, None)
         self.folder = self.config.parent
         self.stub_out(
             'isolate_aggregates.cli.app.IsolateAggregatesApp.connect',
@@ -66,16 +76,19 @@ class PageTest(CommandTest):
 
     def write_clouds(self):
         """Write the clouds.yaml of the operator."""
-        endpoints = {**self.connection().endpoints, 'network': NEUTRON}
-        endpoints['image'] = GLANCE
         cloud = {
-            'auth_type': 'admin_token',
-            'auth': {'endpoint': endpoints['compute'], 'token': self.TOKEN},
-            'isolation_config_file': str(self.config),
-            **{
-                f'{service}_endpoint_override': endpoint
-                for service, endpoint in endpoints.items()
+            'auth': {
+                'auth_url': f'{KEYSTONE}/v3',
+                'username': 'admin',
+                'password': 'secret',
+                'project_name': 'admin',
+                'user_domain_id': 'default',
+                'project_domain_id': 'default',
             },
+            'region_name': 'RegionOne',
+            # Nova's fixtures keep openstacksdk from looking for it.
+            'network_endpoint_override': NEUTRON,
+            'isolation_config_file': str(self.config),
         }
         (self.folder / 'clouds.yaml').write_text(
             yaml.safe_dump({'clouds': {'mycloud': cloud}})

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page "Reservations" shows happens on a real Nova and Placement."""
 
+import threading
+
 from base import IMAGE
+from nova.virt import fake
 from page_cloud import PageTest
 from reservation_cloud import ReservationTest
+import runners
+
+PAGE = 'admin/reservations.rst'
 
 
 class ReservationPageTest(PageTest, ReservationTest):
@@ -17,6 +23,7 @@ class ReservationPageTest(PageTest, ReservationTest):
 
     def setUp(self):
         super().setUp()
+        self.may_delete = threading.Event()
         self.done('host', 'disable', *self.POOL)
         image = self.glance.show(None, IMAGE)
         del image['id']
@@ -30,17 +37,39 @@ class ReservationPageTest(PageTest, ReservationTest):
             '--amount', '2', '--vcpus', '1', '--ram', '64', '--disk', '1',
             '--affinity', 'different',
         )  # fmt: skip
-        typed = self.terminal.type(
-            'openstack server create --image debian-12 --network private '
-            f'--flavor reservation:{self.RESERVATION} --wait web-1'
-        )
-        assert typed.code == 0, typed.output
+        [create] = [
+            command
+            for command in runners.commands_of(PAGE, self.RUNNER)
+            if command.text.startswith('openstack server create')
+        ]
+        assert self.terminal.type(create.text).code == 0
+
+    def let_servers_go(self):
+        """Let nova-compute delete what it was told to."""
+        self.may_delete.set()
+        self._wait_for_assert(self.no_servers)
+
+    def no_servers(self):
+        """See that there are no servers."""
+        assert self.admin_api.get_servers(search_opts={'all_tenants': 1}) == []
 
     def test_the_page_is_true(self):
+        # On the page it takes a while.
+        destroy = fake.FakeDriver.destroy
+
+        def destroy_later(*args, **kwargs):
+            self.may_delete.wait()
+            return destroy(*args, **kwargs)
+
+        self.stub_out('nova.virt.fake.FakeDriver.destroy', destroy_later)
+        self.addCleanup(self.may_delete.set)
         # What the page says to give to each command.
         home = self.folder / 'isolate-aggregates.conf'
         home.write_text(self.config.read_text())
         self.play(
-            'admin/reservations.rst',
-            before={'reservation repair': self.fill},
+            PAGE,
+            before={
+                'reservation reconcile -c': self.let_servers_go,
+                'reservation repair': self.fill,
+            },
         )
