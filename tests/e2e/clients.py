@@ -81,6 +81,9 @@ class Cloud:
         self._plane = plane
         self._made = contextlib.ExitStack()
         self._servers: list[str] = []
+        # Of what was made, by its name.
+        self._ids: dict[str, str] = {}
+        self._clients: dict[str, Any] = {}
         self._mark = uuid.uuid4().hex[:6]
         self.admin = nova(plane, 'admin')
         self.sdk = bootstrap.connect(plane.settings, 'admin')
@@ -100,6 +103,7 @@ class Cloud:
             self.name(short), ram=ram, vcpus=1, disk=1
         )
         self._made.callback(made.delete)
+        self._ids[made.name] = made.id
         if extra_specs:
             made.set_keys(extra_specs)
         return str(made.name)
@@ -127,6 +131,7 @@ class Cloud:
             meta=dict(properties or {}),
         )
         self._made.callback(self.sdk.image.delete_image, made.id)
+        self._ids[made.name] = made.id
         return str(made.name)
 
     def aggregate(
@@ -157,11 +162,13 @@ class Cloud:
 
         :param more: What else novaclient takes, such as ``scheduler_hints``.
         """
-        client = nova(self._plane, user)
-        made = client.servers.create(
+        if user not in self._clients:
+            self._clients[user] = nova(self._plane, user)
+        made = self._clients[user].servers.create(
             self.name(short),
-            self.sdk.image.find_image(image).id,
-            client.flavors.find(name=flavor),
+            self._ids.get(image)
+            or self.sdk.image.find_image(image, ignore_missing=False).id,
+            self._ids.get(flavor) or self.admin.flavors.find(name=flavor).id,
             nics='none',
             **more,
         )

@@ -11,6 +11,13 @@ from control_plane.settings import Settings
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Leave out what openstacksdk says of its own next releases."""
+    for number in (5, 6):
+        warning = f'openstack.warnings.RemovedInSDK{number}0Warning'
+        config.addinivalue_line('filterwarnings', f'ignore::{warning}')
+
+
 def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, exitstatus: int
 ) -> None:
