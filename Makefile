@@ -136,7 +136,7 @@ audit-dependencies: $(RELEASE_VENV)/.release
 dist: $(RELEASE_VENV)/.release
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
-	    $(RELEASE_BIN)/python -m build
+	    $(RELEASE_BIN)/python -m build --installer uv
 
 sbom: dist
 	rm -rf build/sbom

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page on releasing, done in a clone up to where it leaves the machine."""
+
+import os
+import pathlib
+import re
+import shlex
+import sys
+
+import pytest
+from releasing import ROOT, clone, run, tool
+
+PAGE = ROOT / 'doc' / 'source' / 'contributor' / 'releasing.rst'
+BIN = pathlib.Path(sys.executable).parent
+
+
+def _shown(beginning: str) -> list[str]:
+    """Return the first command of the page that begins so."""
+    lines = [line.strip() for line in PAGE.read_text().splitlines()]
+    first = next(each for each in lines if each.startswith(f'$ {beginning}'))
+    return shlex.split(first.removeprefix('$ '))
+
+
+class Releaser:
+    """Somebody with a clone and the environment of ``make release-check``.
+
+    :param checkout: The clone.
+    """
+
+    def __init__(self, checkout: pathlib.Path) -> None:
+        self.checkout = checkout
+
+    def types(self, *words: str, **options) -> str:
+        """Run what the page shows."""
+        if words[0] == 'make':
+            venv = BIN.parent
+            words += (f'RELEASE_VENV={venv}', f'--old-file={venv}/.release')
+        name = {'GIT_COMMITTER_NAME': 'r', 'GIT_COMMITTER_EMAIL': 'r@r.test'}
+        author = {'GIT_AUTHOR_NAME': 'r', 'GIT_AUTHOR_EMAIL': 'r@r.test'}
+        path = {'PATH': f'{BIN}:{os.environ["PATH"]}'}
+        return run(
+            *words,
+            cwd=self.checkout,
+            env={**os.environ, **path, **name, **author},
+            **options,
+        )
+
+    def built(self) -> set[str]:
+        """Return the names of what has been built."""
+        return {path.name for path in (self.checkout / 'dist').iterdir()}
+
+
+@pytest.fixture
+def releaser(tmp_path) -> Releaser:
+    return Releaser(clone(tmp_path / 'clone'))
+
+
+def test_whoever_follows_the_page_has_a_release(releaser):
+    notes = releaser.types(*_shown('reno report'))
+    assert '``isolate_aggregates``' in notes
+    releaser.types(*_shown('git tag'))
+    releaser.types(*_shown('make dist'))
+    assert releaser.built() == {
+        'isolate_aggregates-0.1.0-py3-none-any.whl',
+        'isolate_aggregates-0.1.0.tar.gz',
+    }
+    assert _shown('reno report --version')[-1] == '0.1.0'
+    told = releaser.types(*_shown('reno report --version'))
+    assert '0.1.0\n=====' in told
+
+
+def test_after_it_the_version_has_to_be_raised(releaser):
+    releaser.types(*_shown('git tag'))
+    releaser.types('git', 'commit', '--quiet', '--allow-empty', '-m', 'Next')
+    refused = releaser.types(*_shown('make dist'), expected=(2,))
+    assert 'target version' in refused
+    setup = releaser.checkout / 'setup.cfg'
+    text = re.sub(r'(?m)^version = .*$', 'version = 0.2.0', setup.read_text())
+    setup.write_text(text)
+    releaser.types(*_shown('make dist'))
+    assert any('-0.2.0.dev1' in name for name in releaser.built())
+
+
+def test_the_constraints_are_those_of_the_releases_that_are_tested():
+    files = (ROOT / 'tests' / 'release' / 'constraints').iterdir()
+    script = (ROOT / 'tests' / 'release' / 'test_install.py').read_text()
+    for release in (path.stem for path in files):
+        assert f"'{release}': 'nova" in script
+
+
+def test_the_programs_of_the_page_come_with_the_extra():
+    for program in ('reno', 'twine', 'uv', 'pip-audit', 'cyclonedx-py'):
+        assert pathlib.Path(tool(program)).is_file(), program
