@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whoever copies the page "A real cloud" sees what it shows."""
+
+import pages
+import pytest
+import runners
+import terminal
+
+PAGE = 'user/real-nova.rst'
+TRAIT = 'CUSTOM_LICENSED_WINDOWS'
+AGGREGATE = 'win-hosts'
+IMAGES = ('debian-12', 'windows-2022')
+SERVERS = ('old-debian', 'debian', 'windows')
+
+
+@pytest.fixture
+def tidy(cloud, admin):
+    """A cloud without what the page makes, before and after."""
+    tidy_up(cloud, admin)
+    yield
+    tidy_up(cloud, admin)
+
+
+def test_the_page_is_true(plane, tidy, tmp_path):
+    # The clone, in which "make cloud" was typed.
+    (tmp_path / '.cloud').symlink_to(plane.settings.state)
+    (tmp_path / 'LICENSE').symlink_to(pages.ROOT / 'LICENSE')
+    wrong = []
+    with terminal.Terminal(tmp_path, {}, {}) as typing:
+        for command in runners.commands_of(PAGE, runners.AS_A_WHOLE[PAGE]):
+            typed = typing.type(command.text)
+            true = (
+                pages.agrees(command.output, typed.output)
+                if command.output
+                else typed.code == 0
+            )
+            if not true:
+                wrong.append(f'$ {command.text}\n{typed.output}({typed.code})')
+    assert wrong == [], '\n'.join(wrong)
+
+
+def tidy_up(cloud, admin):
+    """Delete what the page makes, wherever it was left."""
+    for server in cloud.admin.servers.list():
+        if server.name in SERVERS:
+            cloud.delete(server)
+    for aggregate in cloud.admin.aggregates.list():
+        if aggregate.name == AGGREGATE:
+            admin('isolation', 'unlock', AGGREGATE)
+            for host in aggregate.hosts:
+                aggregate.remove_host(host)
+            aggregate.delete()
+    for image in cloud.sdk.image.images():
+        if image.name in IMAGES:
+            cloud.sdk.image.delete_image(image)
+    # Others may need it, and it may not be there.
+    admin.run('trait', 'delete', TRAIT)
