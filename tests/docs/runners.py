@@ -53,7 +53,6 @@ BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
     r'pip install ': 'tests/docs/test_tools.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
-    r'\. \.cloud/openrc': 'tests/e2e/test_page.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
     r'pytest$': 'tests/unit/test_testing.py',

@@ -29,14 +29,17 @@ def test_the_page_is_true(plane, tidy, tmp_path):
     with terminal.Terminal(tmp_path, {}, {}) as typing:
         for command in runners.commands_of(PAGE, runners.AS_A_WHOLE[PAGE]):
             typed = typing.type(command.text)
-            true = (
-                pages.agrees(command.output, typed.output)
-                if command.output
-                else typed.code == 0
+            shown = not command.output or pages.agrees(
+                command.output, typed.output
             )
-            if not true:
+            if not shown or typed.code not in usual(command):
                 wrong.append(f'$ {command.text}\n{typed.output}({typed.code})')
     assert wrong == [], '\n'.join(wrong)
+
+
+def usual(command):
+    """Return how a command may end if nothing is wrong with it."""
+    return (0, 1) if 'audit' in command.words else (0,)
 
 
 def tidy_up(cloud, admin):
