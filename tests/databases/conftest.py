@@ -11,15 +11,8 @@ import tempfile
 
 from nova import objects, rpc
 import nova.conf
-from nova_database import NovaDatabase
+from nova_database import KINDS, NovaDatabase
 import pytest
-import servers
-
-KINDS = {
-    'sqlite': None,
-    'mariadb': servers.MariaDB,
-    'postgresql': servers.PostgreSQL,
-}
 
 
 @pytest.fixture(scope='session', autouse=True)

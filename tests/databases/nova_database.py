@@ -19,6 +19,12 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.request import Flavor, RequestSpec
 
+KINDS = {
+    'sqlite': None,
+    'mariadb': servers.MariaDB,
+    'postgresql': servers.PostgreSQL,
+}
+
 _TABLES = (models.AggregateMetadata, models.AggregateHost, models.Aggregate)
 
 
