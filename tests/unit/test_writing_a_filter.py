@@ -123,11 +123,14 @@ class Reader:
 @pytest.fixture
 def reader(tmp_path: pathlib.Path) -> Reader:
     """Somebody with a clone and nothing else."""
-    shutil.copytree(
-        ROOT,
-        tmp_path / 'isolate-aggregates',
-        ignore=shutil.ignore_patterns(*LEFT_OUT),
-    )
+    clone = tmp_path / 'isolate-aggregates'
+    if FRESH:
+        # To build the package pbr asks git what belongs to it.
+        subprocess.run(['git', 'clone', '-q', ROOT, clone], check=True)
+    else:
+        # As it is, committed or not.
+        ignored = shutil.ignore_patterns(*LEFT_OUT)
+        shutil.copytree(ROOT, clone, ignore=ignored)
     return Reader(tmp_path)
 
 
