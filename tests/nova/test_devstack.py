@@ -2,7 +2,6 @@
 """The DevStack plugin, phase by phase, with a stand-in for DevStack."""
 
 import configparser
-import json
 import os
 import pathlib
 import subprocess
@@ -10,6 +9,7 @@ import sys
 
 import pages
 import pytest
+from starting import starts
 
 from isolate_aggregates.cli import app
 
@@ -57,18 +57,6 @@ def lines_of(path, group):
     text = path.read_text('utf-8')
     part = text.partition(f'[{group}]\n')[2].partition('\n[')[0]
     return sorted(part.strip().splitlines())
-
-
-def starts(path):
-    """Return what nova-scheduler makes of a nova.conf."""
-    done = subprocess.run(
-        [sys.executable, str(HERE / 'scheduler_start.py'), str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_nova_conf_has_the_lines_that_the_page_tells(stack, tmp_path):

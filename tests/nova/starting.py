@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-scheduler makes of a nova.conf."""
+
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+
+def starts(path: pathlib.Path) -> dict[str, Any]:
+    """Return what ``scheduler_start.py`` prints of a nova.conf."""
+    program = pathlib.Path(__file__).with_name('scheduler_start.py')
+    done = subprocess.run(
+        [sys.executable, str(program), str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports on tests become the support matrix."""
+
+import csv
+import pathlib
+import runpy
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+MATRIX = ROOT / 'doc/source/reference/support-matrix.csv'
+
+
+@pytest.fixture
+def tool():
+    return runpy.run_path(str(ROOT / 'tools' / 'support_matrix.py'))
+
+
+def report(path, *cases, failures=0, errors=0, skipped=0):
+    """Write what pytest reports of some tests."""
+    lines = ''.join(
+        f'<testcase classname="{case}" name="test"/>' for case in cases
+    )
+    path.write_text(
+        '<testsuites><testsuite name="pytest" '
+        f'tests="{len(cases)}" failures="{failures}" errors="{errors}" '
+        f'skipped="{skipped}" timestamp="2026-11-21T12:00:00.000000+00:00">'
+        f'{lines}</testsuite></testsuites>'
+    )
+    return str(path)
+
+
+def rows(path):
+    with path.open(newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def test_reports_of_one_directory_are_one_row(tool, tmp_path):
+    matrix = tmp_path / 'matrix.csv'
+    first = report(
+        tmp_path / '1.xml',
+        *['tests.nova.test_status'] * 5,
+        failures=1,
+        errors=1,
+        skipped=1,
+    )
+    second = report(tmp_path / '2.xml', 'tests.nova.test_query.TestCase')
+    tool['main']([first, second], matrix)
+    [row] = rows(matrix)
+    every = len(list((ROOT / 'tests' / 'nova').glob('test_*.py')))
+    assert row['Tests'] == 'tests/nova'
+    assert row['Files'] == f'2 of {every}'
+    assert (row['Passed'], row['Failed'], row['Skipped']) == ('3', '2', '1')
+    assert row['Date'] == '2026-11-21'
+
+
+def test_a_run_takes_the_place_of_an_older_one_alone(tool, tmp_path):
+    matrix = tmp_path / 'matrix.csv'
+    other = report(tmp_path / '0.xml', 'tests.nova_functional.test_sync')
+    tool['main']([other], matrix)
+    for failures in (1, 0):
+        again = report(
+            tmp_path / '1.xml', 'tests.nova.test_query', failures=failures
+        )
+        tool['main']([again], matrix)
+    assert [(row['Tests'], row['Failed']) for row in rows(matrix)] == [
+        ('tests/nova', '0'),
+        ('tests/nova_functional', '0'),
+    ]
+
+
+def test_the_versions_are_those_that_are_installed(tool):
+    found = tool['versions']()
+    assert found['Python'].startswith('3.')
+    assert int(found['Nova'].partition('.')[0]) >= 31
+
+
+def test_the_matrix_has_the_columns_that_are_written(tool):
+    with MATRIX.open(newline='') as file:
+        assert tuple(next(csv.reader(file))) == tool['COLUMNS']

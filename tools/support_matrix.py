@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Write what test runs have shown into the support matrix.
+
+Run it with the Python that ran the tests, with the reports that
+``pytest --junitxml`` has written::
+
+    python tools/support_matrix.py nova.xml nova_functional.xml
+
+A run takes the place of an older one with the same versions.
+"""
+
+from collections.abc import Iterable, Sequence
+import csv
+from importlib import metadata
+import pathlib
+import platform
+import sys
+from xml.etree import ElementTree
+
+ROOT = pathlib.Path(__file__).parents[1]
+MATRIX = ROOT / 'doc' / 'source' / 'reference' / 'support-matrix.csv'
+
+PACKAGES = {
+    'Nova': 'nova',
+    'Placement': 'openstack-placement',
+    'OpenStackClient': 'python-openstackclient',
+    'oslo.config': 'oslo.config',
+    'oslo.db': 'oslo.db',
+    'SQLAlchemy': 'SQLAlchemy',
+    'stevedore': 'stevedore',
+}
+# One row for each of these.
+KEY = ('Nova', 'Placement', 'Python', 'Tests')
+RESULT = ('Files', 'Passed', 'Failed', 'Skipped', 'Date')
+COLUMNS = (*KEY, *RESULT, *(name for name in PACKAGES if name not in KEY))
+
+Row = dict[str, str]
+
+
+def versions() -> Row:
+    """Return the versions of what runs here."""
+    found = {'Python': '.'.join(platform.python_version_tuple()[:2])}
+    for name, package in PACKAGES.items():
+        try:
+            found[name] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[name] = ''
+    return found
+
+
+def result(reports: Iterable[ElementTree.Element]) -> Row:
+    """Return what reports on tests of one directory say.
+
+    :param reports: Documents as ``pytest --junitxml`` writes them.
+    """
+    counts = dict.fromkeys(('tests', 'failures', 'errors', 'skipped'), 0)
+    files, dates = set(), []
+    for report in reports:
+        for suite in report.iter('testsuite'):
+            dates.append(suite.attrib['timestamp'][:10])
+            for name in counts:
+                counts[name] += int(suite.attrib[name])
+        for case in report.iter('testcase'):
+            files.add(_file(case.attrib['classname']))
+    [directory] = {path.parent for path in files}
+    every = len(list((ROOT / directory).glob('test_*.py')))
+    failed = counts['failures'] + counts['errors']
+    return {
+        'Tests': str(directory),
+        'Files': f'{len(files)} of {every}',
+        'Passed': str(counts['tests'] - failed - counts['skipped']),
+        'Failed': str(failed),
+        'Skipped': str(counts['skipped']),
+        'Date': max(dates),
+    }
+
+
+def _file(classname: str) -> pathlib.PurePosixPath:
+    """Return the file of a test, which may be in a class or not."""
+    parts = classname.split('.')
+    while not parts[-1].startswith('test_'):
+        parts.pop()
+    return pathlib.PurePosixPath(*parts)
+
+
+def merge(rows: Iterable[Row], new: Iterable[Row]) -> list[Row]:
+    """Return rows in order, new ones in the place of old ones."""
+    merged = {tuple(row[name] for name in KEY): row for row in [*rows, *new]}
+    return [merged[key] for key in sorted(merged)]
+
+
+def read(path: pathlib.Path) -> list[Row]:
+    """Return the rows of a matrix; none if there is no such file."""
+    if not path.exists():
+        return []
+    with path.open(encoding='utf-8', newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> None:
+    """Add the reports of one environment to the matrix."""
+    by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
+    for name in arguments:
+        # Of tests that were run here.
+        report = ElementTree.parse(name).getroot()  # noqa: S314
+        cases = report.iter('testcase')
+        directory = _file(next(cases).attrib['classname']).parent
+        by_directory.setdefault(directory, []).append(report)
+    new = [versions() | result(found) for found in by_directory.values()]
+    rows = merge(read(matrix), new)
+    with matrix.open('w', encoding='utf-8', newline='') as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])
