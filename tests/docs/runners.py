@@ -34,7 +34,6 @@ ON_NOVA = {
     'admin/troubleshooting.rst': _LIVE,
     'cli/openstack.rst': _LIVE,
     'cli/status.rst': _LIVE,
-    'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'install/index.rst': _LIVE,
     'user/tutorial.rst': _LIVE,
 }

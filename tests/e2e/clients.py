@@ -80,7 +80,7 @@ class Cloud:
     def __init__(self, plane: Plane) -> None:
         self._plane = plane
         self._made = contextlib.ExitStack()
-        self._servers: list[str] = []
+        self._servers: list[Any] = []
         # Of what was made, by its name.
         self._ids: dict[str, str] = {}
         self._clients: dict[str, Any] = {}
@@ -172,7 +172,7 @@ class Cloud:
             nics='none',
             **more,
         )
-        self._servers.append(made.id)
+        self._servers.append(made)
         return self.admin.servers.get(made.id)
 
     def settle(self, server: Any) -> Any:
@@ -194,16 +194,20 @@ class Cloud:
         server = self.settle(self.boot(short, flavor, image, **more))
         return host_of(server)
 
+    def delete(self, *servers: Any) -> None:
+        """Delete servers, side by side, and wait until they are gone."""
+        for server in servers:
+            with contextlib.suppress(NotFound):
+                server.delete()
+        for server in servers:
+            with contextlib.suppress(NotFound):
+                for _ in _patience(f'deletion of {server.name}'):
+                    server.get()
+
     def clean_up(self) -> None:
-        """Delete everything; servers first, all at the same time."""
+        """Delete everything, whatever fails."""
         with self._made:
-            for server in self._servers:
-                with contextlib.suppress(NotFound):
-                    self.admin.servers.delete(server)
-            for server in self._servers:
-                with contextlib.suppress(NotFound):
-                    for _ in _patience(f'deletion of server {server}'):
-                        self.admin.servers.get(server)
+            self.delete(*self._servers)
 
 
 def nova(plane: Plane, user: str) -> Any:
