@@ -59,6 +59,10 @@ BY_OTHERS = {
 
 # What can not be run by a test, by how it begins, and why.
 BY_NOBODY = {
+    r'kolla-(build|ansible) ': 'it needs a deployment of kolla-ansible',
+    r'docker ': 'it needs images of kolla',
+    r'openstack-ansible ': 'it needs a deployment of openstack-ansible',
+    r'/openstack/venvs/': 'it needs a deployment of openstack-ansible',
     r'sudo apt-get install': 'it changes the machine',
 }
 

@@ -3,8 +3,6 @@
 
 import pathlib
 import re
-import shutil
-import subprocess
 
 import jinja2
 import pytest
@@ -13,7 +11,6 @@ import yaml
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEPLOYMENT = ROOT / 'etc' / 'deployment'
-UNITS = sorted((ROOT / 'etc' / 'systemd').glob('*.*'))
 
 # What the nova.conf of either has of what the snippets refer to.
 SERVICE_USER = """
@@ -112,20 +109,3 @@ def test_sync_is_run_elsewhere_but_with_the_same_arguments(name):
     assert program
     assert cleared == ''
     assert set_anew.endswith(f'isolate-aggregates {arguments}')
-
-
-@pytest.mark.skipif(
-    not shutil.which('systemd-analyze'), reason='systemd is not installed'
-)
-@pytest.mark.parametrize('unit', UNITS, ids=lambda unit: unit.name)
-def test_systemd_understands_each_unit(unit, tmp_path):
-    for each in UNITS:
-        shutil.copy(each, tmp_path)
-    done = subprocess.run(
-        ['systemd-analyze', 'verify', '--man=no', tmp_path / unit.name],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert unit.name not in done.stderr, done.stderr
-    assert done.returncode == 0, done.stderr
