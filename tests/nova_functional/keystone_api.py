@@ -46,6 +46,8 @@ class KeystoneApi:
                     ('Content-Type', 'application/json'),
                 ],
             )
+        if asked == ('GET', '/v3/projects'):
+            return webob.Response(json={'projects': [], 'links': {}})
         if asked[1].startswith('/v3/projects/'):
             number = asked[1].rpartition('/')[2]
             return webob.Response(json={'project': {'id': number}})
@@ -55,7 +57,8 @@ class KeystoneApi:
         token = fixture.V3Token(user_name='admin')
         token.set_project_scope(name='admin')
         token.add_role(name='admin')
-        for kind, endpoint in self._endpoints.items():
+        here = {'identity': f'{URL}/v3'}
+        for kind, endpoint in (self._endpoints | here).items():
             service = token.add_service(kind)
             for region in REGIONS:
                 service.add_standard_endpoints(public=endpoint, region=region)

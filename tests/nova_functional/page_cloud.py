@@ -2,6 +2,9 @@
 """A cloud in which pages of the documentation are done as they stand."""
 
 import contextlib
+import os
+import pathlib
+import tempfile
 from unittest import mock
 
 from day_two import CommandTest
@@ -45,38 +48,25 @@ class PageTest(CommandTest):
         ):
             api.interceptor.__enter__()
             self.addCleanup(api.interceptor.__exit__, None, None, None)
-        self.folder = self.config.parent
         self.stub_out(
             'isolate_aggregates.cli.app.IsolateAggregatesApp.connect',
             CONNECT,
         )
         # Whoever needs the usual one may have it.
         self.stub_out('isolate_aggregates.cli.exporter._LISTEN', '127.0.0.1:0')
-        self.write_clouds()
+        clouds = self.config.with_name('clouds.yaml')
+        clouds.write_text(yaml.safe_dump({'clouds': {'mycloud': self.cloud}}))
         environment = {
-            'OS_CLIENT_CONFIG_FILE': str(self.folder / 'clouds.yaml'),
+            'OS_CLIENT_CONFIG_FILE': str(clouds),
             'OS_CLOUD': 'mycloud',
         }
         for name, value in environment.items():
             self.useFixture(fixtures.EnvironmentVariable(name, value))
-        stack = contextlib.ExitStack()
-        self.addCleanup(stack.close)
-        self.terminal = stack.enter_context(
-            terminal.Terminal(
-                self.folder,
-                {
-                    'isolate-aggregates': app.main,
-                    'isolate-aggregates-status': self.check_upgrade,
-                    'nova-manage': self.manage,
-                    'openstack': shell.main,
-                },
-                environment,
-            )
-        )
 
-    def write_clouds(self):
-        """Write the clouds.yaml of the operator."""
-        cloud = {
+    @property
+    def cloud(self):
+        """What the operator has in clouds.yaml."""
+        return {
             'auth': {
                 'auth_url': f'{KEYSTONE}/v3',
                 'username': 'admin',
@@ -90,9 +80,29 @@ class PageTest(CommandTest):
             'network_endpoint_override': NEUTRON,
             'isolation_config_file': str(self.config),
         }
-        (self.folder / 'clouds.yaml').write_text(
-            yaml.safe_dump({'clouds': {'mycloud': cloud}})
-        )
+
+    @contextlib.contextmanager
+    def new_terminal(self):
+        """Sit down in front of a terminal, in an empty home directory."""
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith('OS_CL')
+        }
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            terminal.Terminal(
+                pathlib.Path(folder),
+                {
+                    'isolate-aggregates': app.main,
+                    'isolate-aggregates-status': self.check_upgrade,
+                    'nova-manage': self.manage,
+                    'openstack': shell.main,
+                },
+                environment,
+            ) as self.terminal,
+        ):
+            yield pathlib.Path(folder)
 
     def check_upgrade(self, arguments):
         """Be the program that checks the configuration of this Nova."""
@@ -106,33 +116,32 @@ class PageTest(CommandTest):
         assert arguments == ['placement', 'sync_aggregates']
         return manage.PlacementCommands().sync_aggregates()
 
-    def play(self, name, before=None, known=None):
-        """Do what a page says that asks a cloud.
+    def play(self, name, **around):
+        """Do what a page says; see that it is true."""
+        wrong = self.faults(name, **around)
+        assert wrong == [], '\n'.join(wrong)
+
+    def faults(self, name, before=None, known=None, files=None):
+        """Do what a page says that asks a cloud; return what is not true.
 
         :param name: The name of the page.
         :param before: What to do before a command that begins so.
         :param known: What to type in place of what the page can not know.
+        :param files: Files that the page takes for granted, by name.
         """
-        written = [
-            self.write(block)
-            for block in pages.blocks(pages.path(name))
-            if block.caption
-        ]
         wrong = []
-        for command in runners.commands_of(name, self.RUNNER):
-            for beginning, act in (before or {}).items():
-                if beginning in command.text:
-                    act()
-            wrong += self.do(command, known or {})
-        for path in written:
-            path.unlink(missing_ok=True)
-        assert wrong == [], f'{name}:\n' + '\n'.join(wrong)
-
-    def write(self, block):
-        """Write a file that a page shows."""
-        path = self.folder / block.caption
-        path.write_text(block.text)
-        return path
+        with self.new_terminal() as folder:
+            for block in pages.blocks(pages.path(name)):
+                if block.caption:
+                    (folder / block.caption).write_text(block.text)
+            for file, text in (files or {}).items():
+                (folder / file).write_text(text)
+            for command in runners.commands_of(name, self.RUNNER):
+                for beginning, act in (before or {}).items():
+                    if beginning in command.text:
+                        act()
+                wrong += self.do(command, known or {})
+        return [f'{name}: {each}' for each in wrong]
 
     def do(self, command, known):
         """Do what a command says; yield what is not as shown."""

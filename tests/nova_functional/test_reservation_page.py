@@ -63,13 +63,12 @@ class ReservationPageTest(PageTest, ReservationTest):
 
         self.stub_out('nova.virt.fake.FakeDriver.destroy', destroy_later)
         self.addCleanup(self.may_delete.set)
-        # What the page says to give to each command.
-        home = self.folder / 'isolate-aggregates.conf'
-        home.write_text(self.config.read_text())
         self.play(
             PAGE,
             before={
                 'reservation reconcile -c': self.let_servers_go,
                 'reservation repair': self.fill,
             },
+            # What the page says to give to each command.
+            files={'isolate-aggregates.conf': self.config.read_text()},
         )
