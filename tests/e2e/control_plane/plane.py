@@ -3,17 +3,18 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
+import functools
 import pathlib
 import shutil
-import socket
 import time
 
+from control_plane import checks
 from control_plane.bootstrap import Bootstrap
 from control_plane.configuration import Configuration
 from control_plane.databases import Databases
 from control_plane.processes import Process
 from control_plane.services import Service, all_services, scheduler
-from control_plane.settings import HOST, HOSTS, PORTS, Settings
+from control_plane.settings import HOSTS, Settings
 from control_plane.tasks import Task, run_all
 
 _SECONDS = 300
@@ -42,7 +43,8 @@ class Plane:
             # Half of an installation is thrown away.
             self.down()
             shutil.rmtree(self.settings.logs, ignore_errors=True)
-            self._check_ports()
+            checks.programs(self.settings)
+            checks.ports(self.settings)
         for folder in (self.settings.state, self._run, self.settings.logs):
             folder.mkdir(0o700, parents=True, exist_ok=True)
         self.settings.keep()
@@ -144,6 +146,10 @@ class Plane:
 
     def _tasks(self, complete: bool) -> Iterator[Task]:
         yield Task('mariadb', self._databases.start)
+        if self.settings.broker_url is not None:
+            yield Task(
+                'rabbitmq', functools.partial(checks.broker, self.settings)
+            )
         for service in self._services().values():
             yield Task(service.name, _start_of(self, service), service.after)
         steps = _steps(Bootstrap(self.settings, self._databases))
@@ -167,16 +173,6 @@ class Plane:
                     f'{service.name} does not get ready; its log is {log}'
                 )
             time.sleep(0.2)
-
-    def _check_ports(self) -> None:
-        for name in PORTS:
-            port = self.settings.port(name)
-            try:
-                socket.create_server((HOST, port)).close()
-            except OSError as exc:
-                raise RuntimeError(
-                    f'Port {port}, for {name}, is taken; set E2E_BASE_PORT'
-                ) from exc
 
 
 def _steps(bootstrap: Bootstrap) -> Iterable[Task]:

@@ -142,15 +142,14 @@ def _web(
 
 
 def _broker(settings: Settings) -> list[Service]:
-    command = broker.program()
-    if settings.broker_url is not None or command is None:
+    if settings.broker_url is not None:
         return []
     environment = broker.environment(settings)
     return [
         Service('epmd', ['epmd'], lambda _: True, environment=environment),
         Service(
             'rabbitmq',
-            [command],
+            [str(broker.program())],
             lambda _: broker.answers(settings),
             ('epmd',),
             environment,

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What has to be so before anything starts, and what to do if it is not."""
+
+import socket
+
+from control_plane import broker as rabbitmq
+from control_plane.databases import servers
+from control_plane.settings import HOST, PORTS, Settings
+
+
+def programs(settings: Settings) -> None:
+    """See that there is a database and a broker, or programs for them.
+
+    :raises RuntimeError: if there is not.
+    """
+    if not (settings.database_url or servers.MariaDB.is_installed()):
+        raise _missing(servers.MariaDB.PACKAGE, 'E2E_DATABASE_URL')
+    if not (settings.broker_url or rabbitmq.program()):
+        raise _missing('rabbitmq-server', 'E2E_BROKER_URL')
+
+
+def ports(settings: Settings) -> None:
+    """See that nobody listens where the services will.
+
+    :raises RuntimeError: if somebody does.
+    """
+    for name in PORTS:
+        port = settings.port(name)
+        try:
+            socket.create_server((HOST, port)).close()
+        except OSError as exc:
+            raise RuntimeError(
+                f'Port {port}, for {name}, is taken; set E2E_BASE_PORT'
+            ) from exc
+
+
+def broker(settings: Settings) -> None:
+    """See that a broker that runs already can be talked to.
+
+    :raises RuntimeError: if it can not.
+    """
+    if not rabbitmq.answers(settings):
+        raise RuntimeError('The broker of E2E_BROKER_URL does not answer')
+
+
+def _missing(package: str, variable: str) -> RuntimeError:
+    return RuntimeError(
+        f'{package} is not installed, and {variable} names none'
+    )
