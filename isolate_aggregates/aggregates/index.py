@@ -107,7 +107,7 @@ class AggregateIndex:
         """Return the aggregates with a metadata key that may start so.
 
         For what keeps requests out: whatever some database may take for the
-        prefix counts, see :mod:`isolate_aggregates.aggregates.collation`.
+        prefix counts, see ``collation.py``.
 
         :param prefix: The first characters of the key.
         """
@@ -155,10 +155,10 @@ class AggregateIndex:
         """Return the aggregates locked by some metadata, grouped by locks.
 
         Whatever some database may take for the prefix and for the value
-        counts, see :mod:`isolate_aggregates.aggregates.collation`; the rest
-        of a key is compared exactly. So ``trait:X=Required`` locks. A key
-        such as ``Trait:X`` does too, and as nothing can ask for it, it stays
-        locked: the safe reading of a mistake.
+        counts, see ``collation.py``; the rest of a key is compared exactly.
+        So ``trait:X=Required`` locks. A key such as ``Trait:X`` does too, and
+        as nothing can ask for it, it stays locked: the safe reading of a
+        mistake.
 
         :param prefix: The first characters of the keys that lock.
         :param value: The value with which they lock.

@@ -152,7 +152,7 @@ def test_marks_that_no_provider_has_any_more_are_deleted():
 @pytest.mark.parametrize(
     ('key', 'value'),
     [
-        ('trait:CUSTOM_X', 'Required'),
+        ('trait:CUSTOM_X', ' required'),
         ('trait:CUSTOM_X', 'forbidden'),
         ('Trait:CUSTOM_X', 'required'),
         ('trait:custom_x', 'required'),
@@ -163,6 +163,14 @@ def test_marks_that_no_provider_has_any_more_are_deleted():
 def test_what_is_no_requirement_of_a_trait_puts_none(key, value):
     aggregate = Aggregate('uuid-a', 'a', {key: value}, frozenset({'h1'}))
     assert made([aggregate], [node()], TRAITS).changes == ()
+
+
+def test_hosts_behind_a_value_that_some_database_takes_get_the_trait():
+    aggregate = Aggregate(
+        'uuid-a', 'a', {'trait:CUSTOM_X': 'Required'}, frozenset({'h1'})
+    )
+    [change] = made([aggregate], [node()], TRAITS).changes
+    assert (change.action, change.subject) == ('add trait', 'CUSTOM_X')
 
 
 def test_a_tag_that_can_not_work_is_a_problem():
