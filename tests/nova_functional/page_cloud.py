@@ -4,18 +4,21 @@
 import contextlib
 import os
 import pathlib
+import subprocess
+import sys
 import tempfile
 from unittest import mock
 
+from base import CONF
 from day_two import CommandTest
 import fixtures
 from glance_api import URL as GLANCE
+from keystone_api import REGIONS, KeystoneApi
 from keystone_api import URL as KEYSTONE
-from keystone_api import KeystoneApi
+from keystoneauth1 import loading
 from network_api import URL as NEUTRON
 from network_api import NetworkApi
 from nova.cmd import manage
-import nova.conf
 from openstackclient import shell
 import pages
 import runners
@@ -27,6 +30,26 @@ from isolate_aggregates.nova import status
 
 # Before a test puts something in its place.
 CONNECT = app.IsolateAggregatesApp.connect
+
+
+_PROGRAM = (
+    'import sys; from isolate_aggregates.cli import app; sys.exit(app.main())'
+)
+
+
+def run_program(arguments):
+    """Be the program; in another process if it has a Placement of its own."""
+    if '--snapshot' not in arguments:
+        return app.main(arguments)
+    finished = subprocess.run(
+        [sys.executable, '-c', _PROGRAM, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    print(finished.stdout, end='')
+    return finished.returncode
 
 
 class PageTest(CommandTest):
@@ -75,7 +98,7 @@ class PageTest(CommandTest):
                 'user_domain_id': 'default',
                 'project_domain_id': 'default',
             },
-            'region_name': 'RegionOne',
+            'regions': list(REGIONS),
             # Nova's fixtures keep openstacksdk from looking for it.
             'network_endpoint_override': NEUTRON,
             'isolation_config_file': str(self.config),
@@ -94,7 +117,7 @@ class PageTest(CommandTest):
             terminal.Terminal(
                 pathlib.Path(folder),
                 {
-                    'isolate-aggregates': app.main,
+                    'isolate-aggregates': run_program,
                     'isolate-aggregates-status': self.check_upgrade,
                     'nova-manage': self.manage,
                     'openstack': shell.main,
@@ -107,9 +130,19 @@ class PageTest(CommandTest):
     def check_upgrade(self, arguments):
         """Be the program that checks the configuration of this Nova."""
         assert arguments == ['upgrade', 'check']
+        CONF.register_opts(
+            loading.get_auth_plugin_conf_options('admin_token'), 'placement'
+        )
+        self.flags(
+            auth_type='admin_token',
+            token=self.TOKEN,
+            endpoint=self.placement.fixture.endpoint,
+            endpoint_override=self.placement.fixture.endpoint,
+            group='placement',
+        )
         # Which this Nova has done at its start.
         with mock.patch('nova.db.api.api.configure'):
-            return status.Checks(nova.conf.CONF).check()
+            return status.Checks(CONF).check()
 
     def manage(self, arguments):
         """Be nova-manage, as far as pages need it."""
