@@ -57,9 +57,10 @@ def answers(settings: Settings) -> bool:
     """Tell whether services can talk to the broker."""
     address = url(settings).replace('rabbit://', 'amqp://')
     with kombu.Connection(address, connect_timeout=5) as connection:
+        errors = (*connection.connection_errors, *connection.channel_errors)
         try:
             connection.connect()
-        except (OSError, *connection.connection_errors):
+        except (OSError, *errors):
             return False
     return True
 

@@ -45,9 +45,19 @@ class Databases:
         return url.render_as_string(hide_password=False)
 
     def start(self) -> None:
-        """Start the server, unless one was given."""
+        """Start the server; see that one that was given answers.
+
+        :raises RuntimeError: if it does not.
+        """
         if self._given is None:
             self._server.start()
+            return
+        try:
+            self._execute()
+        except sa.exc.OperationalError as exc:
+            raise RuntimeError(
+                f'The database of E2E_DATABASE_URL does not answer: {exc.orig}'
+            ) from exc
 
     def is_running(self) -> bool:
         """Tell whether the server runs; one that was given is taken to."""
