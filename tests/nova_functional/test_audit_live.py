@@ -248,7 +248,7 @@ class AuditTest(LiveTest):
         self.give_trait('host1', LICENSED)
         self.flavor(LOCK)
         for key, value in (
-            (f'trait:{LICENSED}', 'Required'),
+            (f'trait:{LICENSED}', ' required'),
             (f'traits:{LICENSED}', 'required'),
         ):
             number = self.aggregate(f'{key} {value}', ['host1'], {key: value})
@@ -256,6 +256,13 @@ class AuditTest(LiveTest):
             self.repair('tag-without-effect')
             assert self.host_for(self.flavor()) == 'host2'
             self.tag(number, {f'trait:{LICENSED}': None})
+        number = self.aggregate(
+            'odd', ['host1'], {f'trait:{LICENSED}': 'Required'}
+        )
+        assert self.host_for(self.flavor()) == 'host2'
+        self.repair('tag-depends-on-database')
+        assert self.host_for(self.flavor()) == 'host2'
+        self.tag(number, {f'trait:{LICENSED}': None})
         for key in ('trait:HW_NO_SUCH', f'trait:{LICENSED.lower()}'):
             number = self.aggregate(key, ['host1'], {key: 'required'})
             found = self.audit()

@@ -89,7 +89,7 @@ class LogTest(CloudTest):
                 nuke_handlers=False,
             )
         )
-        self.aggregate('typo', ['host2'], {'trait:CUSTOM_A': 'Required'})
+        self.aggregate('typo', ['host2'], {'trait:CUSTOM_A': ' required'})
         number = self.aggregate('gpu', ['host1'], {'trait:HW_GPU': 'required'})
         uuid = self.admin_api.api_get(f'/os-aggregates/{number}').body[
             'aggregate'
@@ -102,7 +102,7 @@ class LogTest(CloudTest):
         lines = log.output.splitlines()
         # Each tag that can not work is told once, though read three times.
         assert [line for line in lines if line.startswith('WARNING')] == [
-            'WARNING aggregate typo: trait:CUSTOM_A=Required isolates '
+            'WARNING aggregate typo: trait:CUSTOM_A= required isolates '
             "nothing; the value has to be 'required'.",
             'WARNING aggregate gpu: trait:HW_GPU=required can not be opened '
             'unless Placement knows the trait; it is no standard trait of '
