@@ -9,5 +9,8 @@ sys.argv = sys.argv[:1]
 worker_class = 'gthread'
 threads = 16
 graceful_timeout = 5
+# Seconds. After two, its default, it often closes a connection just when a
+# client uses it again.
+keepalive = 300
 # It would be in the home directory, one for all.
 control_socket_disable = True
