@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tenants make with the ``openstack`` command."""
+
+import contextlib
+import pathlib
+from typing import Any
+
+from clients import Cloud, OpenStack
+
+
+class Tenants:
+    """People who type, each with an ``openstack`` command of their own.
+
+    What they make is deleted in the end.
+
+    :param cloud: Names what they make, and tells what became of it.
+    :param folder: Where they keep files.
+    """
+
+    def __init__(self, cloud: Cloud, folder: pathlib.Path) -> None:
+        self._cloud = cloud
+        self._file = folder / 'image'
+        self._images = contextlib.ExitStack()
+        self._servers: list[Any] = []
+
+    def boot(
+        self, tenant: OpenStack, flavor: str, image: str, *options: str
+    ) -> Any:
+        """Create a server and wait until it runs, or is in ERROR."""
+        made = tenant.json(
+            *('server', 'create', '--flavor', flavor, '--image', image),
+            *('--nic', 'none', *options, self._cloud.name('typed')),
+        )
+        server = self._cloud.admin.servers.get(made['id'])
+        self._servers.append(server)
+        return self._cloud.settle(server)
+
+    def image(self, tenant: OpenStack, short: str, *properties: str) -> str:
+        """Create an image and return its name.
+
+        :param properties: As in ``key=value``.
+        """
+        self._file.write_bytes(b'not an image')
+        made = tenant.json(
+            *('image', 'create', '--file', str(self._file)),
+            *('--disk-format', 'raw', '--container-format', 'bare'),
+            *(f'--property={one}' for one in properties),
+            self._cloud.name(short),
+        )
+        self._images.callback(tenant, 'image', 'delete', made['id'])
+        return str(made['name'])
+
+    def clean_up(self) -> None:
+        """Delete everything, whatever fails."""
+        with self._images:
+            self._cloud.delete(*self._servers)
