@@ -2,6 +2,7 @@
 """Commands of the usual tools do what the documentation shows."""
 
 from importlib import metadata
+import re
 import shutil
 import subprocess
 
@@ -52,10 +53,13 @@ def test_make_demo_and_make_test_are_run_before_each_change():
 
 @pytest.mark.parametrize('words', shown('pip install '), ids=' '.join)
 def test_pip_is_asked_for_this_package_with_extras_that_it_has(words):
-    [what] = words[2:]
-    # The clone, which has no name for pip.
-    named = what.replace('.', 'isolate-aggregates', 1)
-    wanted = requirements.Requirement(named if what[0] == '.' else what)
+    # By its name, or as a clone, which has a path and perhaps extras.
+    [what] = [
+        re.sub(r'^[./]+(isolate-aggregates)?', 'isolate-aggregates', word)
+        for word in words[2:]
+        if re.match(r'[./]+|isolate-aggregates', word)
+    ]
+    wanted = requirements.Requirement(what)
     assert wanted.name == 'isolate-aggregates'
     known = metadata.metadata('isolate-aggregates').get_all('Provides-Extra')
     assert wanted.extras <= set(known)
