@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 from unittest import mock
 
 _SCRIPT = """\
@@ -186,19 +187,29 @@ def _logs_of_its_own():
         root.setLevel(level)
 
 
+def _threads() -> types.ModuleType:
+    """Return threads that run beside a program that only waits.
+
+    Those of eventlet, which older releases of Nova have, do not.
+    """
+    eventlet = sys.modules.get('eventlet')
+    return eventlet.patcher.original('threading') if eventlet else threading
+
+
 @contextlib.contextmanager
 def _asked_to_end():
     """Ask a program that goes on and on to end, as systemd does."""
-    done = threading.Event()
+    threads = _threads()
+    done = threads.Event()
 
     def ask() -> None:
-        main = threading.main_thread().ident
+        main = threads.main_thread().ident
         while not done.wait(_PATIENCE):
             signal.pthread_kill(main, signal.SIGTERM)
 
     # To others it is nothing.
     before = signal.signal(signal.SIGTERM, lambda *_: None)
-    asking = threading.Thread(target=ask)
+    asking = threads.Thread(target=ask)
     asking.start()
     try:
         yield

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every command that README and documentation show is run by somebody."""
 
+import re
+
 import pages
 import pytest
 import runners
@@ -40,11 +42,10 @@ def test_there_is_something_to_run_for_each():
     ]
     assert len(texts) > 120
     for beginning in (*runners.BY_OTHERS, *runners.BY_NOBODY):
-        assert any(map(runners.re.compile(beginning).match, texts)), beginning
+        assert any(map(re.compile(beginning).match, texts)), beginning
 
 
-def test_it_is_said_why_nobody_runs_a_command(capsys):
-    with capsys.disabled():
-        for beginning, why in runners.BY_NOBODY.items():
-            print(f'\nNot run: {beginning}: {why}')
-    assert all(runners.BY_NOBODY.values())
+@pytest.mark.parametrize(('beginning', 'why'), runners.BY_NOBODY.items())
+def test_it_is_said_why_nobody_runs_a_command(beginning, why):
+    assert why
+    pytest.skip(f'commands that begin with "{beginning.strip()}": {why}')
