@@ -168,5 +168,5 @@ architecture: $(VENV)/.all
 	$(BIN)/python doc/draw_architecture.py
 	$(BIN)/python doc/draw_request.py
 
-clean:
+clean: cloud-down
 	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info
