@@ -239,12 +239,13 @@ def now() -> datetime.datetime:
 
 
 def _patience(what: str) -> Iterator[None]:
-    """Yield again and again, with pauses.
+    """Yield again and again, with pauses that get longer.
 
     :raises TimeoutError: if that takes too long.
     """
-    until = time.monotonic() + _SECONDS
+    until, pause = time.monotonic() + _SECONDS, 0.2
     while time.monotonic() < until:
         yield
-        time.sleep(0.3)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 2)
     raise TimeoutError(f'{what} takes too long')

@@ -43,22 +43,36 @@ class Operator(threading.Thread):
     def __init__(self, aggregate: Any) -> None:
         super().__init__()
         self._aggregate = aggregate
-        self._enough = threading.Event()
+        self._built = threading.Semaphore(0)
+        self._enough = False
         self.locked: list[tuple[datetime.datetime, datetime.datetime]] = []
 
     def run(self) -> None:
-        while not self._enough.is_set():
+        while not self._enough:
             self._aggregate.set_metadata(CLOSED)
             since = now()
-            self._enough.wait(6)
+            # More than are under way at a time: some are asked for and built
+            # while it is locked.
+            self._watch(3 * ASKING)
             self.locked.append((since, now()))
             self._aggregate.set_metadata(dict.fromkeys(CLOSED))
-            self._enough.wait(3)
+            self._watch(ASKING)
+
+    def count(self) -> None:
+        """Count a server that was built."""
+        self._built.release()
 
     def stop(self) -> None:
         """Leave the aggregate unlocked."""
-        self._enough.set()
+        self._enough = True
+        self._built.release()
         self.join()
+
+    def _watch(self, servers: int) -> None:
+        """Wait until so many servers were built."""
+        for _ in range(servers):
+            if not self._enough:
+                self._built.acquire()
 
 
 @pytest.fixture
@@ -81,14 +95,12 @@ def test_no_server_lands_where_it_must_not(cloud, admin, lock, operator):
     def ask(number):
         windows, at = number % 3 == 0, now()
         server = cloud.boot(f'server{number}', flavors[windows], image)
+        server = cloud.settle(server)
+        operator.count()
         return Asked(server, windows, at)
 
     with futures.ThreadPoolExecutor(ASKING) as pool:
         asked = list(pool.map(ask, range(BOOTS)))
-    asked = [
-        dataclasses.replace(one, server=cloud.settle(one.server))
-        for one in asked
-    ]
     operator.stop()
 
     for one in asked:
