@@ -113,7 +113,7 @@ cloud: $(CLOUD_VENV)/.cloud
 	$(CONTROL_PLANE) up
 
 cloud-down:
-	if [ -d $(CLOUD_VENV) ]; then $(CONTROL_PLANE) down; fi
+	if [ -e $(CLOUD_VENV)/.cloud ]; then $(CONTROL_PLANE) down; fi
 
 # A process of its own, in another environment.
 e2e: $(CLOUD_VENV)/.cloud
