@@ -90,9 +90,11 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     # No configuration of this machine, and no policy file, gets a say.
     conf([], default_config_files=[], default_config_dirs=[], use_env=False)
     # The administrator of noauth2 has no role "service", and no scope.
+    # Placement before 16 asks for the latter, oslo.policy 6 has it no more.
     for option in ('enforce_new_defaults', 'enforce_scope'):
-        if option in conf.oslo_policy:
-            conf.set_override(option, False, 'oslo_policy')
+        if option not in conf.oslo_policy:
+            conf.register_opt(cfg.BoolOpt(option), 'oslo_policy')
+        conf.set_override(option, False, 'oslo_policy')
 
     # A database of its own in the place of the one of this process. In memory
     # oslo.db uses one connection for all threads.
