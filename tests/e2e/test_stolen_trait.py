@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tenant who knows the name of a trait puts it on an image of their own."""
+
+from clients import host_of
+import pytest
+from tenants import Tenants
+
+TRAIT = 'CUSTOM_STOLEN_WINDOWS'
+
+# As documented on the page "Tenants and security".
+FLAVORS_ALONE = """\
+[isolate_aggregates]
+trait_sources = flavor
+"""
+
+
+@pytest.fixture
+def flavors_alone(plane):
+    """A cloud in which only flavors open locks."""
+    folder = plane.settings.etc / 'nova' / 'nova.conf.d'
+    setting = folder / 'isolation-3.conf'
+    setting.write_text(FLAVORS_ALONE)
+    restart(plane)
+    yield
+    setting.unlink()
+    restart(plane)
+
+
+@pytest.fixture
+def licensed(cloud, lock):
+    """An aggregate of one of the hosts, locked."""
+    found = cloud.aggregate('win', ('host1',))
+    lock(found, TRAIT)
+    return found
+
+
+@pytest.fixture
+def tenants(cloud, tmp_path):
+    found = Tenants(cloud, tmp_path)
+    yield found
+    found.clean_up()
+
+
+@pytest.fixture
+def stolen(licensed, tenants, demo):
+    """An image that a tenant has made."""
+    return tenants.image(demo, 'stolen', f'trait:{TRAIT}=required')
+
+
+def test_by_default_it_opens_the_lock_and_an_audit_tells(
+    cloud, admin, tenants, demo, licensed, stolen
+):
+    flavor = cloud.flavor('plain')
+
+    assert host_of(tenants.boot(demo, flavor, stolen)) == 'host1'
+    told = admin.run('isolation', 'audit', '-f', 'json')
+    assert told.returncode == 1
+    assert 'tenant-image-opens' in told.stdout
+    assert stolen in told.stdout
+
+
+def test_where_only_flavors_count_it_opens_nothing(
+    flavors_alone, cloud, admin, tenants, demo, licensed, stolen
+):
+    plain, windows = cloud.flavor('plain'), cloud.flavor('windows')
+    admin('isolation', 'grant', '--flavor', windows, '--trait', TRAIT)
+    linux = cloud.image('linux')
+
+    server = tenants.boot(demo, plain, stolen)
+    assert server.status == 'ERROR'
+    assert 'No valid host' in server.fault['message']
+    # With the key it does no harm, and without both nothing has changed.
+    assert host_of(tenants.boot(demo, windows, stolen)) == 'host1'
+    assert host_of(tenants.boot(demo, windows, linux)) == 'host1'
+    assert host_of(tenants.boot(demo, plain, linux)) in {'host2', 'host3'}
+    told = admin.run('isolation', 'audit', '-f', 'json')
+    assert 'tenant-image-opens' not in told.stdout
+
+
+def restart(plane):
+    """Let the scheduler read its configuration anew."""
+    plane.stop('nova-scheduler')
+    plane.start('nova-scheduler')
