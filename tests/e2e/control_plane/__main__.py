@@ -17,7 +17,9 @@ def main() -> int:
     try:
         getattr(plane, command)()
     except RuntimeError as exc:
-        print(f'{exc}\nLogs are in {plane.settings.logs}', file=sys.stderr)
+        print(exc, file=sys.stderr)
+        if plane.settings.logs.exists():
+            print(f'Logs are in {plane.settings.logs}', file=sys.stderr)
         return 1
     if command == 'up':
         print(

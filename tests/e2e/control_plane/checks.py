@@ -8,6 +8,20 @@ from control_plane.databases import servers
 from control_plane.settings import HOST, PORTS, Settings
 
 
+def folder(settings: Settings) -> None:
+    """See that the folder has nothing of anybody else's: it will be emptied.
+
+    :raises RuntimeError: if it has.
+    """
+    if settings.state.exists():
+        found = set(settings.state.iterdir()) - {settings.logs}
+        if found and not settings.kept.exists():
+            raise RuntimeError(
+                f'{settings.state} is not empty; set E2E_STATE to a folder '
+                'for the cloud alone'
+            )
+
+
 def programs(settings: Settings) -> None:
     """See that there is a database and a broker, or programs for them.
 

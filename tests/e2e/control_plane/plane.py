@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control plane: everything up, everything down, one service at a time."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent import futures
 import functools
 import pathlib
@@ -42,9 +42,10 @@ class Plane:
         if not complete:
             # Half of an installation is thrown away.
             self.down()
-            shutil.rmtree(self.settings.logs, ignore_errors=True)
+            checks.folder(self.settings)
             checks.programs(self.settings)
             checks.ports(self.settings)
+            shutil.rmtree(self.settings.logs, ignore_errors=True)
         for folder in (self.settings.state, self._run, self.settings.logs):
             folder.mkdir(0o700, parents=True, exist_ok=True)
         self.settings.keep()
@@ -58,18 +59,22 @@ class Plane:
 
     def down(self) -> None:
         """Stop everything and forget everything but the logs."""
+        if not self.settings.kept.exists():
+            # Whatever is there belongs to somebody else.
+            return
         names = {path.stem for path in self._run.glob('*.json')}
         with futures.ThreadPoolExecutor() as pool:
             list(pool.map(self.stop, names.difference(_LAST)))
         for name in _LAST:
             self.stop(name)
-        if self.settings.state.exists():
-            self._databases.stop()
-        for path in self.settings.state.glob('*'):
-            if path.is_file():
-                path.unlink()
-            elif path != self.settings.logs:
+        self._databases.stop()
+        left = {self.settings.logs, self.settings.kept}
+        for path in set(self.settings.state.iterdir()) - left:
+            if path.is_dir():
                 shutil.rmtree(path)
+            else:
+                path.unlink()
+        self.settings.kept.unlink()
 
     def is_running(self) -> bool:
         """Tell whether everything is set up and every service runs."""
@@ -151,7 +156,11 @@ class Plane:
                 'rabbitmq', functools.partial(checks.broker, self.settings)
             )
         for service in self._services().values():
-            yield Task(service.name, _start_of(self, service), service.after)
+            yield Task(
+                service.name,
+                functools.partial(self._start, service),
+                service.after,
+            )
         steps = _steps(Bootstrap(self.settings, self._databases))
         for step in [
             Task('databases', self._databases.create, ('mariadb',)),
@@ -183,10 +192,6 @@ def _steps(bootstrap: Bootstrap) -> Iterable[Task]:
     yield Task('flavors', bootstrap.flavors, ('accounts', 'nova-api'))
     yield Task('image', bootstrap.image, ('accounts', 'glance'))
     yield Task('hosts', bootstrap.hosts, HOSTS)
-
-
-def _start_of(plane: Plane, service: Service) -> Callable[[], None]:
-    return lambda: plane._start(service)
 
 
 def _done(task: Task) -> Task:

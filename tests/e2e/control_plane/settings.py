@@ -68,7 +68,12 @@ class Settings:
         """Write down what else may differ, for those who come later."""
         kept = dataclasses.asdict(self)
         del kept['state']
-        (self.state / _KEPT).write_text(json.dumps(kept), 'utf-8')
+        self.kept.write_text(json.dumps(kept), 'utf-8')
+
+    @property
+    def kept(self) -> pathlib.Path:
+        """The file that they are written down in: the folder is ours then."""
+        return self.state / _KEPT
 
     def port(self, name: str) -> int:
         """Return the port of a service."""

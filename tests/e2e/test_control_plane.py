@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is ended is what was started, and all of it."""
+"""What the control plane ends is what it started, and all of it."""
 
 import json
 import os
 import subprocess
 import sys
 
+from control_plane.plane import Plane
 from control_plane.processes import Process
+from control_plane.settings import Settings
 from control_plane.tasks import Task, run_all
 import psutil
 import pytest
@@ -92,3 +94,12 @@ def test_after_a_task_that_fails_no_other_is_begun():
             ]
         )
     assert done == []
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+    (tmp_path / 'etc').mkdir()
+    plane = Plane(Settings(tmp_path, 1024))
+    with pytest.raises(RuntimeError, match='is not empty'):
+        plane.up()
+    plane.down()
+    assert list(tmp_path.iterdir()) == [tmp_path / 'etc']
