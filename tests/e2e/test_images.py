@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Properties of images, as our commands and an audit change them in Glance."""
+
+import re
+import subprocess
+
+from control_plane import bootstrap
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.cloud.glance import GlanceReader
+from isolate_aggregates.cloud.glance_writer import GlanceWriter
+
+TRAIT = 'CUSTOM_IMAGE_WINDOWS'
+KEY = f'trait:{TRAIT}'
+
+
+@pytest.fixture
+def locked(cloud, lock):
+    """An aggregate of one of the hosts, locked."""
+    found = cloud.aggregate('win', ('host1',))
+    lock(found, TRAIT)
+    return found
+
+
+@pytest.fixture
+def glance(plane):
+    """Return the Glance that a user reads and writes."""
+
+    def of(user):
+        session = bootstrap.connect(plane.settings, user).session
+        connection = Connection(session)
+        return GlanceReader(connection), GlanceWriter(connection)
+
+    return of
+
+
+def test_an_image_is_given_the_key_and_loses_it(cloud, admin, locked):
+    flavor, image = cloud.flavor('plain'), cloud.image('windows')
+    words = ('--image', image, '--trait', TRAIT)
+
+    admin('isolation', 'grant', *words)
+    assert cloud.sdk.image.find_image(image).properties[KEY] == 'required'
+    assert cloud.place('licensed', flavor, image) == 'host1'
+    assert 'nothing to do' in admin('isolation', 'grant', *words)
+
+    admin('isolation', 'revoke', *words)
+    assert KEY not in cloud.sdk.image.find_image(image).properties
+    assert 'nothing to do' in admin('isolation', 'revoke', *words)
+    assert cloud.place('unlicensed', flavor, image) in {'host2', 'host3'}
+
+
+def test_the_repair_that_an_audit_prints_takes_the_key_off(
+    plane, cloud, admin, locked
+):
+    image = cloud.image('stolen', {KEY: 'required'}, user='demo')
+    owned = cloud.sdk.image.find_image(image).id
+
+    # That is a decision, so it is not done by itself.
+    told = admin.run('isolation', 'audit', '--fix', '--yes')
+    assert image in told.stdout
+    assert KEY in cloud.sdk.image.find_image(owned).properties
+
+    [repair] = re.findall(f'openstack image unset .* {owned}', told.stdout)
+    subprocess.run(
+        ['bash', '-c', f'. {plane.settings.state}/openrc && {repair}'],
+        check=True,
+    )
+    assert KEY not in cloud.sdk.image.find_image(owned).properties
+    told = admin.run('isolation', 'audit')
+    assert image not in told.stdout
+
+
+def test_any_key_can_be_written_and_taken_off_twice(cloud, glance):
+    reader, writer = glance('admin')
+    image = reader.image(cloud.image('image', {'other': 'stays'}))
+
+    for key in ('a/b', 'c~d', 'trait:CUSTOM_É'):
+        writer.set_property(image, key, 'one')
+        writer.set_property(image, key, 'two')
+        assert reader.image(image.id).properties[key] == 'two'
+        writer.unset_property(image, key)
+        # Glance minds, but nobody else does.
+        writer.unset_property(image, key)
+    found = reader.image(image.id).properties
+    assert found['other'] == 'stays'
+    assert not {'a/b', 'c~d', 'trait:CUSTOM_É'} & set(found)
+
+
+def test_glance_refuses_those_whom_the_image_does_not_belong_to(cloud, glance):
+    reader, writer = glance('demo')
+    image = reader.image(cloud.image('image'))
+    with pytest.raises(exception.ServiceDenied):
+        writer.set_property(image, KEY, 'required')
