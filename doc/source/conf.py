@@ -21,8 +21,6 @@ html_theme_options = {
     'analytics_tracking_code': '',
     'display_badge': False,
     'root_title': project,
-    'sidebar_dropdown': '',
-    'sidebar_mode': 'toc',
 }
 pygments_style = 'native'
 

@@ -16,8 +16,6 @@ html_theme_options = {
     'analytics_tracking_code': '',
     'display_badge': False,
     'root_title': 'isolate-aggregates',
-    'sidebar_dropdown': '',
-    'sidebar_mode': 'toc',
 }
 pygments_style = 'native'
 
