@@ -46,7 +46,7 @@ class Process:
         with self.log.open('ab') as output:
             started = subprocess.Popen(
                 command,
-                env=os.environ | environment,
+                env=_inherited() | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -75,6 +75,12 @@ class Process:
             ):
                 return found
         return None
+
+
+def _inherited() -> dict[str, str]:
+    # Neither whose cloud the starter uses nor where its modules are.
+    mine = ('OS_', 'PYTHON')
+    return {k: v for k, v in os.environ.items() if not k.startswith(mine)}
 
 
 def _ticks(pid: int) -> int:
