@@ -47,7 +47,7 @@ class Tenants:
             *(f'--property={one}' for one in properties),
             self._cloud.name(short),
         )
-        self._images.callback(tenant, 'image', 'delete', made['id'])
+        self._images.callback(self._cloud.sdk.image.delete_image, made['id'])
         return str(made['name'])
 
     def clean_up(self) -> None:

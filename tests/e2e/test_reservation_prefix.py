@@ -30,7 +30,7 @@ class Operator:
         self._where = {}
 
     def project(self, name):
-        return self._admin.json('project', 'show', name)['id']
+        return self._cloud.sdk.identity.find_project(name).id
 
     def aggregate(self, short, *properties):
         name = self._cloud.name(short)
