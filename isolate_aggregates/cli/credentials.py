@@ -31,6 +31,8 @@ _UNUSABLE = (
     TypeError,
     AttributeError,
     ValueError,
+    # Older ones do not say in words of their own what is no YAML.
+    yaml.YAMLError,
 )
 
 

@@ -170,7 +170,7 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
         pytest.param(
             '[isolate_aggregates]\ntimeout = soon\n',
             'Configuration option [isolate_aggregates] timeout can not be '
-            "used: could not convert string to float: 'soon'.",
+            'used: ',
             id='a time-out that is none',
         ),
     ],
