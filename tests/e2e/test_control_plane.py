@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 
 from control_plane.plane import Plane
 from control_plane.processes import Process
@@ -45,14 +46,19 @@ def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
 def test_a_pid_that_was_given_to_another_process_is_left_alone(process):
     process.start([sys.executable, '-c', SLEEP], {})
     known = json.loads(process.pid_file.read_text())
-    with subprocess.Popen([sys.executable, '-c', SLEEP]) as other:
+    # In the next tick, as whoever is given the same pid can only be.
+    time.sleep(0.05)
+    other = subprocess.Popen([sys.executable, '-c', SLEEP])
+    try:
         process.stop()
         process.pid_file.write_text(json.dumps(known | {'pid': other.pid}))
 
         assert not process.is_running()
         process.stop()
         assert other.poll() is None
+    finally:
         other.kill()
+        other.wait()
 
 
 def test_what_is_not_there_is_not_ended(process):
