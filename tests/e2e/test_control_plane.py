@@ -38,7 +38,7 @@ def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
 
     later = Process(process.pid_file, process.log)
     assert later.is_running()
-    later.stop()
+    later.stop(patience=1)
     assert not later.is_running()
     assert not child.is_running()
 

@@ -58,11 +58,14 @@ class Process:
             'utf-8',
         )
 
-    def stop(self) -> None:
-        """End it with its children, if it runs, and wait until it is gone."""
+    def stop(self, patience: float = _SECONDS) -> None:
+        """End it with its children, if it runs, and wait until it is gone.
+
+        :param patience: For how many seconds it may finish what it is at.
+        """
         found = self._find()
         if found is not None:
-            _end(found)
+            _end(found, patience)
         self.pid_file.unlink(missing_ok=True)
 
     def _find(self) -> psutil.Process | None:
@@ -93,11 +96,11 @@ def _ticks(pid: int) -> int:
     return int(stat.rpartition(')')[2].split()[19])
 
 
-def _end(process: psutil.Process) -> None:
+def _end(process: psutil.Process, patience: float) -> None:
     with contextlib.suppress(psutil.NoSuchProcess):
         family = [process, *process.children(recursive=True)]
         process.terminate()
-        _, left = psutil.wait_procs(family, _SECONDS)
+        _, left = psutil.wait_procs(family, patience)
         for member in left:
             with contextlib.suppress(psutil.NoSuchProcess):
                 member.kill()
