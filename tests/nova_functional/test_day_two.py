@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The everyday commands, on a real Nova and a real Placement."""
+"""The everyday commands, on a real Nova and a real Placement.
+
+With ``THOROUGH=1`` calls fail in more ways than in an ordinary run.
+"""
+
+import os
 
 from base import CONF, IMAGE
 from day_two import CommandTest
@@ -9,6 +14,8 @@ from keystoneauth1 import session
 from isolate_aggregates import candidates
 from isolate_aggregates.pipeline import Pipeline
 from isolate_aggregates.request import RequestSpec
+
+THOROUGH = bool(os.environ.get('THOROUGH'))
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'
@@ -246,12 +253,13 @@ class DayTwoTest(CommandTest):
         assert self.state() == start != end
         at, interrupted = 1, 0
         while True:
-            for after_sending in (False, True):
+            # An ordinary run alternates, a thorough one does both each time.
+            for after_sending in (False, True) if THOROUGH else (at % 2 == 0,):
                 broken = self.broken(at, after_sending)
                 finished = self.run_command(*command)
                 self.session = None
                 if broken.calls < at:
-                    assert interrupted > 10
+                    assert interrupted > 5
                     return
                 interrupted += 1
                 assert 'Traceback' not in finished.err
