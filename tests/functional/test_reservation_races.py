@@ -4,8 +4,8 @@
 Before each call of an operation in turn, somebody else makes a reservation
 that there is room for before or after the operation, but not beside it.
 
-An ordinary run lets somebody in before every third call; with ``THOROUGH=1`` it
-is before each.
+An ordinary run lets somebody in before every third call; with ``THOROUGH=1``
+it is before each.
 """
 
 import contextlib
