@@ -100,9 +100,11 @@ def test_the_wheel_is_the_package_and_the_files_beside_it(
 
 
 def test_every_unit_and_sample_is_installed(checkout, inside_wheel):
+    # What is below etc/deployment is copied from the documentation.
     made = {
         pathlib.Path(name).name
-        for name in _committed(checkout, 'etc')
+        for folder in ('etc/isolate-aggregates', 'etc/systemd')
+        for name in _committed(checkout, folder)
         if not name.endswith('config-generator.conf')
     }
     assert made <= {pathlib.Path(name).name for name in inside_wheel}
