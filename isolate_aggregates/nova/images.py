@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 import threading
 import time
 
+from keystoneauth1 import exceptions as ks_exceptions
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova.image import glance
@@ -40,7 +41,9 @@ class ImageProperties:
         """Return the properties of an image; none if it is gone.
 
         Servers outlive their images and still have to be moved. One that is
-        not seen to name a reservation is kept out of all of them.
+        not seen to name a reservation is kept out of all of them. So is one
+        that is moved or rebuilt when nobody's credentials are at hand: host
+        filters are given none, and Glance is not asked without.
 
         :param context: The context of the request, whose credentials are
             used: who can not see an image can not use what it says.
@@ -53,9 +56,15 @@ class ImageProperties:
             return properties
         try:
             image = self._api.get(context, image_id)
-        except nova_exception.ImageNotFound:
+        except (
+            nova_exception.ImageNotFound,
+            ks_exceptions.AuthorizationFailure,
+        ):
             return {}
-        except nova_exception.NovaException as exc:
+        except (
+            nova_exception.NovaException,
+            ks_exceptions.ClientException,
+        ) as exc:
             raise exception.ServiceError(
                 'Glance', None, f'can not be asked for image {image_id}: {exc}'
             ) from exc

@@ -7,6 +7,7 @@ forbidden aggregate membership
 """
 
 from base import CloudTest, host_of
+from keystoneauth1 import exceptions as ks_exceptions
 
 from isolate_aggregates import conf as ia_conf
 
@@ -96,3 +97,21 @@ class ReservationsTest(CloudTest):
 
         server = self._migrate_server(server)
         assert host_of(server) == 'host3'
+
+    def test_a_server_is_rebuilt_though_host_filters_have_no_credentials(self):
+        self.aggregate('lease', ['host1'], {LEASE: 'true'})
+        server = self.boot(self.flavor(), image=self.image({}))
+        assert host_of(server) == 'host2'
+        show = self.glance.show
+
+        def with_credentials(context, *args, **kwargs):
+            # As the client of a real Glance does.
+            if context.user_id is None:
+                raise ks_exceptions.AuthorizationFailure('No authentication')
+            return show(context, *args, **kwargs)
+
+        newer = self.image({})
+        self.glance.show = with_credentials
+        server = self._rebuild_server(server, newer)
+        assert server['image']['id'] == newer
+        assert host_of(server) == 'host2'
