@@ -74,7 +74,7 @@ class Plane:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-        self.settings.kept.unlink()
+        self.settings.kept.unlink(missing_ok=True)
 
     def is_running(self) -> bool:
         """Tell whether everything is set up and every service runs."""
