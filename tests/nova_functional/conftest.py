@@ -10,11 +10,11 @@ import os
 import pathlib
 import sys
 
-# Native threads, as nova-scheduler has them by default since 33. The fixtures
-# of older releases hang with them.
+# Native threads, as all services have them by default since 34. In fixtures of
+# older releases, which have nova-compute too, servers never get ready.
 _NOVA = int(metadata.version('nova').partition('.')[0])
 os.environ.setdefault(
-    'OS_NOVA_DISABLE_EVENTLET_PATCHING', str(_NOVA >= 33).lower()
+    'OS_NOVA_DISABLE_EVENTLET_PATCHING', str(_NOVA >= 34).lower()
 )
 
 import nova  # noqa: E402
