@@ -3,12 +3,14 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
+import pathlib
 from typing import Any
 
 from clients import Cloud, OpenStack
 from control_plane.plane import Plane
 from control_plane.settings import Settings
 import pytest
+from tenants import Tenants
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,10 +54,24 @@ def demo(plane: Plane) -> OpenStack:
     return OpenStack(plane.settings, 'demo')
 
 
+@pytest.fixture(scope='session')
+def stranger(plane: Plane) -> OpenStack:
+    """The ``openstack`` command of a tenant of another project."""
+    return OpenStack(plane.settings, 'alt_demo')
+
+
 @pytest.fixture
 def cloud(plane: Plane) -> Iterator[Cloud]:
     """What a story makes; it is deleted when the story is over."""
     found = Cloud(plane)
+    yield found
+    found.clean_up()
+
+
+@pytest.fixture
+def tenants(cloud: Cloud, tmp_path: pathlib.Path) -> Iterator[Tenants]:
+    """People who type; what they make is deleted when the story is over."""
+    found = Tenants(cloud, tmp_path)
     yield found
     found.clean_up()
 

@@ -10,9 +10,8 @@ nova.conf, is done in this cloud.
 
 import uuid
 
-from clients import OpenStack, host_of
+from clients import host_of
 import pytest
-from tenants import Tenants
 
 
 class Operator:
@@ -79,19 +78,6 @@ def operator(cloud, admin):
     found = Operator(admin, cloud)
     yield found
     found.clean_up()
-
-
-@pytest.fixture
-def tenants(cloud, tmp_path):
-    found = Tenants(cloud, tmp_path)
-    yield found
-    found.clean_up()
-
-
-@pytest.fixture
-def stranger(plane):
-    """The ``openstack`` command of a tenant of another project."""
-    return OpenStack(plane.settings, 'alt_demo')
 
 
 def test_a_host_is_reserved_and_given_back(

@@ -3,7 +3,6 @@
 
 from clients import host_of
 import pytest
-from tenants import Tenants
 
 TRAIT = 'CUSTOM_STOLEN_WINDOWS'
 
@@ -32,13 +31,6 @@ def licensed(cloud, lock):
     found = cloud.aggregate('win', ('host1',))
     lock(found, TRAIT)
     return found
-
-
-@pytest.fixture
-def tenants(cloud, tmp_path):
-    found = Tenants(cloud, tmp_path)
-    yield found
-    found.clean_up()
 
 
 @pytest.fixture
