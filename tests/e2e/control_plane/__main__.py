@@ -13,7 +13,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog='control_plane')
     parser.add_argument('command', choices=('up', 'down'))
     command = parser.parse_args().command
-    plane = Plane(Settings.from_environment())
+    try:
+        plane = Plane(Settings.from_environment())
+    except RuntimeError as exc:
+        print(exc, file=sys.stderr)
+        return 1
     try:
         getattr(plane, command)()
     except RuntimeError as exc:

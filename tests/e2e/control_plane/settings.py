@@ -51,6 +51,8 @@ class Settings:
         """Return what the environment says, or else the defaults.
 
         A control plane that is there keeps to what it was brought up with.
+
+        :raises RuntimeError: if that makes no sense.
         """
         state = pathlib.Path(os.environ.get('E2E_STATE') or _ROOT / '.cloud')
         state = state.expanduser().resolve()
@@ -59,7 +61,7 @@ class Settings:
             return cls(state, **json.loads(kept.read_text('utf-8')))
         return cls(
             state,
-            int(os.environ.get('E2E_BASE_PORT') or 18700),
+            _base_port(os.environ.get('E2E_BASE_PORT') or '18700'),
             os.environ.get('E2E_DATABASE_URL') or None,
             os.environ.get('E2E_BROKER_URL') or None,
         )
@@ -105,6 +107,17 @@ class Settings:
     def clouds(self) -> pathlib.Path:
         """The file that clients find the cloud by."""
         return self.state / 'clouds.yaml'
+
+
+def _base_port(text: str) -> int:
+    most = 65536 - len(PORTS)
+    # Below 1024 are those of the system.
+    if not text.isdecimal() or not 1024 <= int(text) <= most:
+        raise RuntimeError(
+            f'E2E_BASE_PORT is {text!r}; it has to be a port from 1024 to '
+            f'{most}, the first of {len(PORTS)} to listen on.'
+        )
+    return int(text)
 
 
 def program(name: str) -> str:
