@@ -48,12 +48,12 @@ import sqlalchemy
 import table
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import pipeline
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import Rollup
+from isolate_aggregates.filters import pipeline
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.shortening import Shortener
+from isolate_aggregates.query_limit import Shortener
 
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50

@@ -27,8 +27,8 @@ import tracemalloc
 from filters import configured, database, fill
 import table
 
-from isolate_aggregates import pipeline
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
+from isolate_aggregates.filters import pipeline
 from isolate_aggregates.nova.source import NovaDatabaseSource
 
 AGGREGATES = 10_000

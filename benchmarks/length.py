@@ -28,27 +28,20 @@ import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
+from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 import placement_rows  # noqa: E402
 
-from isolate_aggregates import candidates  # noqa: E402
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.candidates import Outcome  # noqa: E402
-from isolate_aggregates.cloud.snapshot import (  # noqa: E402
-    Inventory,
-    Provider,
-    Snapshot,
-)
-from isolate_aggregates.clouds import SnapshotCloud  # noqa: E402
-from isolate_aggregates.pipeline import Pipeline  # noqa: E402
-from isolate_aggregates.placement.client import (  # noqa: E402
-    PlacementClient,
-)
-from isolate_aggregates.placement.embedded import (  # noqa: E402
-    EmbeddedPlacement,
-)
+from isolate_aggregates.cloud.clouds import SnapshotCloud  # noqa: E402
+from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
+from isolate_aggregates.inspect import candidates  # noqa: E402
+from isolate_aggregates.inspect.candidates import Outcome  # noqa: E402
+from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
+from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates.query_limit import PlacementMembers  # noqa: E402
 from isolate_aggregates.request import Flavor, RequestSpec  # noqa: E402
-from isolate_aggregates.shortening import PlacementMembers  # noqa: E402
 
 AGGREGATES = (100, 500, 1_000, 5_000)
 HOSTS = 1_000

@@ -21,9 +21,12 @@ from typing import Any
 from prometheus_client import values
 
 from isolate_aggregates import exception
-from isolate_aggregates.destination import Destination
-from isolate_aggregates.metrics.observer import Narrow, Observer
-from isolate_aggregates.metrics.scheduler import DIRECTORY, WorkerMetrics
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.metrics.observer import Narrow, Observer
+from isolate_aggregates.inspect.metrics.scheduler import (
+    DIRECTORY,
+    WorkerMetrics,
+)
 from isolate_aggregates.request import Flavor, RequestSpec
 
 FILTERS = 4

@@ -24,21 +24,16 @@ sys.path.insert(0, str(_TESTS))
 
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 
-from isolate_aggregates import reservation  # noqa: E402
+from isolate_aggregates import reservations  # noqa: E402
 from isolate_aggregates.placement import inventories  # noqa: E402
-from isolate_aggregates.placement.embedded import (  # noqa: E402
-    EmbeddedPlacement,
-)
-from isolate_aggregates.reservation import planner, rooms, slots  # noqa: E402
-from isolate_aggregates.reservation.record import (  # noqa: E402
-    Reservation,
-    describe,
-)
+from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates.reservations import planner, rooms, slots  # noqa: E402
+from isolate_aggregates.reservations.record import Reservation, describe  # noqa: E402
 
 SIZES = ('100:100', '300:300', '1000:1000', '1000:300', '300:1000')
 DAY = 24 * HOUR
 SLOTS = 4
-SHAPE = reservation.Shape(vcpus=1, ram=64, disk=1)
+SHAPE = reservations.Shape(vcpus=1, ram=64, disk=1)
 
 
 def build(world: World, hosts: int, reservations: int) -> None:
@@ -94,7 +89,7 @@ def record(world: World, made: Reservation) -> None:
 def planning(world: World) -> float:
     """Return the seconds that choosing hosts alone takes."""
     found = world.site.read()
-    wanted = reservation.new(
+    wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
     known = rooms.rooms(world.site, found, wanted, NOW)
@@ -121,11 +116,11 @@ def measure(size: str) -> None:
     seconds = planning(world)
 
     def create() -> None:
-        wanted = reservation.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
-        reservation.create(world.site, wanted, NOW)
+        wanted = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
+        reservations.create(world.site, wanted, NOW)
 
     def tick(now: datetime.datetime = NOW) -> None:
-        statuses = reservation.tick(world.site, now)
+        statuses = reservations.tick(world.site, now)
         assert not any(status.problems for status in statuses)
 
     row = [timed(world, create)]

@@ -47,7 +47,7 @@ from test_shortening import ShorteningTest  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import AggregateIndex, rollups  # noqa: E402
-from isolate_aggregates import pipeline  # noqa: E402
+from isolate_aggregates.filters import pipeline  # noqa: E402
 from isolate_aggregates.nova import registration, source  # noqa: E402
 
 AGGREGATES = (100, 1_000, 5_000)

@@ -21,14 +21,15 @@ import uuid
 
 import os_traits
 
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import (
     AllocationCandidates,
     PlacementClient,
 )
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.simulator import Simulator
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
@@ -179,7 +180,7 @@ def memory(
     snapshot = Snapshot('benchmark', providers=tuple(make(hosts)))
     gc.collect()
     cloud, _ = tracemalloc.get_traced_memory()
-    simulator = Simulator(snapshot)
+    simulator = Simulator(snapshot.providers)
     gc.collect()
     both, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
@@ -201,7 +202,7 @@ def compare(
     snapshot = Snapshot('benchmark', providers=tuple(make(hosts)))
     placement_rows.load(snapshot.providers)
     start = time.process_time()
-    simulator = Simulator(snapshot)
+    simulator = Simulator(snapshot.providers)
     index = time.process_time() - start
     for limit in (1000, None):
         request = question(limit)

@@ -50,7 +50,7 @@ def layers() -> list[list[str]]:
     parser.read(ROOT / '.importlinter')
     text = parser['importlinter:contract:layers']['layers'].strip()
     return [
-        [part.strip().removeprefix(f'{PACKAGE}.') for part in line.split(':')]
+        [part.strip().removeprefix(f'{PACKAGE}.') for part in line.split('|')]
         for line in text.splitlines()
     ]
 

@@ -13,14 +13,14 @@ from openstack.config import loader
 from oslo_config import cfg
 import pytest
 
-from isolate_aggregates import candidates
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.candidates import Outcome
 from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.clouds import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.clouds import SnapshotCloud
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect.candidates import Outcome
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest

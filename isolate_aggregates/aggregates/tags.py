@@ -10,7 +10,7 @@ import os_traits
 from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 _NAME = re.compile(r'[A-Z0-9_]+')
 

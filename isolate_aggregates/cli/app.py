@@ -13,7 +13,7 @@ import pbr.version
 
 from isolate_aggregates.cli import settings
 from isolate_aggregates.cli.credentials import Credentials
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.rest.connection import Connection
 
 
 class IsolateAggregatesApp(app.App):

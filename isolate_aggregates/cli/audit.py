@@ -14,10 +14,16 @@ from oslo_log import log as logging
 import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.audit import Facts, Finding, Severity, audit, collect
-from isolate_aggregates.audit.repairs import PROGRAM
-from isolate_aggregates.cli import base, report
-from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.cli import base, output
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.inspect.audit import (
+    Facts,
+    Finding,
+    Severity,
+    audit,
+    collect,
+)
+from isolate_aggregates.inspect.audit.repairs import PROGRAM
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +39,7 @@ _FOR_PEOPLE = ('No.', 'Severity', 'Subject', 'Problem', 'Consequence')
 _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 
 
-class AuditCloud(report.ReportLister):
+class AuditCloud(output.ReportLister):
     """Find what keeps isolation from working, and say what repairs it.
 
     Aggregates, flavors, images and configuration are held against each other

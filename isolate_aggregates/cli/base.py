@@ -13,11 +13,11 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.cloud.clouds import Cloud, LiveCloud, SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.clouds import Cloud, LiveCloud, SnapshotCloud
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.rest.connection import Connection
 
 LOG = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from cliff import command
 
-from isolate_aggregates import candidates
-from isolate_aggregates.cli import base, report
-from isolate_aggregates.destination import Destination
-from isolate_aggregates.pipeline import Pipeline
-from isolate_aggregates.shortening import Shortened
+from isolate_aggregates.cli import base, output
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.query_limit import Shortened
 
 
-class ListCandidates(report.ReportLister):
+class ListCandidates(output.ReportLister):
     """Show the hosts that may be used for a server, and why only those.
 
     As a table: the hosts, the constraints with their reasons, and the query

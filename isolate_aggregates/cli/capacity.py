@@ -5,12 +5,12 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import candidates, packing
-from isolate_aggregates.cli import base, report
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.cli import base, output
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates, capacity
 
 
-class ListCapacity(report.ReportLister):
+class ListCapacity(output.ReportLister):
     """Show how many more such servers fit, in total and on each host.
 
     They are packed one by one into a picture of the cloud, so production is
@@ -38,7 +38,7 @@ class ListCapacity(report.ReportLister):
                 None,
                 base.max_length_from(self.app.conf),
             )
-            self._found = packing.capacity(cloud.snapshot, query)
+            self._found = capacity.capacity(cloud.snapshot, query)
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows

@@ -10,9 +10,9 @@ from oslo_log import log as logging
 import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import report
-from isolate_aggregates.clouds import LiveCloud
-from isolate_aggregates.isolation.plan import Change, Plan
+from isolate_aggregates.cli import output
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.operate.plan import Change, Plan
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _LEFT = 'not done'
 _PLANNED = 'would be done'
 
 
-class ChangeCommand(report.ReportLister):
+class ChangeCommand(output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
     Run again, it makes what is missing. If something can not be done, the

@@ -15,9 +15,10 @@ from oslo_config import cfg
 import yaml
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, faults
-from isolate_aggregates.cloud import connection as cloud_connection
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import exception
+from isolate_aggregates.rest import connection as cloud_connection
+from isolate_aggregates.rest import errors
+from isolate_aggregates.rest.connection import Connection
 
 _SERVICES = ('compute', 'placement', 'image')
 
@@ -122,7 +123,7 @@ def check_files() -> None:
         except (OSError, ValueError, yaml.YAMLError) as exc:
             mark = getattr(exc, 'problem_mark', None)
             line = f'line {mark.line + 1}: ' if mark else ''
-            said = faults.short(getattr(exc, 'problem', exc))
+            said = errors.short(getattr(exc, 'problem', exc))
             raise exception.CredentialsError(
                 f'The file {path} can not be read: {line}{said}.'
             ) from exc
@@ -157,11 +158,11 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
     ):
         # Long lists of what else might have been meant come next.
-        said = faults.short(str(exc).partition('. ')[0])
+        said = errors.short(str(exc).partition('. ')[0])
     else:
         said = (
             f'openstacksdk fails over them with {type(exc).__name__}: '
-            f'{faults.short(exc)}'
+            f'{errors.short(exc)}'
         )
     return exception.CredentialsError(
         f'The credentials for the cloud can not be used: {said}; look at the '

@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import candidates, exception, explain, resources
-from isolate_aggregates.cli import base, report
-from isolate_aggregates.destination import Refuse
-from isolate_aggregates.explain.constraints import Constraint
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates import exception
+from isolate_aggregates.cli import base, output
+from isolate_aggregates.filters.destination import Refuse
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates, explain
+from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.placement import resources
 
 
-class ExplainRequest(report.ReportLister):
+class ExplainRequest(output.ReportLister):
     """Show for every host why a server may use it, or why not.
 
     The filters and the rules of Placement are applied to a picture of the

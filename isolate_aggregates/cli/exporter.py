@@ -12,14 +12,14 @@ from urllib import parse
 from cliff import command
 
 from isolate_aggregates import exception
-from isolate_aggregates.audit import Facts, collect
 from isolate_aggregates.cli import base
-from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.inspect.audit import Facts, collect
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
 
-    from isolate_aggregates.metrics.reading import CloudReading
+    from isolate_aggregates.inspect.metrics.reading import CloudReading
 
 _LISTEN = '127.0.0.1:9889'
 _INTERVAL = 300
@@ -117,7 +117,7 @@ class ExportMetrics(command.Command):
     def _write(
         self, args: argparse.Namespace, registry: 'CollectorRegistry'
     ) -> None:
-        from isolate_aggregates.metrics import cloud, reading, textfile
+        from isolate_aggregates.inspect.metrics import cloud, reading, textfile
 
         _register(registry, args)
         failed = None
@@ -141,7 +141,7 @@ class ExportMetrics(command.Command):
     def _serve(
         self, args: argparse.Namespace, registry: 'CollectorRegistry'
     ) -> None:
-        from isolate_aggregates.metrics import cloud, reading, serving
+        from isolate_aggregates.inspect.metrics import cloud, reading, serving
 
         _register(registry, args)
         stopped = threading.Event()
@@ -186,7 +186,7 @@ class ExportMetrics(command.Command):
 
 def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
     """Register what is told whether or not the cloud is read."""
-    from isolate_aggregates.metrics import reading, scheduler
+    from isolate_aggregates.inspect.metrics import reading, scheduler
 
     registry.register(reading.Build())
     if args.scheduler:
@@ -198,7 +198,7 @@ def _reading(
     reading: 'CloudReading | None', interval: int, stopped: threading.Event
 ) -> Iterator[None]:
     """Read the cloud now and then."""
-    from isolate_aggregates.metrics.reading import keep_reading
+    from isolate_aggregates.inspect.metrics.reading import keep_reading
 
     if reading is None:
         yield
@@ -215,7 +215,7 @@ def _reading(
 
 def _until(stopped: threading.Event, found: Iterator[Any]) -> Iterator[Any]:
     """Yield what is found until it is not wanted any more."""
-    from isolate_aggregates.metrics.reading import Stopped
+    from isolate_aggregates.inspect.metrics.reading import Stopped
 
     for one in found:
         if stopped.is_set():

@@ -7,9 +7,9 @@ from typing import Any
 
 from cliff import lister
 
-from isolate_aggregates import pipeline
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.filters import pipeline
 
 
 class ListFilters(lister.Lister):

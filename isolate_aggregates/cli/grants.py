@@ -5,9 +5,9 @@ import argparse
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import changes
-from isolate_aggregates.clouds import LiveCloud
-from isolate_aggregates.isolation import grants
-from isolate_aggregates.isolation.plan import Plan
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.operate import grants
+from isolate_aggregates.operate.plan import Plan
 
 
 class _KeyCommand(changes.ChangeCommand):

@@ -9,10 +9,10 @@ from cliff import show
 import os_resource_classes as orc
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import pipeline
-from isolate_aggregates.cli import base, fields, report
-from isolate_aggregates.isolation import details
-from isolate_aggregates.isolation.overview import (
+from isolate_aggregates.cli import base, fields, output
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.inspect import details
+from isolate_aggregates.inspect.overview import (
     Capacity,
     LockOverview,
     overview,
@@ -21,7 +21,7 @@ from isolate_aggregates.isolation.overview import (
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
 
 
-class ListLocks(report.ReportLister):
+class ListLocks(output.ReportLister):
     """Show all locks, and the hosts and the capacity behind each.
 
     A host counts for every lock it is behind. Capacity is that of the hosts'

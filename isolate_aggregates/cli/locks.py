@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base, changes
-from isolate_aggregates.clouds import LiveCloud
-from isolate_aggregates.isolation import lock, openers, unlock
-from isolate_aggregates.isolation.plan import Plan
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.inspect import openers
+from isolate_aggregates.operate import lock, unlock
+from isolate_aggregates.operate.plan import Plan
 
 
 class LockAggregate(changes.ChangeCommand):

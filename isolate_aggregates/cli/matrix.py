@@ -5,12 +5,12 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import pipeline
-from isolate_aggregates.cli import base, report
-from isolate_aggregates.isolation import columns
-from isolate_aggregates.isolation.columns import Column
-from isolate_aggregates.isolation.matrix import Row, matrix, requests
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.cli import base, output
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import columns
+from isolate_aggregates.inspect.columns import Column
+from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +29,7 @@ def add_row_arguments(parser: argparse.ArgumentParser) -> None:
     base.add_project_arguments(parser)
 
 
-class ShowMatrix(report.ReportLister):
+class ShowMatrix(output.ReportLister):
     """Show which flavors, and images, may go where.
 
     By what the request filters say and the traits that are required and

@@ -1,66 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A list of rows with something around it, in every output format."""
+"""``report``: a page that shows how the cloud is isolated."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+import datetime
 from typing import Any
 
-from cliff import lister
-from cliff.formatters import json_format, yaml_format
+from cliff import command
 
-# The formatters that can write more than rows.
-_DOCUMENT_FORMATTERS: dict[str, Any] = {
-    'json': json_format.JSONFormatter,
-    'yaml': yaml_format.YAMLFormatter,
-}
+from isolate_aggregates.cli import base
+from isolate_aggregates.cli.audit import progress
+from isolate_aggregates.cli.matrix import add_row_arguments
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.inspect.audit import Facts, collect
+from isolate_aggregates.inspect.report import page
+from isolate_aggregates.inspect.report.content import Content
 
 
-class ReportLister(lister.Lister):
-    """Lists rows; where the format has room for it, the rest of a report too.
+class WriteReport(command.Command):
+    """Write a page that shows how the cloud is isolated.
 
-    As a table, the lines of ``before`` stand above it and those of ``after``
-    below. As json or yaml it is all in one document. As csv or value there
-    are the rows alone.
+    One HTML file that needs no network: which flavors may go where and why
+    not, the locks with the capacity behind them, and what the audit finds.
     """
 
     app: Any
 
-    def document(self) -> dict[str, Any]:
-        """Return the whole report, for machines."""
-        return {}
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--output',
+            required=True,
+            metavar='<file>',
+            help='HTML file to write',
+        )
+        add_row_arguments(parser)
+        parser.add_argument(
+            '--servers',
+            action='store_true',
+            help='Look at the servers of all projects too: do they run where '
+            'they may',
+        )
+        base.add_snapshot_argument(parser)
+        self._usage = parser
+        return parser
 
-    def before(self) -> Iterable[str]:
-        """Yield the lines above the table."""
-        return ()
-
-    def after(self) -> Iterable[str]:
-        """Yield the lines below the table."""
-        return ()
-
-    def produce_output(
-        self,
-        parsed_args: argparse.Namespace,
-        column_names: Sequence[str],
-        data: Iterable[Sequence[Any]],
-    ) -> int:
-        """Write the report."""
-        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
-            document = self.document()
-            _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(
-                tuple(document),
-                tuple(document.values()),
-                self.app.stdout,
-                parsed_args,
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Gather what there is to show and write the page."""
+        if parsed_args.snapshot and parsed_args.servers:
+            self._usage.error(
+                'a cloud file has no servers: leave out --servers or '
+                '--snapshot'
             )
-            return 0
-        people = parsed_args.formatter == 'table'
-        if people:
-            self._write(self.before())
-        super().produce_output(parsed_args, column_names, data)
-        if people:
-            self._write(self.after())
-        return 0
-
-    def _write(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.app.stdout.write(f'{line}\n')
+        # To read a large cloud takes minutes.
+        page.check(parsed_args.output)
+        with base.opened(self.app, parsed_args) as cloud:
+            images = [cloud.image(name) for name in parsed_args.images]
+            if isinstance(cloud, LiveCloud):
+                facts = collect.facts(
+                    cloud, self.app.conf, parsed_args.servers, progress
+                )
+            else:
+                facts = Facts.of(cloud.snapshot, self.app.conf)
+            now = datetime.datetime.now(datetime.UTC)
+            project = base.project_from(parsed_args, cloud)
+            content = Content.of(facts, images, project, now)
+        page.write(content, parsed_args.output)
+        self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

@@ -8,7 +8,8 @@ from oslo_config import cfg
 from oslo_log import log
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, faults
+from isolate_aggregates import exception
+from isolate_aggregates.rest import errors
 
 PROJECT = 'isolate-aggregates'
 
@@ -87,4 +88,4 @@ def _reason(exc: Exception) -> str:
         return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
     if isinstance(exc, OSError) and exc.strerror:
         return exc.strerror
-    return faults.short(exc)
+    return errors.short(exc)

@@ -11,8 +11,8 @@ import tqdm
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.snapshot import Provider
-from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.placement.provider import Provider
 
 
 class SaveSnapshot(command.Command):

@@ -10,12 +10,12 @@ from typing import Any
 from oslo_log import log as logging
 import tqdm
 
-from isolate_aggregates import pipeline
-from isolate_aggregates.cli import base, report, watching
-from isolate_aggregates.clouds import Cloud, LiveCloud
-from isolate_aggregates.sync import apply, state
-from isolate_aggregates.sync import plan as plans
-from isolate_aggregates.sync.target import Change
+from isolate_aggregates.cli import base, output, periodic
+from isolate_aggregates.cloud.clouds import Cloud, LiveCloud
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.target import Change
 
 # Exit statuses, beside 2 for arguments that make no sense.
 DONE = 0
@@ -25,7 +25,7 @@ TO_DO = 3
 LOG = logging.getLogger(__name__)
 
 
-class SyncPlacement(report.ReportLister):
+class SyncPlacement(output.ReportLister):
     """Make Placement agree with the host aggregates and their tags.
 
     The resource providers of the hosts of each aggregate become members of it
@@ -158,7 +158,7 @@ class SyncPlacement(report.ReportLister):
             self.app.stdout.flush()
             _report(outcome)
 
-        watching.watch(once, args.watch)
+        periodic.watch(once, args.watch)
 
 
 def _carry_out(

@@ -18,7 +18,8 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 
 VERSION = 1

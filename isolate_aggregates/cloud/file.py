@@ -12,7 +12,8 @@ from typing import Any, NoReturn
 import jsonschema
 import yaml
 
-from isolate_aggregates import exception, files
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import atomic
 from isolate_aggregates.cloud import document as cloud_document
 from isolate_aggregates.cloud.snapshot import Snapshot
 
@@ -56,7 +57,7 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     """
     document = cloud_document.from_snapshot(snapshot)
     try:
-        with files.replacing(path) as stream:
+        with atomic.replacing(path) as stream:
             yaml.dump(
                 document,
                 stream,

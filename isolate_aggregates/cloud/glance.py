@@ -12,9 +12,10 @@ from urllib import parse
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import exception, service
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import exception
 from isolate_aggregates.request import Image
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
 
 # What Glance itself says of an image; all other keys are custom properties,
 # which stand beside them.
@@ -40,7 +41,7 @@ class GlanceReader:
     def __init__(
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
-        self._service = service.Service(
+        self._service = client.Service(
             'Glance', connection.adapter('image'), retry_delay
         )
 
@@ -89,7 +90,7 @@ class GlanceReader:
                 query['marker'] = page[-1].id
 
 
-def root(glance: service.Service) -> str:
+def root(glance: client.Service) -> str:
     """Return how the paths of Glance's API begin.
 
     The catalog may or may not name the version.

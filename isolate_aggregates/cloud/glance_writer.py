@@ -8,10 +8,11 @@ By JSON patches, see `Update image
 from typing import Any
 from urllib import parse
 
-from isolate_aggregates import exception, service
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import exception
 from isolate_aggregates.cloud.glance import GlanceReader, root
 from isolate_aggregates.request import Image
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
 
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
@@ -27,7 +28,7 @@ class GlanceWriter:
     def __init__(
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
-        self._service = service.Service(
+        self._service = client.Service(
             'Glance', connection.adapter('image'), retry_delay
         )
         self._reader = GlanceReader(connection, retry_delay)

@@ -16,8 +16,9 @@ from keystoneauth1.identity import base
 from oslo_utils import uuidutils
 import requests
 
-from isolate_aggregates import exception, service
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import exception
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
 
 # The one id of a domain that is no uuid.
 _DEFAULT_DOMAIN = 'default'
@@ -40,7 +41,7 @@ class KeystoneReader:
             if isinstance(auth, base.BaseIdentityPlugin)
             else None
         )
-        self._service = service.Service(
+        self._service = client.Service(
             'Keystone',
             adapter.Adapter(
                 connection.session,

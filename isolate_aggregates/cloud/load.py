@@ -7,13 +7,9 @@ import dataclasses
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import (
-    MAX_INT,
-    Inventory,
-    Provider,
-    Snapshot,
-)
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 
 _CUSTOM = 'CUSTOM_'
 # One project and user own all usage that a snapshot has.

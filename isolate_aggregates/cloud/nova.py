@@ -17,9 +17,9 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import servers
-from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.nova_api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest.connection import Connection
 
 # Compute nodes tell their uuid since 2.53, servers whose cell is down are told
 # of since 2.69, the scheduler hints of servers since 2.100.

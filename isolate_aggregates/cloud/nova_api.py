@@ -13,8 +13,9 @@ from novaclient import api_versions
 from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
 
-from isolate_aggregates import exception, service
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import exception
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
 
 # Aggregates tell their uuid since 2.41 (Ocata), flavors their extra specs
 # since 2.61. Nothing newer, or between, changes what is read or written.
@@ -40,18 +41,18 @@ class NovaApi:
             region_name=connection.region_name,
             endpoint_type=list(connection.interface),
             endpoint_override=connection.endpoints.get('compute'),
-            connect_retries=service.RETRIES,
+            connect_retries=client.RETRIES,
             connect_retry_delay=retry_delay,
-            status_code_retries=service.RETRIES,
+            status_code_retries=client.RETRIES,
             status_code_retry_delay=retry_delay,
-            retriable_status_codes=list(service.RETRIABLE),
+            retriable_status_codes=list(client.RETRIABLE),
         )
-        self._service = service.Service(
+        self._service = client.Service(
             'Nova', self._client.client, retry_delay
         )
         self._offered = _OLDEST
         # For what novaclient does not know.
-        self.direct = service.Service(
+        self.direct = client.Service(
             'Nova', connection.adapter('compute'), retry_delay
         )
 

@@ -11,9 +11,9 @@ from urllib import parse
 from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.nova_api import NovaApi
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest.connection import Connection
 
 
 class NovaWriter:

@@ -12,12 +12,13 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.glance import GlanceReader
 from isolate_aggregates.cloud.nova import NovaReader
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
 )
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 
 # Enough to hide the time on the wire, few enough to be a good guest.
 PARALLEL = 8

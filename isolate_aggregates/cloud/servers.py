@@ -11,8 +11,9 @@ import dataclasses
 from typing import Any
 from urllib import parse
 
-from isolate_aggregates import exception, service
+from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest import client
 
 # What Nova gives by default at most; it may give less.
 _PAGE = 1000
@@ -75,7 +76,7 @@ def hints_from(
     }
 
 
-def listed(nova: service.Service, microversion: str) -> Iterator[PlacedServer]:
+def listed(nova: client.Service, microversion: str) -> Iterator[PlacedServer]:
     """Yield the servers of all projects and cells.
 
     :param nova: Nova.

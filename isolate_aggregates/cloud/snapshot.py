@@ -6,67 +6,12 @@ import dataclasses
 import functools
 from typing import TypeVar
 
-import os_traits
-
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image, RequestedHost
 
-# Placement's own default for max_unit, the largest integer it stores.
-MAX_INT = 2**31 - 1
-
 _T = TypeVar('_T', Flavor, Image)
-
-
-@dataclasses.dataclass(frozen=True)
-class Inventory:
-    """How much of a resource class a provider has, as Placement counts it.
-
-    :param total: All there is.
-    :param reserved: How much of it is not for servers.
-    :param min_unit: The smallest amount of one allocation.
-    :param max_unit: The largest amount of one allocation.
-    :param step_size: Amounts of one allocation are multiples of this.
-    :param allocation_ratio: How often the rest may be given out.
-    """
-
-    total: int
-    reserved: int = 0
-    min_unit: int = 1
-    max_unit: int = MAX_INT
-    step_size: int = 1
-    allocation_ratio: float = 1.0
-
-
-@dataclasses.dataclass(frozen=True)
-class Provider:
-    """A resource provider.
-
-    :param uuid: Its uuid.
-    :param name: Its name.
-    :param parent: Uuid of its parent; None for a root.
-    :param host: The compute service whose node it is; None if it is none.
-    :param inventories: Inventories by resource class.
-    :param usages: Used amounts by resource class.
-    :param traits: Its traits.
-    :param aggregates: Uuids of the Placement aggregates it is a member of.
-    """
-
-    uuid: str
-    name: str
-    parent: str | None = None
-    host: str | None = None
-    inventories: Mapping[str, Inventory] = dataclasses.field(
-        default_factory=dict
-    )
-    usages: Mapping[str, int] = dataclasses.field(default_factory=dict)
-    traits: frozenset[str] = frozenset()
-    aggregates: frozenset[str] = frozenset()
-
-    @property
-    def is_sharing(self) -> bool:
-        """Whether it shares its resources with its aggregates' members."""
-        return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,15 +26,20 @@ from typing import ClassVar
 
 from oslo_utils import strutils
 
-from isolate_aggregates import extra_specs as xs
 from isolate_aggregates.aggregates import (
     Aggregate,
     AggregateIndex,
     Lock,
     grants,
 )
-from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
+from isolate_aggregates.filters.destination import (
+    Constraint,
+    Forbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import extra_specs as xs
 
 _HINT = 'reservation'
 _INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'

@@ -21,9 +21,9 @@ from isolate_aggregates.aggregates import (
     Closed,
     Lock,
 )
-from isolate_aggregates.destination import Forbid, ForbidClosed
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.filters.destination import Forbid, ForbidClosed
 from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 
 @dataclasses.dataclass(frozen=True)

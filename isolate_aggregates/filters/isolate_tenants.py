@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.destination import Forbid
+from isolate_aggregates.filters.destination import Forbid
 from isolate_aggregates.request import RequestSpec
 
 

@@ -15,10 +15,15 @@ from collections.abc import Iterator
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates import extra_specs as xs
 from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
-from isolate_aggregates.destination import Constraint, Forbid, Refuse, Require
+from isolate_aggregates.filters.destination import (
+    Constraint,
+    Forbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import extra_specs as xs
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,10 +9,10 @@ import functools
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
-from isolate_aggregates.destination import Destination
-from isolate_aggregates.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 
 class NovaRequest(RequestSpec):

@@ -12,10 +12,12 @@ from nova import utils
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, faults, pipeline
-from isolate_aggregates.pipeline import LoadedFilter
+from isolate_aggregates import exception
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.shortening import PlacementMembers, Shortener
+from isolate_aggregates.query_limit import PlacementMembers, Shortener
+from isolate_aggregates.rest import errors
 
 
 def client() -> PlacementClient:
@@ -30,7 +32,7 @@ def client() -> PlacementClient:
         nova_exception.NovaException,
     ) as exc:
         raise exception.ConfigError(
-            '[placement] auth_type', f'can not be used: {faults.short(exc)}.'
+            '[placement] auth_type', f'can not be used: {errors.short(exc)}.'
         ) from exc
 
 

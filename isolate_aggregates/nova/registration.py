@@ -9,14 +9,15 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, pipeline, sources
-from isolate_aggregates.aggregates import tags
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.cloud import connection
-from isolate_aggregates.metrics.observer import Observer
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import placement
 from isolate_aggregates.nova.runner import RequestFilter, Runner
+from isolate_aggregates.rest import connection
 
 LOG = logging.getLogger(__name__)
 
@@ -110,7 +111,7 @@ def _observer(
         return Observer()
     # prometheus-client is needed for this alone.
     try:
-        from isolate_aggregates.metrics import scheduler
+        from isolate_aggregates.inspect.metrics import scheduler
     except ImportError as exc:
         raise exception.ConfigError(
             f'[{ia_conf.GROUP}] scheduler_metrics',

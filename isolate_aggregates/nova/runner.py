@@ -26,14 +26,14 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.destination import Destination
-from isolate_aggregates.metrics.observer import Observer
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.judge import objections
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.nova.images import ImageProperties
-from isolate_aggregates.objections import objections
-from isolate_aggregates.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.query_limit import Shortened, Shortener
 from isolate_aggregates.request import RequestSpec
-from isolate_aggregates.shortening import Shortened, Shortener
 
 LOG = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.collation import may_equal
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates.rest.connection import Connection
 
 _AGGREGATES = models.Aggregate.__table__
 _METADATA = models.AggregateMetadata.__table__

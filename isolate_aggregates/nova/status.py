@@ -18,12 +18,13 @@ from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, pipeline, sources
-from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.cloud import connection
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex, sources
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.rest import connection
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34

@@ -15,9 +15,10 @@ from keystoneauth1 import adapter
 import os_traits
 import requests
 
-from isolate_aggregates import exception, service
+from isolate_aggregates import exception
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.rest.client import Service
 
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
@@ -102,7 +103,7 @@ class PlacementClient:
     def __init__(
         self, client: adapter.Adapter, retry_delay: float | None = None
     ) -> None:
-        self._service = service.Service('Placement', client, retry_delay)
+        self._service = Service('Placement', client, retry_delay)
 
     def allocation_candidates(
         self, request: ResourceRequest

@@ -13,8 +13,8 @@ import dataclasses
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates import extra_specs as xs
 from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.request import extra_specs as xs
 
 Param = tuple[str, str]
 

@@ -13,7 +13,8 @@ import types
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.document import derived_uuid
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import (
     Flavor,
     Image,

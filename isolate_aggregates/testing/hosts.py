@@ -4,13 +4,13 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from isolate_aggregates import candidates
+from isolate_aggregates.cloud.clouds import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.clouds import SnapshotCloud
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.simulator import Simulator
 from isolate_aggregates.request import RequestSpec
-from isolate_aggregates.simulator import Simulator
 
 Filters = Mapping[str, Any] | Pipeline
 
@@ -65,7 +65,7 @@ class _SimulatedCloud(SnapshotCloud):
         # Of the client only allocation_candidates() is used here, and that
         # of the simulator answers in the same way.
         self.placement = placement or cast(
-            PlacementClient, Simulator(snapshot)
+            PlacementClient, Simulator(snapshot.providers)
         )
 
 

@@ -15,13 +15,14 @@ from typing import Any
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.client import (
     AllocationCandidates,
     ProviderSummary,
 )
-from isolate_aggregates.simulator import Simulator, query
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.simulator import Simulator, query
 
 NEWEST = mv.ANY_TRAITS.microversion
 
@@ -90,7 +91,7 @@ class MockedService:
             )
         self._newest = int(version[2])
         self._prefix = prefix
-        self._simulator = Simulator(snapshot)
+        self._simulator = Simulator(snapshot.providers)
 
     def answer(
         self, method: str, path: str, query_string: str, version: str | None

@@ -15,7 +15,7 @@ import live
 from oslo_utils import timeutils
 import pytest
 
-from isolate_aggregates import service
+from isolate_aggregates.rest import client
 
 HERE = pathlib.Path(__file__).parent
 PLUGINS = (
@@ -90,7 +90,7 @@ def make_manager(conf, database, monkeypatch):
     # Importing this registers options of the manager.
     from blazar.manager import service as manager_service
 
-    monkeypatch.setattr(service, 'RETRIES', 0)
+    monkeypatch.setattr(client, 'RETRIES', 0)
     notifier.init()
 
     def make(plugins=PLUGINS, server_deletion_wait=0):

@@ -6,7 +6,9 @@ from blazar.manager import exceptions as manager_exceptions
 from live import OWNER
 import pytest
 
-from isolate_aggregates.blazar.instance_plugin import PlacementInstancePlugin
+from isolate_aggregates.reservations.blazar.instance_plugin import (
+    PlacementInstancePlugin,
+)
 
 
 def test_servers_that_stay_hold_up_nobody_and_are_not_forgotten(blazar, cloud):

@@ -5,8 +5,8 @@ from live import OWNER, class_of
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.blazar.connection import connect
-from isolate_aggregates.reservation.record import Shape
+from isolate_aggregates.reservations.blazar.connection import connect
+from isolate_aggregates.reservations.record import Shape
 
 RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 

@@ -9,7 +9,7 @@ from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER
 import pytest
 
-from isolate_aggregates.blazar.upkeep import Upkeep
+from isolate_aggregates.reservations.blazar.upkeep import Upkeep
 
 
 def test_a_lease_from_its_creation_to_its_end(blazar, cloud):

@@ -13,7 +13,9 @@ from blazar.plugins.instances import instance_plugin
 from blazar.tests.plugins.instances import test_instance_plugin as upstream
 import pytest
 
-from isolate_aggregates.blazar.instance_plugin import PlacementInstancePlugin
+from isolate_aggregates.reservations.blazar.instance_plugin import (
+    PlacementInstancePlugin,
+)
 
 # Why some can not pass, whatever ours does, and which tests of ours look at
 # the same with a real blazar-manager, Nova and Placement.

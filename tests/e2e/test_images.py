@@ -8,9 +8,9 @@ from control_plane import bootstrap
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.glance import GlanceReader
 from isolate_aggregates.cloud.glance_writer import GlanceWriter
+from isolate_aggregates.rest.connection import Connection
 
 TRAIT = 'CUSTOM_IMAGE_WINDOWS'
 KEY = f'trait:{TRAIT}'

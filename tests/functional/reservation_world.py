@@ -17,12 +17,12 @@ import pytest
 import requests
 from requests import adapters
 
-from isolate_aggregates import reservation
-from isolate_aggregates.cloud.connection import Connection
+from isolate_aggregates import reservations
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
-from isolate_aggregates.reservation import names
+from isolate_aggregates.reservations import names
+from isolate_aggregates.rest.connection import Connection
 
 NOVA = 'http://nova.test/v2.1'
 NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
@@ -289,7 +289,7 @@ class World:
 
     def new_site(self):
         """Return what another process would have."""
-        return reservation.Site(self.connection(), retry_delay=0)
+        return reservations.Site(self.connection(), retry_delay=0)
 
     def connection(self):
         """Return what another process would connect with."""

@@ -13,12 +13,13 @@ from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, pipeline
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.sync import apply, state
-from isolate_aggregates.sync import plan as plans
 
 PARTS = ('traits', 'aggregates')
 LICENSED, GOLD = 'CUSTOM_LICENSED', 'CUSTOM_GOLD'

@@ -7,9 +7,9 @@ import pytest
 from sync_world import GOLD, LICENSED, World
 
 from isolate_aggregates.aggregates import Aggregate, rollups
-from isolate_aggregates.audit import Facts, audit, repairs
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.inspect.audit import Facts, audit, repairs
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import Flavor
 

@@ -4,11 +4,12 @@
 from concurrent import futures
 import sys
 
+from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature

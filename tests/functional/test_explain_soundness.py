@@ -22,6 +22,7 @@ import os
 
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
+from isolate_aggregates.placement.provider import Inventory
 import placement_repairs
 import placement_rows
 import pytest
@@ -29,8 +30,8 @@ import random_clouds
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.snapshot import Inventory, Snapshot
-from isolate_aggregates.destination import (
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters.destination import (
     Destination,
     Forbid,
     ForbidRootTrait,
@@ -38,8 +39,8 @@ from isolate_aggregates.destination import (
     Refuse,
     Require,
 )
-from isolate_aggregates.explain import explain
-from isolate_aggregates.explain.question import Question
+from isolate_aggregates.inspect.explain import explain
+from isolate_aggregates.inspect.explain.question import Question
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 

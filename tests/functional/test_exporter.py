@@ -21,7 +21,7 @@ LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 SCHEDULER = 'isolate_aggregates_scheduler'
 COUNT = """
 from isolate_aggregates import exception
-from isolate_aggregates.metrics import scheduler
+from isolate_aggregates.inspect.metrics import scheduler
 metrics = scheduler.WorkerMetrics(['isolate_tenants'])
 metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 """

@@ -6,12 +6,13 @@ import pathlib
 
 import pytest
 
-from isolate_aggregates import candidates, exception
+from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.clouds import SnapshotCloud
-from isolate_aggregates.isolation.matrix import matrix, requests
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect.matrix import matrix, requests
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))

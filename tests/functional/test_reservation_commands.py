@@ -11,9 +11,10 @@ import threading
 import pytest
 from reservation_world import PROJECT, World
 
-from isolate_aggregates import reservation
-from isolate_aggregates.cli import app, times
+from isolate_aggregates import reservations
+from isolate_aggregates.cli import app
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.reservations.commands import times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
@@ -154,8 +155,8 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(command, world):
     assert finished.code == 1
     assert finished.err.count('\n') == 1
     assert 'needs 2 slots of 10 DISK_GB' in finished.err
-    [made] = reservation.list_reservations(world.site, times.now())
-    reservation.end(world.site, made.reservation.id, times.now())
+    [made] = reservations.list_reservations(world.site, times.now())
+    reservations.end(world.site, made.reservation.id, times.now())
     assert world.picture() == before
 
 
@@ -347,7 +348,7 @@ def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
 
     def change():
         world.wire.meddle = None
-        reservation.update(world.new_site(), OTHER, times.now(), amount=2)
+        reservations.update(world.new_site(), OTHER, times.now(), amount=2)
         world.wire.meddle = meddle
 
     rounds = iter([lambda: None, change, end])
@@ -373,7 +374,7 @@ def test_two_at_once_do_no_harm(done, world):
     threads = [
         threading.Thread(
             target=lambda site=site: [
-                reservation.tick(site, times.now()) for _ in range(5)
+                reservations.tick(site, times.now()) for _ in range(5)
             ]
         )
         for site in sites
@@ -382,5 +383,5 @@ def test_two_at_once_do_no_harm(done, world):
         thread.start()
     for thread in threads:
         thread.join()
-    found = reservation.show(world.site, ID, times.now())
+    found = reservations.show(world.site, ID, times.now())
     assert (found.slots, found.problems) == (1, ())

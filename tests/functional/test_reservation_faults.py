@@ -14,7 +14,7 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, NOW, PROJECT, uuid
 
-from isolate_aggregates import exception, reservation
+from isolate_aggregates import exception, reservations
 
 embedded = reservation_world.embedded
 world = reservation_world.empty_world
@@ -24,11 +24,13 @@ STEP = 1 if os.environ.get('THOROUGH') else 3
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
-SHAPE = reservation.Shape(4, 1024, 10, extra_specs={'hw:mem_page_size': 'any'})
+SHAPE = reservations.Shape(
+    4, 1024, 10, extra_specs={'hw:mem_page_size': 'any'}
+)
 
 
 def wanted(start=NOW, amount=3, affinity=None, name=ID):
-    return reservation.new(
+    return reservations.new(
         PROJECT, amount, SHAPE, start, NOW + 5 * HOUR, affinity, name
     )
 
@@ -55,7 +57,7 @@ class Create(Case):
     start = NOW
 
     def act(self, world):
-        reservation.create(world.site, wanted(self.start), NOW)
+        reservations.create(world.site, wanted(self.start), NOW)
 
 
 class CreateForLater(Create):
@@ -67,7 +69,7 @@ class Refuse(Create):
 
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
-            reservation.create(world.site, wanted(amount=5), NOW)
+            reservations.create(world.site, wanted(amount=5), NOW)
 
 
 class Start(Case):
@@ -75,10 +77,10 @@ class Start(Case):
 
     def begin(self, world):
         super().begin(world)
-        reservation.create(world.site, wanted(NOW + HOUR), NOW)
+        reservations.create(world.site, wanted(NOW + HOUR), NOW)
 
     def act(self, world):
-        reservation.tick(world.site, self.then)
+        reservations.tick(world.site, self.then)
 
 
 class Running(Case):
@@ -86,18 +88,18 @@ class Running(Case):
 
     def begin(self, world):
         super().begin(world)
-        reservation.create(world.site, wanted(amount=2), NOW)
+        reservations.create(world.site, wanted(amount=2), NOW)
         assert world.boot('s1', 'h1', ID, NEEDS)
 
 
 class More(Running):
     def act(self, world):
-        reservation.update(world.site, ID, NOW, amount=3)
+        reservations.update(world.site, ID, NOW, amount=3)
 
 
 class Fewer(Running):
     def act(self, world):
-        reservation.update(world.site, ID, NOW, amount=1)
+        reservations.update(world.site, ID, NOW, amount=1)
 
 
 class Longer(Running):
@@ -106,16 +108,16 @@ class Longer(Running):
     def begin(self, world):
         super().begin(world)
         later = wanted(NOW + 4 * HOUR, 1, name=OTHER)
-        reservation.create(world.site, later, NOW)
+        reservations.create(world.site, later, NOW)
 
     def act(self, world):
-        reservation.update(world.site, ID, NOW, amount=3, end=None)
+        reservations.update(world.site, ID, NOW, amount=3, end=None)
 
 
 class MoreThanFit(Running):
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
-            reservation.update(world.site, ID, NOW, amount=5)
+            reservations.update(world.site, ID, NOW, amount=5)
 
 
 class End(Running):
@@ -125,16 +127,16 @@ class End(Running):
         world.nova.servers[uuid(3, 's2')] = ID
 
     def act(self, world):
-        reservation.end(world.site, ID, NOW)
-        reservation.tick(world.site, NOW)
+        reservations.end(world.site, ID, NOW)
+        reservations.tick(world.site, NOW)
 
 
 class EndByItself(Running):
     then = NOW + 6 * HOUR
 
     def act(self, world):
-        reservation.tick(world.site, self.then)
-        reservation.tick(world.site, self.then)
+        reservations.tick(world.site, self.then)
+        reservations.tick(world.site, self.then)
 
 
 class Repair(Running):
@@ -142,11 +144,11 @@ class Repair(Running):
 
     def begin(self, world):
         super().begin(world)
-        reservation.update(world.site, ID, NOW, amount=2)
+        reservations.update(world.site, ID, NOW, amount=2)
         world.fail_host('h1')
 
     def act(self, world):
-        reservation.repair(world.site, NOW)
+        reservations.repair(world.site, NOW)
 
 
 class Enable(Case):
@@ -157,14 +159,14 @@ class Enable(Case):
         world.add_host('h3', enable=False)
 
     def act(self, world):
-        reservation.enable_host(world.site, 'h3')
+        reservations.enable_host(world.site, 'h3')
 
 
 class Disable(Case):
     is_ticked = False
 
     def act(self, world):
-        reservation.disable_host(world.site, 'h2')
+        reservations.disable_host(world.site, 'h2')
 
 
 KINDS = (
@@ -221,8 +223,8 @@ def test_a_broken_operation_is_completed(world, kind):
             case.act(world)
         world.wire.fault = None
         if case.is_ticked and round_ % 2:
-            reservation.tick(world.site, case.then)
-            reservation.tick(world.site, case.then)
+            reservations.tick(world.site, case.then)
+            reservations.tick(world.site, case.then)
             # What was never written down can not be completed.
             assert world.picture() in (expected, before), where
         with contextlib.suppress(exception.NotFound):
@@ -237,7 +239,7 @@ def test_the_library_enables_hosts_as_the_tests_do(world):
     expected = world.picture()
     world.reset()
     world.add_host('h1', enable=False)
-    host = reservation.enable_host(world.site, 'h1')
+    host = reservations.enable_host(world.site, 'h1')
     assert world.picture() == expected
     assert host.is_enabled
     assert host.obstacle is None

@@ -9,13 +9,13 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, NOW, PROJECT, World, uuid
 
-from isolate_aggregates import exception, reservation
-from isolate_aggregates.reservation import names
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import names
 
 embedded = reservation_world.embedded
 
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
-SHAPE = reservation.Shape(4, 1024, 10)
+SHAPE = reservations.Shape(4, 1024, 10)
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def world(embedded):
 
 def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
     """Reserve slots, with start and end in hours from now."""
-    wanted = reservation.new(
+    wanted = reservations.new(
         PROJECT,
         amount,
         shape,
@@ -39,7 +39,7 @@ def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
         None if end is None else NOW + end * HOUR,
         **kwargs,
     )
-    return reservation.create(world.site, wanted, NOW)
+    return reservations.create(world.site, wanted, NOW)
 
 
 def totals(status):
@@ -68,23 +68,23 @@ def test_every_slot_counts_for_all_of_its_time(world):
 def test_slots_are_open_from_the_start_on_only(world):
     status = reserve(world, 2, start=1, end=2)
     found = status.reservation
-    assert status.state is reservation.State.PLANNED
+    assert status.state is reservations.State.PLANNED
     assert not world.nova.access[found.id]
     assert not world.boot('s1', 'h1', found.id, NEEDS)
 
-    [status] = reservation.tick(world.site, NOW + HOUR)
-    assert status.state is reservation.State.ACTIVE
+    [status] = reservations.tick(world.site, NOW + HOUR)
+    assert status.state is reservations.State.ACTIVE
     assert world.nova.access[found.id] == {PROJECT}
     assert world.boot('s1', 'h1', found.id, NEEDS)
     assert world.boot('s2', 'h1', found.id, NEEDS)
     # Nothing but the count of the slots is in the way.
     assert not world.boot('s3', 'h1', found.id, {'VCPU': 1})
 
-    [status] = reservation.tick(world.site, NOW + 2 * HOUR)
+    [status] = reservations.tick(world.site, NOW + 2 * HOUR)
     assert world.nova.deleted == [uuid(3, 's1'), uuid(3, 's2')]
-    [status] = reservation.tick(world.site, NOW + 2 * HOUR)
-    assert status.state is reservation.State.ENDED
-    assert reservation.tick(world.site, NOW + 2 * HOUR) == []
+    [status] = reservations.tick(world.site, NOW + 2 * HOUR)
+    assert status.state is reservations.State.ENDED
+    assert reservations.tick(world.site, NOW + 2 * HOUR) == []
     assert world.slots() == {}
     assert world.classes() == []
     assert world.nova.flavors == {}
@@ -95,27 +95,27 @@ def test_nothing_is_forgotten_before_the_servers_are_gone(world):
     world.boot('s1', 'h1', found.id, NEEDS)
     world.nova.is_slow = True
     for _ in range(3):
-        [status] = reservation.tick(world.site, NOW + HOUR)
-        assert status.state is reservation.State.ENDING
+        [status] = reservations.tick(world.site, NOW + HOUR)
+        assert status.state is reservations.State.ENDING
         assert status.problems == ('1 server is being deleted',)
         assert world.classes() == [found.resource_class]
         # Nobody else gets its place as long as it is taken.
         assert not world.boot('s2', 'h1', found.id, NEEDS)
     world.nova.finish(uuid(3, 's1'))
-    [status] = reservation.tick(world.site, NOW + HOUR)
-    assert status.state is reservation.State.ENDED
+    [status] = reservations.tick(world.site, NOW + HOUR)
+    assert status.state is reservations.State.ENDED
 
 
 def test_a_shelved_server_without_allocation_keeps_the_flavor(world):
     found = reserve(world, 1).reservation
     world.nova.servers[uuid(3, 's1')] = found.id
     world.nova.is_slow = True
-    status = reservation.end(world.site, found.id, NOW)
-    assert status.state is reservation.State.ENDING
+    status = reservations.end(world.site, found.id, NOW)
+    assert status.state is reservations.State.ENDING
     assert found.id in world.nova.flavors
     world.nova.finish(uuid(3, 's1'))
-    status = reservation.end(world.site, found.id, NOW)
-    assert status.state is reservation.State.ENDED
+    status = reservations.end(world.site, found.id, NOW)
+    assert status.state is reservations.State.ENDED
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,18 @@ def test_affinity(world, affinity, amount, expected):
 
 def test_update_before_and_after_the_start(world):
     found = reserve(world, 2, start=1, end=2).reservation
-    assert totals(reservation.update(world.site, found.id, NOW, amount=3)) == {
+    assert totals(
+        reservations.update(world.site, found.id, NOW, amount=3)
+    ) == {
         'h1': 2,
         'h2': 1,
     }
     later = NOW + HOUR
-    reservation.tick(world.site, later)
+    reservations.tick(world.site, later)
     world.boot('s1', 'h2', found.id, NEEDS)
-    status = reservation.update(world.site, found.id, later, amount=4)
+    status = reservations.update(world.site, found.id, later, amount=4)
     assert {slots.open for slots in status.hosts.values()} == {2}
-    status = reservation.update(
+    status = reservations.update(
         world.site, found.id, later, amount=1, end=None
     )
     # The one that is used.
@@ -156,7 +158,7 @@ def test_slots_with_servers_can_not_be_given_back(world):
         assert world.boot(server, 'h1', found.id, NEEDS)
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
-        reservation.update(world.site, found.id, NOW, amount=1)
+        reservations.update(world.site, found.id, NOW, amount=1)
     assert 'can not have 1 slots, as 2 have servers' in str(caught.value)
     assert world.picture() == before
 
@@ -164,11 +166,11 @@ def test_slots_with_servers_can_not_be_given_back(world):
 def test_a_later_end_is_refused_where_another_one_comes(world):
     found = reserve(world, 3, end=1).reservation
     reserve(world, 2, start=2)
-    assert reservation.update(world.site, found.id, NOW, end=NOW + 2 * HOUR)
+    assert reservations.update(world.site, found.id, NOW, end=NOW + 2 * HOUR)
     with pytest.raises(exception.ReservationError, match='room for'):
-        reservation.update(world.site, found.id, NOW, end=NOW + 3 * HOUR)
+        reservations.update(world.site, found.id, NOW, end=NOW + 3 * HOUR)
     # With fewer slots it would have been possible.
-    status = reservation.update(
+    status = reservations.update(
         world.site, found.id, NOW, amount=2, end=NOW + 3 * HOUR
     )
     assert status.slots == 2
@@ -178,7 +180,7 @@ def test_unused_slots_make_room_for_a_later_end(world):
     found = reserve(world, 1, end=1).reservation
     other = reserve(world, 2, start=1, affinity=True)
     assert totals(other) == {'h1': 2}
-    status = reservation.update(world.site, found.id, NOW, end=None)
+    status = reservations.update(world.site, found.id, NOW, end=None)
     assert totals(status) == {'h2': 1}
 
 
@@ -191,7 +193,7 @@ def test_ordinary_servers_on_a_host_count(world):
     assert world.boot('s1', 'h1', found.id, {'VCPU': 4, 'MEMORY_MB': 1024})
     disk = {'VCPU': 1, 'MEMORY_MB': 9, 'DISK_GB': 70}
     assert world.boot('o2', 'h1', flavor_needs=disk)
-    big = reservation.Shape(0, 64, 25)
+    big = reservations.Shape(0, 64, 25)
     assert 'room for 4 on h2' in refused(world, 5, shape=big)
 
 
@@ -233,9 +235,9 @@ def test_racing_creators_never_oversell(world):
     outcomes = []
 
     def run(site):
-        wanted = reservation.new(PROJECT, 2, SHAPE, NOW)
+        wanted = reservations.new(PROJECT, 2, SHAPE, NOW)
         try:
-            status = reservation.create(site, wanted, NOW)
+            status = reservations.create(site, wanted, NOW)
         except exception.IsolateAggregatesError as exc:
             outcomes.append(exc)
         else:
@@ -269,7 +271,7 @@ def test_several_ticks_at_once_do_no_harm(world):
 
     def run(site):
         try:
-            reservation.tick(site, NOW + HOUR)
+            reservations.tick(site, NOW + HOUR)
         except Exception as exc:
             failures.append(exc)
 
@@ -280,7 +282,7 @@ def test_several_ticks_at_once_do_no_harm(world):
     for thread in threads:
         thread.join()
     assert not failures
-    statuses = reservation.list_reservations(world.site, NOW + HOUR)
+    statuses = reservations.list_reservations(world.site, NOW + HOUR)
     assert [status.slots for status in statuses] == [4, 4, 4, 4]
     assert [status.state.value for status in statuses] == [
         'active',
@@ -296,12 +298,12 @@ def test_unused_slots_leave_a_failed_host(world):
     assert world.boot('s1', 'h1', found.id, NEEDS)
     world.fail_host('h1')
     # A tick does not move anything: hosts come back.
-    [status] = reservation.tick(world.site, NOW)
+    [status] = reservations.tick(world.site, NOW)
     assert totals(status) == {'h1': 2}
     assert status.problems == (
         'host h1 is down: 2 slots there, 1 of them with servers',
     )
-    [status] = reservation.repair(world.site, NOW, found.id)
+    [status] = reservations.repair(world.site, NOW, found.id)
     assert totals(status) == {'h1': 1, 'h2': 1}
     assert status.problems == (
         'host h1 is down: 1 slot there, 1 of them with servers',
@@ -312,7 +314,7 @@ def test_unused_slots_leave_a_failed_host(world):
 def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
     reserve(world, 4)
     world.fail_host('h1', status='disabled')
-    [status] = reservation.repair(world.site, NOW)
+    [status] = reservations.repair(world.site, NOW)
     assert totals(status) == {'h1': 2, 'h2': 2}
     assert status.problems == ('host h1 is disabled: 2 slots there',)
 
@@ -320,13 +322,13 @@ def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
 def test_slots_of_a_host_that_is_gone_move(world):
     found = reserve(world, 2).reservation
     del world.nova.nodes[uuid(1, 'h1')]
-    [status] = reservation.tick(world.site, NOW)
+    [status] = reservations.tick(world.site, NOW)
     assert status.problems == ('host h1 left the cloud: 2 slots there',)
-    [status] = reservation.repair(world.site, NOW)
+    [status] = reservations.repair(world.site, NOW)
     assert totals(status) == {'h2': 2}
     assert status.problems == ()
     # What is left of it can be taken away.
-    reservation.disable_host(world.site, 'h1')
+    reservations.disable_host(world.site, 'h1')
     assert world.slots() == {('blazar_h2', found.id): (2, 2)}
 
 
@@ -334,12 +336,12 @@ def test_slots_that_somebody_deleted_are_made_again(world):
     found = reserve(world, 3).reservation
     path = f'/resource_providers/{world.child("h2")}/inventories'
     world.direct.send('DELETE', path)
-    [status] = reservation.tick(world.site, NOW)
+    [status] = reservations.tick(world.site, NOW)
     assert status.slots == 3
     world.add_host('h3')
     path = f'/resource_providers/{world.child("h1")}'
     world.direct.send('DELETE', path)
-    [status] = reservation.tick(world.site, NOW)
+    [status] = reservations.tick(world.site, NOW)
     assert (status.slots, status.missing) == (3, 0)
     assert 'h1' not in status.hosts
     assert found.id in world.nova.flavors
@@ -348,7 +350,7 @@ def test_slots_that_somebody_deleted_are_made_again(world):
 def test_what_is_missing_is_told(world):
     reserve(world, 4)
     world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
-    [status] = reservation.tick(world.site, NOW)
+    [status] = reservations.tick(world.site, NOW)
     assert status.missing == 2
     assert status.problems == ('2 slots of 4 have no host',)
 
@@ -385,12 +387,12 @@ def test_reservations_of_others_count_and_are_left_alone(world):
         )
     assert 'room for 1 on h1' in refused(world, 2)
     before = world.picture()
-    assert reservation.tick(world.site, NOW) == []
+    assert reservations.tick(world.site, NOW) == []
     assert world.picture() == before
     with pytest.raises(exception.NotFound):
-        reservation.end(world.site, theirs, NOW)
+        reservations.end(world.site, theirs, NOW)
     with pytest.raises(exception.ReservationHostError, match=theirs):
-        reservation.disable_host(world.site, 'h1')
+        reservations.disable_host(world.site, 'h1')
 
 
 def test_a_broken_record_is_told_and_left_alone(world):
@@ -405,23 +407,23 @@ def test_a_broken_record_is_told_and_left_alone(world):
     ):
         flavor['description'] = broken
         with pytest.raises(exception.ReservationError) as caught:
-            reservation.show(world.site, found.id, NOW)
+            reservations.show(world.site, found.id, NOW)
         assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
-        assert reservation.tick(world.site, NOW) == []
+        assert reservations.tick(world.site, NOW) == []
     # Its slots count all the same.
     assert 'room for 2 on h2, 1 on h1' in refused(world, 4)
 
 
 def test_an_id_is_taken_once(world):
     first = reserve(world, 1).reservation
-    wanted = reservation.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
+    wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
     with pytest.raises(exception.ReservationError, match='another one'):
-        reservation.create(world.site, wanted, NOW)
+        reservations.create(world.site, wanted, NOW)
     # The same once more is what a second try after an error does.
     again = dataclasses.replace(
         wanted, asked=dataclasses.replace(wanted.asked, amount=1)
     )
-    status = reservation.create(world.site, again, NOW)
+    status = reservations.create(world.site, again, NOW)
     assert status.slots == 1
 
 
@@ -430,7 +432,7 @@ def test_an_id_is_taken_once(world):
     [
         ({'amount': 0}, 'at least 1 slot'),
         ({'end': 0, 'start': 1}, 'can not end at'),
-        ({'shape': reservation.Shape(0, 0)}, 'need something'),
+        ({'shape': reservations.Shape(0, 0)}, 'need something'),
         ({'reservation_id': '7'}, 'is no id of a reservation'),
     ],
 )
@@ -443,9 +445,9 @@ def test_what_makes_no_sense_is_refused(world, change, problem):
 def test_a_host_with_slots_is_not_disabled(world):
     found = reserve(world, 1, start=1).reservation
     with pytest.raises(exception.ReservationHostError, match=found.id):
-        reservation.disable_host(world.site, 'h1')
-    reservation.disable_host(world.site, 'h2')
-    [host] = reservation.list_hosts(world.site)
+        reservations.disable_host(world.site, 'h1')
+    reservations.disable_host(world.site, 'h2')
+    [host] = reservations.list_hosts(world.site)
     assert (host.name, sorted(host.slots)) == ('h1', [found.id])
 
 
@@ -459,7 +461,7 @@ def test_a_host_is_not_disabled_while_slots_are_put_there(world):
 
     world.wire.meddle = meddle
     with pytest.raises(exception.ReservationHostError):
-        reservation.disable_host(world.site, 'h2')
+        reservations.disable_host(world.site, 'h2')
     assert world.slots()[('blazar_h2', made[0].id)] == (2, 2)
 
 
@@ -467,7 +469,7 @@ def test_a_host_with_ordinary_servers_is_not_enabled(world):
     world.add_host('h3', enable=False)
     assert world.boot('o1', 'h3')
     with pytest.raises(exception.ReservationHostError) as caught:
-        reservation.enable_host(world.site, 'h3')
+        reservations.enable_host(world.site, 'h3')
     assert uuid(3, 'o1') in str(caught.value)
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
 
@@ -482,31 +484,31 @@ def test_a_server_that_comes_before_the_fence_is_not_overlooked(world):
 
     world.wire.meddle = meddle
     with pytest.raises(exception.ReservationHostError):
-        reservation.enable_host(world.site, 'h3')
+        reservations.enable_host(world.site, 'h3')
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
     assert world.picture()['providers']['h3']['aggregates'] == []
 
 
 def test_unknown_names(world):
     with pytest.raises(exception.NotFound):
-        reservation.enable_host(world.site, 'h9')
+        reservations.enable_host(world.site, 'h9')
     with pytest.raises(exception.NotFound):
-        reservation.disable_host(world.site, 'h9')
+        reservations.disable_host(world.site, 'h9')
     with pytest.raises(exception.NotFound):
-        reservation.show(world.site, uuid(9, 'none'), NOW)
+        reservations.show(world.site, uuid(9, 'none'), NOW)
 
 
 def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
     for start in range(3):
         reserve(world, 4, start=start + 1, end=start + 2)
     world.wire.calls.clear()
-    reservation.tick(world.site, NOW)
+    reservations.tick(world.site, NOW)
     few = len(world.wire.calls)
     # One world is read, and nothing else.
     assert few < 10
     for start in range(3, 9):
         reserve(world, 4, start=start + 1, end=start + 2)
-    reservation.tick(world.site, NOW)
+    reservations.tick(world.site, NOW)
     world.wire.calls.clear()
-    reservation.tick(world.site, NOW)
+    reservations.tick(world.site, NOW)
     assert len(world.wire.calls) <= few

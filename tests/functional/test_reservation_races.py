@@ -15,8 +15,8 @@ import pytest
 import reservation_world
 from reservation_world import HOUR, NOW, PROJECT
 
-from isolate_aggregates import exception, reservation
-from isolate_aggregates.reservation import names
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import names
 
 embedded = reservation_world.embedded
 world = reservation_world.empty_world
@@ -25,12 +25,12 @@ EVERY = 1 if os.environ.get('THOROUGH') else 3
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 LATER = '4d17d41a-830d-47b2-91c7-4f9fc0ae611f'
-SHAPE = reservation.Shape(4, 1024, 10)
+SHAPE = reservations.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
 
 
 def make(site, amount, start=0, end=None, name=None):
-    wanted = reservation.new(
+    wanted = reservations.new(
         PROJECT,
         amount,
         SHAPE,
@@ -38,7 +38,7 @@ def make(site, amount, start=0, end=None, name=None):
         None if end is None else NOW + end * HOUR,
         reservation_id=name,
     )
-    reservation.create(site, wanted, NOW)
+    reservations.create(site, wanted, NOW)
 
 
 def create(world):
@@ -46,27 +46,27 @@ def create(world):
 
 
 def more(world):
-    reservation.update(world.site, ID, NOW, amount=3)
+    reservations.update(world.site, ID, NOW, amount=3)
 
 
 def longer(world):
-    reservation.update(world.site, ID, NOW, end=None)
+    reservations.update(world.site, ID, NOW, end=None)
 
 
 def tick(world):
-    reservation.tick(world.site, NOW + HOUR)
+    reservations.tick(world.site, NOW + HOUR)
 
 
 def repair(world):
-    reservation.repair(world.site, NOW)
+    reservations.repair(world.site, NOW)
 
 
 def disable(world):
-    reservation.disable_host(world.site, 'h2')
+    reservations.disable_host(world.site, 'h2')
 
 
 def restore(world):
-    reservation.tick(world.site, NOW)
+    reservations.tick(world.site, NOW)
 
 
 CASES = {
@@ -103,7 +103,7 @@ def other_one(world, case):
     """Do what somebody else does, if there is room."""
     if case == 'restore':
         with contextlib.suppress(exception.ReservationError):
-            reservation.update(world.new_site(), ID, NOW, end=None)
+            reservations.update(world.new_site(), ID, NOW, end=None)
         return
     amount = CASES[case][2]
     start = 3 if case == 'longer' else 0
@@ -113,7 +113,7 @@ def other_one(world, case):
 
 def check(world):
     """Nothing is sold twice, and each reservation has what it was granted."""
-    found = reservation.list_reservations(world.site, NOW)
+    found = reservations.list_reservations(world.site, NOW)
     for status in found:
         assert status.reservation.asked is None
         assert status.slots + status.missing == status.reservation.amount

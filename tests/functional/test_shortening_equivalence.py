@@ -16,11 +16,11 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group, providers
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.request import Flavor, RequestSpec
-from isolate_aggregates.shortening import PlacementMembers, Shortener
 
 HOSTS = {
     f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)

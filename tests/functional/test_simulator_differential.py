@@ -27,10 +27,10 @@ import pytest
 import random_clouds
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.simulator import Simulator
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement.simulator import Simulator
 
 EXAMPLES = int(os.environ.get('SIMULATOR_EXAMPLES', '300'))
 NEWEST = Feature(39, 'a test', 'Yoga')
@@ -62,7 +62,7 @@ def both(placement):
     def load(cloud):
         placement_rows.load(cloud)
         simulator = Simulator(
-            Snapshot('test', providers=tuple(cloud)),
+            cloud,
             random_clouds.CUSTOM_TRAITS,
             random_clouds.CUSTOM_CLASSES,
         )

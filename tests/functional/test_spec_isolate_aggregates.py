@@ -9,7 +9,7 @@ from urllib import parse
 
 import pytest
 
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image
 
 WINDOWS = 'trait:CUSTOM_WINDOWS_LICENSED'

@@ -11,7 +11,7 @@ from urllib import parse
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 # The example has the free pool of step 1 and the reservation of step 2.

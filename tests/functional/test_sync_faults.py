@@ -9,8 +9,8 @@ import pytest
 from sync_world import GOLD, LICENSED, World, uuid
 
 from isolate_aggregates import exception
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
-from isolate_aggregates.sync import apply
 
 
 def refused(number):

@@ -14,10 +14,10 @@ import pytest
 from sync_world import GOLD, LICENSED, World, uuid
 
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.operate.sync import apply, marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
-from isolate_aggregates.sync import apply, marks
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
 MARK = marks.of_trait(LICENSED)

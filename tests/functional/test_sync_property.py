@@ -14,8 +14,8 @@ import pytest
 from sync_world import World, uuid
 
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
-from isolate_aggregates.sync import marks
 
 HOSTS = ['h1', 'h2', 'h3']
 NAMES = ['a', 'b', 'c']

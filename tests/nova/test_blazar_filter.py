@@ -14,8 +14,8 @@ from oslo_config import cfg
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.destination import Destination
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.request import Flavor, RequestSpec
 
 PROJECTS = ['p1', 'p2']

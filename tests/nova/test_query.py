@@ -12,7 +12,8 @@ import nova.conf
 from nova.scheduler import utils as nova_utils
 import pytest
 
-from isolate_aggregates import exception, resources
+from isolate_aggregates import exception
+from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 

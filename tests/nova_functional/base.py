@@ -10,9 +10,9 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.clouds import LiveCloud
+from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.nova import registration
+from isolate_aggregates.rest.connection import Connection
 
 CONF = nova.conf.CONF
 

@@ -63,7 +63,8 @@ class AuditTest(LiveTest):
     def setUp(self):
         super().setUp()
         self.stub_out(
-            'isolate_aggregates.clouds.LiveCloud.glance', Glance(self.glance)
+            'isolate_aggregates.cloud.clouds.LiveCloud.glance',
+            Glance(self.glance),
         )
         self.app = types.SimpleNamespace(
             conf=CONF,

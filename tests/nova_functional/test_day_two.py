@@ -11,8 +11,8 @@ from day_two import CommandTest
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 
-from isolate_aggregates import candidates
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
 from isolate_aggregates.request import RequestSpec
 
 THOROUGH = bool(os.environ.get('THOROUGH'))

@@ -3,8 +3,9 @@
 
 from base import CONF, IMAGE, LiveTest
 
-from isolate_aggregates import explain, resources
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import explain
+from isolate_aggregates.placement import resources
 from isolate_aggregates.request import RequestSpec
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'

@@ -13,7 +13,7 @@ import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.metrics import scheduler
+from isolate_aggregates.inspect.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
 

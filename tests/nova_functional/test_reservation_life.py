@@ -16,14 +16,14 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 import pytest
 
-from isolate_aggregates import exception, reservation
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.reservation import names
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import names
+from isolate_aggregates.rest.connection import Connection
 
 NOW = datetime.datetime.now(datetime.UTC)
 HOUR = datetime.timedelta(hours=1)
 OWNER, STRANGER = nova_fixtures.PROJECT_ID, 'c' * 32
-SHAPE = reservation.Shape(vcpus=4, ram=512, disk=5)
+SHAPE = reservations.Shape(vcpus=4, ram=512, disk=5)
 
 
 class ReservationTest(OverApi, CloudTest):
@@ -52,15 +52,15 @@ class ReservationTest(OverApi, CloudTest):
                 'placement': self.placement.fixture.endpoint,
             },
         )
-        self.site = reservation.Site(connection, retry_delay=0)
+        self.site = reservations.Site(connection, retry_delay=0)
 
     def enable(self, *hosts):
         for host in hosts:
-            reservation.enable_host(self.site, host)
+            reservations.enable_host(self.site, host)
 
     def reserve(self, amount, start=NOW, end=None, affinity=None):
-        wanted = reservation.new(OWNER, amount, SHAPE, start, end, affinity)
-        return reservation.create(self.site, wanted, NOW).reservation
+        wanted = reservations.new(OWNER, amount, SHAPE, start, end, affinity)
+        return reservations.create(self.site, wanted, NOW).reservation
 
     def child(self, host):
         return names.provider_uuid(self._get_provider_uuid_by_host(host))
@@ -79,11 +79,11 @@ class ReservationTest(OverApi, CloudTest):
 
     def ended(self, found, now=NOW):
         """End a reservation and wait until nothing is left of it."""
-        status = reservation.end(self.site, found.id, now)
+        status = reservations.end(self.site, found.id, now)
         for _ in range(50):
-            if status.state is reservation.State.ENDED:
+            if status.state is reservations.State.ENDED:
                 return
-            [status] = reservation.tick(self.site, now)
+            [status] = reservations.tick(self.site, now)
         raise AssertionError(status)
 
     def test_the_life_of_a_reservation(self):
@@ -110,8 +110,8 @@ class ReservationTest(OverApi, CloudTest):
 
         # When starting a lease.
         later = NOW + HOUR
-        [status] = reservation.tick(self.site, later)
-        assert status.state is reservation.State.ACTIVE
+        [status] = reservations.tick(self.site, later)
+        assert status.state is reservations.State.ACTIVE
         assert status.slots == 3
 
         # When launching instances. Nobody else can.
@@ -133,7 +133,7 @@ class ReservationTest(OverApi, CloudTest):
         assert self.allocations(servers[0])[f'blazar_{host}'] == {
             found.resource_class: 1
         }
-        [status] = reservation.list_reservations(self.site, later)
+        [status] = reservations.list_reservations(self.site, later)
         assert (status.used, status.problems) == (3, ())
 
         # When terminating a lease.
@@ -150,7 +150,7 @@ class ReservationTest(OverApi, CloudTest):
         ]
 
         # When deleting a host.
-        reservation.disable_host(self.site, 'host1')
+        reservations.disable_host(self.site, 'host1')
         assert self.host_for(self.flavor()) == 'host1'
         names_left = {
             entry['name'] for entry in self.site.placement.resource_providers()
@@ -236,7 +236,7 @@ class ReservationTest(OverApi, CloudTest):
         self.computes[failed].stop()
         self._force_service_down(failed)
 
-        [status] = reservation.tick(self.site, NOW)
+        [status] = reservations.tick(self.site, NOW)
         assert status.problems == (
             f'host {failed} is down: 1 slot there, 1 of them with servers',
         )
@@ -262,7 +262,7 @@ class ReservationTest(OverApi, CloudTest):
     def test_a_deleted_compute_service_leaves_nothing_behind(self):
         self.enable('host1', 'host2')
         found = self.reserve(1)
-        [host] = reservation.show(self.site, found.id, NOW).hosts
+        [host] = reservations.show(self.site, found.id, NOW).hosts
         other = 'host2' if host == 'host1' else 'host1'
         service = self.admin_api.get_services(binary='nova-compute', host=host)
         self.computes[host].stop()
@@ -270,10 +270,10 @@ class ReservationTest(OverApi, CloudTest):
         self.admin_api.api_delete(f'/os-services/{service[0]["id"]}')
 
         # Nova deletes the reservation provider as well, with its slots.
-        [status] = reservation.tick(self.site, NOW)
+        [status] = reservations.tick(self.site, NOW)
         assert set(status.hosts) == {other}
         assert status.problems == ()
-        assert [h.name for h in reservation.list_hosts(self.site)] == [other]
+        assert [h.name for h in reservations.list_hosts(self.site)] == [other]
 
     def _force_service_down(self, host):
         self.admin_api.put_service_force_down(

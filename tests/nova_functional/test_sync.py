@@ -3,10 +3,10 @@
 
 from base import CONF, LiveTest
 
-from isolate_aggregates import pipeline
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.operate.sync import apply, plan, state
 from isolate_aggregates.placement import providers
-from isolate_aggregates.sync import apply, plan, state
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 MARK = f'CUSTOM_ISOLATE_SYNC_{LICENSED}'

@@ -12,7 +12,7 @@ import pages
 from stevedore import extension
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import pipeline
+from isolate_aggregates.filters import pipeline
 
 PAGE = pages.SOURCE / 'contributor' / 'writing-a-filter.rst'
 # Of a file that is shown twice, as it is at the end.

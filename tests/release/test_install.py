@@ -14,8 +14,8 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
 # What has to be installed for modules that not everybody needs.
 NEEDS = {
-    'isolate_aggregates.blazar': 'blazar',
-    'isolate_aggregates.metrics': 'metrics',
+    'isolate_aggregates.reservations.blazar': 'blazar',
+    'isolate_aggregates.inspect.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.
     'isolate_aggregates.testing.plugin': 'pytest',

@@ -18,9 +18,9 @@ from keystoneauth1.identity import v3
 import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.rest.connection import Connection
 
 AUTH_URL = 'http://keystone.test/v3'
 NOVA = 'http://nova.test/v2.1'

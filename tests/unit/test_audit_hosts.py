@@ -8,8 +8,8 @@ from audit_facts import LICENSED, LOCK, configuration, findings, kinds
 import pytest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.audit import Severity
-from isolate_aggregates.sync import marks
+from isolate_aggregates.inspect.audit import Severity
+from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,

@@ -13,7 +13,7 @@ from audit_facts import (
 )
 import pytest
 
-from isolate_aggregates.audit import Facts, Severity, audit
+from isolate_aggregates.inspect.audit import Facts, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,

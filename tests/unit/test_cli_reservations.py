@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from isolate_aggregates.cli import app, times
+from isolate_aggregates.cli import app
+from isolate_aggregates.reservations.commands import times
 
 ROOT = pathlib.Path(__file__).parents[2]
 UNIT = 'etc/systemd/isolate-aggregates-reservations.service'

@@ -17,7 +17,7 @@ import requests_mock
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import connection
+from isolate_aggregates.rest import connection
 
 CREDENTIALS = f"""
 auth_type = password

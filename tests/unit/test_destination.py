@@ -7,7 +7,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.destination import (
+from isolate_aggregates.filters.destination import (
     Destination,
     Forbid,
     ForbidRootTrait,

@@ -7,11 +7,11 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
+from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
-from isolate_aggregates import exception, resources
-from isolate_aggregates.cloud.snapshot import Inventory, Provider
-from isolate_aggregates.destination import (
+from isolate_aggregates import exception
+from isolate_aggregates.filters.destination import (
     Constraint,
     Destination,
     Forbid,
@@ -20,15 +20,18 @@ from isolate_aggregates.destination import (
     Refuse,
     Require,
 )
-from isolate_aggregates.explain import Explanation, explain
-from isolate_aggregates.filters.compute_status import ComputeStatus
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.filters.requested_host import RequestedHostFilter
+from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
+from isolate_aggregates.filters.mirrored.requested_host import (
+    RequestedHostFilter,
+)
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.inspect.explain import Explanation, explain
+from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
-from isolate_aggregates.simulator import query
 from isolate_aggregates.testing.builders import (
     Tree,
     make_aggregate,

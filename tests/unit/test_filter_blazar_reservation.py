@@ -4,8 +4,8 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.destination import Refuse, Require
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
+from isolate_aggregates.filters.destination import Refuse, Require
 from isolate_aggregates.request import Flavor, RequestSpec
 
 POOL = Aggregate('uuid-pool', 'freepool')

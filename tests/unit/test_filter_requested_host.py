@@ -2,9 +2,15 @@
 """The filters requested_host and compute_status."""
 
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.destination import ForbidRootTrait, InTree, Refuse
-from isolate_aggregates.filters.compute_status import ComputeStatus
-from isolate_aggregates.filters.requested_host import RequestedHostFilter
+from isolate_aggregates.filters.destination import (
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+)
+from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
+from isolate_aggregates.filters.mirrored.requested_host import (
+    RequestedHostFilter,
+)
 from isolate_aggregates.request import Flavor, RequestedHost, RequestSpec
 
 

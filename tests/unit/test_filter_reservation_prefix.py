@@ -4,7 +4,7 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.destination import Forbid, Refuse, Require
+from isolate_aggregates.filters.destination import Forbid, Refuse, Require
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 

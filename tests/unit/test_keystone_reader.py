@@ -13,8 +13,8 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.connection import Connection
 from isolate_aggregates.cloud.keystone import KeystoneReader
+from isolate_aggregates.rest.connection import Connection
 
 PROJECTS = f'{AUTH_URL}/projects'
 DOMAINS = f'{AUTH_URL}/domains'

@@ -5,22 +5,22 @@ import pytest
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.destination import (
+from isolate_aggregates.filters.destination import (
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.compute_status import ComputeStatus
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.judge import objections
+from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.isolation import columns
-from isolate_aggregates.isolation.columns import Column, Verdict
-from isolate_aggregates.isolation.matrix import Matrix, matrix, requests
-from isolate_aggregates.isolation.rules import Reason
-from isolate_aggregates.objections import objections
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.inspect import columns
+from isolate_aggregates.inspect.columns import Column, Verdict
+from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
+from isolate_aggregates.inspect.rules import Reason
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,

@@ -12,10 +12,15 @@ from test_docs import SOURCE, blocks
 import yaml
 
 from isolate_aggregates import exception
-from isolate_aggregates.audit import Facts
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.metrics import cloud, reading, scheduler, textfile
+from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.metrics import (
+    cloud,
+    reading,
+    scheduler,
+    textfile,
+)
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 PAGE = SOURCE / 'admin' / 'metrics.rst'

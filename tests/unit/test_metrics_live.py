@@ -227,7 +227,7 @@ def test_what_still_waits_is_given_up_when_nobody_waits_for_it() -> None:
     read = exporter._until(stopped, found())
     assert next(read) == 0
     stopped.set()
-    from isolate_aggregates.metrics.reading import Stopped
+    from isolate_aggregates.inspect.metrics.reading import Stopped
 
     with pytest.raises(Stopped):
         next(read)

@@ -13,9 +13,9 @@ import pytest
 from test_metrics import samples
 
 from isolate_aggregates import exception
-from isolate_aggregates.destination import Destination
-from isolate_aggregates.metrics import scheduler
-from isolate_aggregates.metrics.observer import Observer
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.metrics import scheduler
+from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.request import Flavor, RequestSpec
 
 PREFIX = 'isolate_aggregates_scheduler'
@@ -163,7 +163,7 @@ def test_a_worker_that_can_not_count_goes_on_without(
 
 WORKERS = """
 import os, threading, time
-from isolate_aggregates.metrics import scheduler
+from isolate_aggregates.inspect.metrics import scheduler
 
 def work():
     for _ in range(100):

@@ -10,8 +10,8 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
-from isolate_aggregates.clouds import LiveCloud
 from isolate_aggregates.request import Flavor, RequestedHost
 
 WINDOWS = Aggregate(

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from isolate_aggregates.cli import app
-from isolate_aggregates.osc import plugin, v1
+from isolate_aggregates.cli.osc import plugin, v1
 
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / 'examples/windows-licensing.yaml'
@@ -116,7 +116,7 @@ def test_what_the_client_imports_on_every_start_is_next_to_nothing(
 ) -> None:
     program = (
         'import sys, cliff.command; before = set(sys.modules); '
-        f'from isolate_aggregates.osc import {module}; '
+        f'from isolate_aggregates.cli.osc import {module}; '
         'new = set(sys.modules) - before; '
         "print(*sorted(m for m in new if m.startswith('isolate_aggregates')))"
         "; print(*sorted({m.partition('.')[0] for m in new} - "
@@ -129,8 +129,9 @@ def test_what_the_client_imports_on_every_start_is_next_to_nothing(
         check=True,
     )
     assert finished.stdout == (
-        'isolate_aggregates isolate_aggregates.osc '
-        f'isolate_aggregates.osc.{module}\n\n'
+        'isolate_aggregates isolate_aggregates.cli '
+        'isolate_aggregates.cli.osc '
+        f'isolate_aggregates.cli.osc.{module}\n\n'
     )
 
 
@@ -138,7 +139,7 @@ def test_a_start_of_the_client_imports_no_command_of_ours() -> None:
     program = (
         'import sys; from openstackclient import shell; '
         "code = shell.main(['module', 'list', '-f', 'value']); "
-        "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli', "
+        "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli.base', "
         "'isolate_aggregates.conf'}; "
         "print('imported:', *sorted(heavy & set(sys.modules)))"
     )

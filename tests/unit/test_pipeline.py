@@ -5,9 +5,10 @@ from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, pipeline
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.destination import Forbid, Refuse
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters.destination import Forbid, Refuse
 from isolate_aggregates.request import Flavor, RequestSpec
 
 A = Aggregate('uuid-A', 'A', {'trait:X': 'required', 'reservation:1': '1'})

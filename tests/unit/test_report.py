@@ -13,10 +13,10 @@ import re
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.audit import Facts
-from isolate_aggregates.report import content as report_content
-from isolate_aggregates.report import page
-from isolate_aggregates.report.content import Bar, Content
+from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.report import content as report_content
+from isolate_aggregates.inspect.report import page
+from isolate_aggregates.inspect.report.content import Bar, Content
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,

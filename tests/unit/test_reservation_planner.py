@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates.reservation import planner
-from isolate_aggregates.reservation.planner import Claim, Room, Wish
+from isolate_aggregates.reservations import planner
+from isolate_aggregates.reservations.planner import Claim, Room, Wish
 
 BEGIN = datetime.datetime(2027, 3, 1, tzinfo=datetime.UTC)
 LAST = 6

@@ -10,8 +10,8 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservation import names, record
-from isolate_aggregates.reservation.record import Ask, Reservation, Shape
+from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations.record import Ask, Reservation, Shape
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'

@@ -5,7 +5,8 @@ import logging
 
 import pytest
 
-from isolate_aggregates import exception, resources
+from isolate_aggregates import exception
+from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
 SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}

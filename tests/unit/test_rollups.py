@@ -13,7 +13,7 @@ from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.shortening import cover
+from isolate_aggregates.query_limit import cover
 
 
 def lock(name, *numbers, family='trait:'):

@@ -29,7 +29,7 @@ import requests
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.service import Service
+from isolate_aggregates.rest.client import Service
 
 LONG = '/allocation_candidates?member_of=!in:' + 'u' * 4000
 

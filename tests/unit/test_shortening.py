@@ -11,11 +11,11 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.aggregates.rollups import uuid_of
-from isolate_aggregates.destination import Destination
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import Shortener, cover
 from isolate_aggregates.request import Flavor, RequestSpec
-from isolate_aggregates.shortening import Shortener, cover
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)

@@ -9,9 +9,9 @@ differ gets a test here.
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.simulator import Simulator
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement.simulator import Simulator
 
 A, B, NOBODY = (f'{n:08d}-0000-4000-8000-000000000000' for n in range(1, 4))
 SHARES = 'MISC_SHARES_VIA_AGGREGATE'
@@ -38,7 +38,7 @@ def has(name, parent=None, traits=(), aggregates=(), usages=None, **inventory):
 
 
 def simulator(*providers):
-    return Simulator(Snapshot('test', providers=providers), ['CUSTOM_A'])
+    return Simulator(providers, ['CUSTOM_A'])
 
 
 def ask(query, *providers):

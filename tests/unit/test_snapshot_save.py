@@ -5,6 +5,7 @@ import pathlib
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
+from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 import requests_mock
 
@@ -13,7 +14,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
-from isolate_aggregates.cloud.snapshot import Inventory, Provider, Snapshot
+from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Flavor, Image
 

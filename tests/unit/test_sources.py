@@ -11,12 +11,12 @@ import pytest
 import requests_mock
 from stevedore import named
 
-from isolate_aggregates import exception, sources
-from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.connection import Connection
-from isolate_aggregates.clouds import LiveCloud
-from isolate_aggregates.sources.file import FileSource
-from isolate_aggregates.sources.novaclient import NovaclientSource
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, sources
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.file_source import FileSource
+from isolate_aggregates.cloud.novaclient_source import NovaclientSource
+from isolate_aggregates.rest.connection import Connection
 
 Write = Callable[[str], pathlib.Path]
 

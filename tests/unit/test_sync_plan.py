@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sync plans: each rule, in both directions."""
 
+from isolate_aggregates.placement.provider import Provider
 import pytest
 
 from isolate_aggregates.aggregates import (
@@ -9,12 +10,11 @@ from isolate_aggregates.aggregates import (
     Lock,
     rollups,
 )
-from isolate_aggregates.cloud.snapshot import Provider
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.sync import marks
-from isolate_aggregates.sync import plan as plans
-from isolate_aggregates.sync.state import State
-from isolate_aggregates.sync.target import Change
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.state import State
+from isolate_aggregates.operate.sync.target import Change
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'

@@ -4,6 +4,7 @@
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
+from isolate_aggregates.placement.provider import Provider
 import pytest
 import requests_mock
 
@@ -11,9 +12,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import document
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
-from isolate_aggregates.cloud.snapshot import Provider
+from isolate_aggregates.operate.sync import state
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.sync import state
 
 NODE, NUMA, SHARE, IRONIC = (
     f'00000000-0000-4000-8000-00000000000{number}' for number in range(1, 5)

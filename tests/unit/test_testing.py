@@ -15,6 +15,7 @@ from typing import Any
 import unittest
 
 import fixtures
+from isolate_aggregates.placement.provider import Inventory, Provider
 from keystoneauth1 import adapter
 import pytest
 import requests
@@ -25,10 +26,9 @@ from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.snapshot import Inventory, Provider
-from isolate_aggregates.destination import Forbid, Refuse, Require
+from isolate_aggregates.filters.destination import Forbid, Refuse, Require
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.pipeline import Pipeline
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import RequestSpec

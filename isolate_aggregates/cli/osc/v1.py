@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each command of ``isolate-aggregates``, by the name of its entry point.
+
+The client loads all commands of all plugins on every start, whichever it is
+to run. So what it finds here is no command yet: ``v1.candidates`` imports the
+command ``candidates`` when the client makes one.
+"""
+
+import argparse
+import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cliff import command
+    from osc_lib import shell
+
+
+@dataclasses.dataclass(frozen=True)
+class Deferred:
+    """A command that is imported when it is wanted.
+
+    :param name: The name of its entry point in ``isolate_aggregates.cli``.
+    """
+
+    name: str
+
+    def __call__(
+        self,
+        app: 'shell.OpenStackShell',
+        app_args: argparse.Namespace | None,
+    ) -> 'command.Command':
+        """Return the command, as the client calls a class of commands.
+
+        :param app: The client.
+        :param app_args: Its parsed options; None to look at the help only.
+        """
+        from isolate_aggregates.cli.osc import commands
+
+        return commands.load(self.name)(app, app_args)
+
+
+def __getattr__(name: str) -> Deferred:
+    if name.startswith('_'):
+        raise AttributeError(name)
+    return Deferred(name)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A list of rows with something around it, in every output format."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from cliff import lister
+from cliff.formatters import json_format, yaml_format
+
+# The formatters that can write more than rows.
+_DOCUMENT_FORMATTERS: dict[str, Any] = {
+    'json': json_format.JSONFormatter,
+    'yaml': yaml_format.YAMLFormatter,
+}
+
+
+class ReportLister(lister.Lister):
+    """Lists rows; where the format has room for it, the rest of a report too.
+
+    As a table, the lines of ``before`` stand above it and those of ``after``
+    below. As json or yaml it is all in one document. As csv or value there
+    are the rows alone.
+    """
+
+    app: Any
+
+    def document(self) -> dict[str, Any]:
+        """Return the whole report, for machines."""
+        return {}
+
+    def before(self) -> Iterable[str]:
+        """Yield the lines above the table."""
+        return ()
+
+    def after(self) -> Iterable[str]:
+        """Yield the lines below the table."""
+        return ()
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+    ) -> int:
+        """Write the report."""
+        if parsed_args.formatter in _DOCUMENT_FORMATTERS:
+            document = self.document()
+            _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(
+                tuple(document),
+                tuple(document.values()),
+                self.app.stdout,
+                parsed_args,
+            )
+            return 0
+        people = parsed_args.formatter == 'table'
+        if people:
+            self._write(self.before())
+        super().produce_output(parsed_args, column_names, data)
+        if people:
+            self._write(self.after())
+        return 0
+
+    def _write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.app.stdout.write(f'{line}\n')

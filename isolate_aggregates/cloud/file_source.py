@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the host aggregates from a cloud file."""
+
+from collections.abc import Callable, Sequence
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.rest.connection import Connection
+
+
+class FileSource:
+    """The aggregates of a cloud file.
+
+    :param conf: Names the file in ``[isolate_aggregates] cloud_file``.
+    :param connect: Never called: a file needs no connection.
+    :raises ConfigError: if no file is named.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._path = conf[ia_conf.GROUP].cloud_file
+        if not self._path:
+            raise exception.ConfigError(
+                f'[{ia_conf.GROUP}] cloud_file',
+                'is not set, but aggregate_source = file needs it.',
+            )
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Return all host aggregates of the file, as it is now.
+
+        :raises CloudFileError: if the file does not describe a cloud.
+        """
+        return cloud_file.load(self._path).aggregates

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what keeps isolation from working, and says what repairs it.
+
+A check is a function that takes ``Facts``
+and yields ``Finding``; it reads nothing
+else and changes nothing. To add one, write it and name it in ``CHECKS``.
+"""
+
+from collections.abc import Callable, Iterable
+
+from isolate_aggregates.inspect.audit import (
+    demands,
+    keys,
+    leftovers,
+    membership,
+    rollups,
+    servers,
+    services,
+    spelling,
+    tags,
+    traits,
+)
+from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+
+__all__ = ['CHECKS', 'Facts', 'Finding', 'Severity', 'audit']
+
+CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
+    services.isolation_off,
+    services.prefix_in_one_list,
+    services.old_nova,
+    services.old_placement,
+    membership.no_compute_nodes,
+    membership.not_in_placement,
+    membership.not_in_nova,
+    membership.without_compute_node,
+    tags.without_meaning,
+    tags.other_case,
+    traits.missing_on_hosts,
+    traits.outside_aggregates,
+    traits.left_by_sync,
+    spelling.extra_specs,
+    spelling.image_properties,
+    demands.contradictions,
+    demands.traits_nowhere,
+    demands.classes_nowhere,
+    keys.no_flavors,
+    keys.hosts_that_nothing_opens,
+    keys.tenants_images,
+    keys.reservation_keys,
+    rollups.lagging,
+    rollups.stale,
+    rollups.marks_left,
+    leftovers.resource_classes,
+    leftovers.providers,
+    servers.unknown,
+    servers.misplaced,
+)
+
+
+def audit(facts: Facts) -> list[Finding]:
+    """Return what is not as it should be, the worst first.
+
+    :param facts: The cloud and its configuration.
+    :raises FilterError: if a request filter fails.
+    """
+    found = [finding for check in CHECKS for finding in check(facts)]
+    return sorted(found, key=lambda f: (-f.severity, f.kind, f.subject))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit looks at: plain values, read beforehand."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+import functools
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
+from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.operate.sync import plan, state
+from isolate_aggregates.operate.sync.target import Target
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request import Image
+
+
+@dataclasses.dataclass(frozen=True)
+class Servers:
+    """The servers of a cloud.
+
+    :param placed: All servers, also those without a host.
+    :param images: Their images by id; those that are gone are not in it.
+    :param hints_known: Whether Nova tells the scheduler hints.
+    """
+
+    placed: tuple[PlacedServer, ...]
+    images: Mapping[str, Image]
+    hints_known: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """A cloud and its configuration at one moment.
+
+    :param snapshot: Aggregates, resource providers, flavors and images.
+    :param filters: The request filters that are configured, on or off.
+    :param enabled: The names of those that are switched on.
+    :param settings: The configuration, by group and option.
+    :param nova: The newest microversion of Nova; None if it is not known.
+    :param placement: The newest microversion of Placement; None if it is not
+        known.
+    :param traits: All traits that Placement knows; None if only the standard
+        ones and those that some provider has are known.
+    :param resource_classes: Names of all resource classes; None if only those
+        that some provider has are known.
+    :param servers: The servers; None if they are not looked at.
+    """
+
+    snapshot: Snapshot
+    filters: tuple[LoadedFilter, ...]
+    enabled: frozenset[str]
+    settings: Mapping[tuple[str, str], Any]
+    nova: str | None = None
+    placement: str | None = None
+    traits: frozenset[str] | None = None
+    resource_classes: frozenset[str] | None = None
+    servers: Servers | None = None
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
+    ) -> 'Facts':
+        """Return a cloud together with its configuration.
+
+        :param snapshot: The cloud.
+        :param conf: A configuration with our options registered.
+        :param more: What else is known, by the names of the fields.
+        :raises ConfigError: if the configuration can not work.
+        :raises FilterError: if a filter is missing or can not be loaded.
+        """
+        filters = tuple(pipeline.load(conf))
+        return cls(
+            snapshot,
+            filters,
+            frozenset(f.name for f in filters if f.is_enabled(conf)),
+            {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
+            **more,
+        )
+
+    @property
+    def index(self) -> AggregateIndex:
+        """The index of the host aggregates."""
+        return self.snapshot.index
+
+    @functools.cached_property
+    def pipeline(self) -> Pipeline:
+        """The filters that are switched on."""
+        return Pipeline(
+            {
+                loaded.name: loaded.request_filter
+                for loaded in self.filters
+                if loaded.name in self.enabled
+            }
+        )
+
+    @functools.cached_property
+    def locks(self) -> tuple[Lock, ...]:
+        """All locks that the configured filters know of."""
+        return pipeline.locks(self.filters, self.index)
+
+    @functools.cached_property
+    def locked(self) -> frozenset[str]:
+        """Uuids of the aggregates with some lock."""
+        return frozenset(
+            a.uuid for lock in self.locks for a in lock.aggregates
+        )
+
+    @functools.cached_property
+    def plan(self) -> plan.Plan:
+        """What a sync would do."""
+        known = state.of_snapshot(self.snapshot)
+        if self.traits is not None:
+            known = dataclasses.replace(known, traits=self.traits)
+        return plan.make(known, self.locks)
+
+    @functools.cached_property
+    def targets(self) -> Mapping[str, Target]:
+        """What a sync gives each compute node, by uuid of the provider."""
+        return {target.provider: target for target in self.plan.targets}
+
+    def has_filter(self, name: str) -> bool:
+        """Tell whether a filter is configured, on or off.
+
+        :param name: Its name.
+        """
+        return any(loaded.name == name for loaded in self.filters)
+
+    @property
+    def images_open(self) -> bool:
+        """Whether the traits of an image open isolated aggregates."""
+        return 'image' in self.settings[ia_conf.GROUP, 'trait_sources']
+
+    @functools.cached_property
+    def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
+        """The compute nodes by the name of their compute service."""
+        found: dict[str, list[Provider]] = {}
+        for provider in self.snapshot.providers:
+            if provider.host:
+                found.setdefault(provider.host, []).append(provider)
+        return {host: tuple(nodes) for host, nodes in found.items()}
+
+    @functools.cached_property
+    def trees(self) -> Mapping[str, tuple[Provider, ...]]:
+        """The providers of each tree, by the uuid of its root."""
+        roots: dict[str, str] = {}
+        found: dict[str, list[Provider]] = {}
+        for provider in self.snapshot.providers:
+            # Parents come before their children.
+            root = roots.get(provider.parent or '', provider.uuid)
+            roots[provider.uuid] = root
+            found.setdefault(root, []).append(provider)
+        return {root: tuple(tree) for root, tree in found.items()}
+
+    @functools.cached_property
+    def all_traits(self) -> frozenset[str]:
+        """Every trait that some provider has."""
+        return frozenset().union(*(p.traits for p in self.snapshot.providers))
+
+    @functools.cached_property
+    def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        """The aggregates that require a trait, by trait."""
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in self.snapshot.aggregates:
+            for trait in tags.required_traits(aggregate):
+                found.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(members) for trait, members in found.items()}
+
+    @functools.cached_property
+    def aggregates_of(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        """The host aggregates that a host is in, by host."""
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in self.snapshot.aggregates:
+            for host in aggregate.hosts:
+                found.setdefault(host, []).append(aggregate)
+        return {host: tuple(held) for host, held in found.items()}
+
+    def tree_of(self, node: Provider) -> tuple[Provider, ...]:
+        """Return all providers of the tree of a compute node.
+
+        :param node: The compute node.
+        """
+        return self.trees[node.uuid]
+
+
+def named(names: Iterable[str], most: int = 5) -> str:
+    """Return names for the middle of a sentence.
+
+    :param names: The names, at least one.
+    :param most: How many to give before counting the rest.
+    """
+    ordered = sorted(names)
+    shown = ', '.join(ordered[:most])
+    more = len(ordered) - most
+    return f'{shown} and {more} more' if more > 0 else shown

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds locks that nothing opens, and keys in the hands of tenants."""
+
+from collections.abc import Iterator
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, grants, tags
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.demands import traits_of
+from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.request import Image
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+
+_PUBLIC = 'public'
+
+
+def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
+    """Find hosts locked with traits that no flavor and image have together."""
+    if not facts.snapshot.flavors:
+        return
+    keys = _keys(facts)
+    locked = {a.uuid: a for held in facts.required_by.values() for a in held}
+    behind: dict[tuple[str, ...], set[str]] = {}
+    for host, aggregates in facts.aggregates_of.items():
+        uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
+        behind.setdefault(uuids, set()).add(host)
+    for uuids, hosts in behind.items():
+        locking = tuple(locked[uuid] for uuid in uuids)
+        wanted = frozenset().union(*map(tags.required_traits, locking))
+        if not wanted or any(wanted <= key for key in keys):
+            continue
+        plural = 's' if len(locking) > 1 else ''
+        verb = 'require' if plural else 'requires'
+        who = 'flavor and image' if facts.images_open else 'flavor'
+        yield Finding(
+            'nothing-opens',
+            Severity.WARNING,
+            f'aggregate{plural} {named((a.name for a in locking), 20)}',
+            f'{"together " if plural else ""}{verb} '
+            f'{named(wanted, 20)}, and no {who} does',
+            f'no server can land on {named(hosts)}',
+            _opening(locking, hosts, keys),
+        )
+
+
+def _opening(
+    locking: tuple[Aggregate, ...],
+    hosts: set[str],
+    keys: set[frozenset[str]],
+) -> str | None:
+    """Return the command that takes away as little of the locks as helps."""
+    if len(locking) == 1:
+        required = tags.required_traits(locking[0])
+        closest = max(
+            keys, key=lambda held: (len(required & held), sorted(held))
+        )
+        return ' && '.join(
+            repairs.unset_tag(locking[0], TRAIT_PREFIX + trait)
+            for trait in sorted(required - closest)
+        )
+    for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
+        others = (tags.required_traits(a) for a in locking if a is not left)
+        wanted = frozenset[str]().union(*others)
+        if any(wanted <= held for held in keys):
+            return ' && '.join(
+                repairs.remove_host(left, host) for host in sorted(hosts)
+            )
+    return None
+
+
+def _keys(facts: Facts) -> set[frozenset[str]]:
+    """Return the traits that flavors have together with images."""
+    flavors = {traits_of(flavor) for flavor in facts.snapshot.flavors}
+    images = {frozenset[str]()}
+    if facts.images_open:
+        images |= {traits_of(image=image) for image in facts.snapshot.images}
+    return {flavor | image for flavor in flavors for image in images}
+
+
+def no_flavors(facts: Facts) -> Iterator[Finding]:
+    """Say so when there is nothing that could open a lock."""
+    if not facts.snapshot.flavors:
+        yield Finding(
+            'no-flavors',
+            Severity.INFO,
+            'the cloud',
+            'it has no flavors',
+            'whether anything opens the locks was not looked at',
+        )
+
+
+def tenants_images(facts: Facts) -> Iterator[Finding]:
+    """Find images of tenants that open an isolated aggregate."""
+    if not facts.images_open or not facts.has_filter('isolate_aggregates'):
+        return
+    for image in facts.snapshot.images:
+        opened = traits_of(image=image) & facts.required_by.keys()
+        for trait in sorted(opened) if _is_tenants(image) else ():
+            key = TRAIT_PREFIX + trait
+            yield Finding(
+                'tenant-image-opens',
+                Severity.WARNING,
+                f'image {image.name} ({image.id})',
+                f'of project {image.owner or "unknown"} requires trait '
+                f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
+                'its servers may land in aggregate '
+                f'{named(a.name for a in facts.required_by[trait])}, whether '
+                'or not an operator wants it',
+                repairs.unset_property(image, key)
+                if key in image.properties
+                else None,
+            )
+
+
+def reservation_keys(facts: Facts) -> Iterator[Finding]:
+    """Find keys of flavors and images whose reservation is not there."""
+    prefixes = _prefixes(facts)
+    if not prefixes:
+        return
+    for flavor in facts.snapshot.flavors:
+        for key in sorted(flavor.extra_specs):
+            if key.startswith(prefixes) and not facts.index.with_key(key):
+                yield Finding(
+                    'reservation-key-left',
+                    Severity.WARNING,
+                    f'flavor {flavor.name}',
+                    f'names {key}, which no aggregate has',
+                    'its servers are refused',
+                    repairs.unset_spec(flavor, key),
+                )
+    if 'image' not in facts.settings[ia_conf.GROUP, 'reservation_key_sources']:
+        return
+    for image in facts.snapshot.images:
+        for key in sorted(image.properties):
+            if key.startswith(prefixes):
+                yield from _image_key(facts, image, key)
+
+
+def _image_key(facts: Facts, image: Image, key: str) -> Iterator[Finding]:
+    reserved = facts.index.with_key(key)
+    owner_key = facts.settings[ia_conf.BLAZAR, 'blazar_owner']
+    if not reserved:
+        problem = f'names {key}, which no aggregate has'
+        consequence = 'its servers are refused'
+    elif _is_tenants(image) and not any(
+        grants(aggregate, image.owner, owner_key) for aggregate in reserved
+    ):
+        problem = (
+            f'names {key}, which does not belong to its project '
+            f'{image.owner or "unknown"}'
+        )
+        consequence = 'its servers are refused, but for those of the owner'
+    else:
+        return
+    yield Finding(
+        'reservation-key-left' if not reserved else 'reservation-key-foreign',
+        Severity.INFO,
+        f'image {image.name} ({image.id})',
+        problem,
+        consequence,
+        repairs.unset_property(image, key),
+    )
+
+
+def _prefixes(facts: Facts) -> tuple[str, ...]:
+    if not facts.has_filter('reservation_prefix'):
+        return ()
+    option = 'placement_req_required_member_prefix'
+    return tuple(facts.settings[ia_conf.SCHEDULER, option])
+
+
+def _is_tenants(image: Image) -> bool:
+    """Tell whether a tenant may have written the image's properties.
+
+    By default only operators make images public. Of an image in a cloud file
+    it may not be known.
+    """
+    return image.visibility not in (None, _PUBLIC)

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds what reservations have left behind in Placement."""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+
+_CLASS = 'CUSTOM_RESERVATION_'
+_PROVIDER = 'blazar_'
+
+
+def resource_classes(facts: Facts) -> Iterator[Finding]:
+    """Find resource classes of reservations that no provider has."""
+    if facts.resource_classes is None:
+        return
+    held = {rc for p in facts.snapshot.providers for rc in p.inventories}
+    for name in sorted(facts.resource_classes - held):
+        if name.startswith(_CLASS):
+            yield Finding(
+                'reservation-class-left',
+                Severity.INFO,
+                f'resource class {name}',
+                'no resource provider has any of it',
+                'none, unless the reservation is being made right now',
+                repairs.delete_class(name),
+            )
+
+
+def providers(facts: Facts) -> Iterator[Finding]:
+    """Find Blazar's providers that are below no compute node.
+
+    Blazar makes them children of a compute node, and Placement keeps a parent
+    as long as it has children, so such a one was made or moved by hand.
+    """
+    for provider in facts.snapshot.providers:
+        if not provider.name.startswith(_PROVIDER):
+            continue
+        if provider.parent or provider.host:
+            continue
+        used = any(provider.usages.values())
+        yield Finding(
+            'reservation-provider-left',
+            Severity.INFO,
+            f'resource provider {provider.name}',
+            'is below no compute node'
+            + (', and servers use it' if used else ''),
+            'what it reserves is on no host',
+            None if used else repairs.delete_provider(provider),
+        )

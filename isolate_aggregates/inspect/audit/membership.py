@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds hosts that are in an aggregate for Nova or for Placement alone.
+
+Placement knows nothing but its own memberships, so a host that is missing
+there is outside every lock of the aggregate. See `Aggregates in Placement
+<https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+
+
+def no_compute_nodes(facts: Facts) -> Iterator[Finding]:
+    """Say so when there is nothing to compare the aggregates with."""
+    if facts.nodes:
+        return
+    yield Finding(
+        'no-compute-nodes',
+        Severity.WARNING,
+        'the cloud',
+        'it has no compute node with a resource provider',
+        'nothing that concerns hosts was looked at',
+    )
+
+
+def not_in_placement(facts: Facts) -> Iterator[Finding]:
+    """Find hosts that are in an aggregate for Nova alone."""
+    for aggregate in facts.snapshot.aggregates:
+        outside = {
+            host
+            for host in aggregate.hosts
+            for node in facts.nodes.get(host, ())
+            if aggregate.uuid not in node.aggregates
+        }
+        if outside:
+            yield _not_in_placement(facts, aggregate, outside)
+
+
+def _not_in_placement(
+    facts: Facts, aggregate: Aggregate, outside: set[str]
+) -> Finding:
+    locked = aggregate.uuid in facts.locked
+    return Finding(
+        'not-in-placement',
+        Severity.ERROR if locked else Severity.WARNING,
+        f'aggregate {aggregate.name}',
+        f'Placement does not have in it: {named(outside)}',
+        'the aggregate is locked, but any server may land on them'
+        if locked
+        else 'servers that are sent to the aggregate can not land on them',
+        repairs.SYNC,
+        safe=True,
+    )
+
+
+def not_in_nova(facts: Facts) -> Iterator[Finding]:
+    """Find compute nodes that are in a host aggregate for Placement alone.
+
+    Providers that share, and aggregates that Nova does not know, are left
+    alone: they are somebody else's.
+    """
+    known = {a.uuid: a for a in facts.snapshot.aggregates}
+    for host, nodes in sorted(facts.nodes.items()):
+        for node in nodes:
+            for uuid in sorted(node.aggregates & known.keys()):
+                if host not in known[uuid].hosts:
+                    yield Finding(
+                        'not-in-nova',
+                        Severity.WARNING,
+                        f'host {host}',
+                        'Placement has it in aggregate '
+                        f'{known[uuid].name}, where Nova does not have it',
+                        'it is kept for the servers of that aggregate, or '
+                        'given to them',
+                        repairs.set_members(node, without=uuid),
+                    )
+
+
+def without_compute_node(facts: Facts) -> Iterator[Finding]:
+    """Find hosts of aggregates that have no compute node."""
+    if not facts.nodes:
+        return
+    for host, aggregates in sorted(facts.aggregates_of.items()):
+        if host in facts.nodes:
+            continue
+        for aggregate in aggregates:
+            yield Finding(
+                'host-without-compute-node',
+                Severity.WARNING,
+                f'aggregate {aggregate.name}',
+                f'its host {host} has no compute node in Placement',
+                'no server can land there, and a host that gets the name '
+                'later is in the aggregate at once',
+                repairs.remove_host(aggregate, host),
+            )

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds rollup aggregates whose members are not those they stand for.
+
+A cloud in which nothing was ever made a member of a rollup does without them,
+and nothing is said of it.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement.provider import Provider
+
+
+def lagging(facts: Facts) -> Iterator[Finding]:
+    """Find rollups that do not have all they stand for yet."""
+    names = _names(facts)
+    in_use = bool(marks.marked_rollups(facts.plan.state.traits))
+    missing: dict[str, set[str]] = {}
+    for provider, after in _synced(facts):
+        in_use |= not provider.aggregates.isdisjoint(names)
+        for uuid in (after - provider.aggregates) & names.keys():
+            missing.setdefault(uuid, set()).add(provider.host or provider.name)
+    if not in_use:
+        return
+    for uuid, hosts in missing.items():
+        yield Finding(
+            'rollup-lagging',
+            Severity.INFO,
+            f'rollup {names[uuid]}',
+            f'does not have {named(hosts)} yet',
+            'queries are longer than need be; no server lands where it must '
+            'not',
+            repairs.SYNC,
+            safe=True,
+        )
+
+
+def stale(facts: Facts) -> Iterator[Finding]:
+    """Find hosts that are in a rollup which does not stand for them."""
+    names = _names(facts)
+    left: dict[str, set[str]] = {}
+    for provider, after in _synced(facts):
+        # Nothing but rollups is ever taken away.
+        for uuid in provider.aggregates - after:
+            left.setdefault(uuid, set()).add(provider.host or provider.name)
+    for uuid, hosts in left.items():
+        yield Finding(
+            'rollup-stale',
+            Severity.WARNING,
+            f'rollup {names.get(uuid, uuid)}',
+            f'still has {named(hosts)}, which it does not stand for',
+            'they may be kept from servers that could use them',
+            repairs.SYNC,
+            safe=True,
+        )
+
+
+def _names(facts: Facts) -> dict[str, str]:
+    return {rollup.uuid: rollup.name for rollup in rollups(facts.locks)}
+
+
+def _synced(facts: Facts) -> Iterator[tuple[Provider, frozenset[str]]]:
+    """Yield each provider with the aggregates that a sync leaves it."""
+    for provider in facts.snapshot.providers:
+        target = facts.targets.get(provider.uuid)
+        if target:
+            yield provider, target.aggregates_after(provider.aggregates)
+
+
+def marks_left(facts: Facts) -> Iterator[Finding]:
+    """Find marks of a sync that nothing has any more."""
+    if facts.traits is None:
+        return
+    idle = set(facts.plan.old_marks)
+    # Those that are on a host, or stand for a rollup with members, are told
+    # with what they mark.
+    idle -= facts.all_traits
+    held = {u for p in facts.snapshot.providers for u in p.aggregates}
+    idle -= {
+        marks.of_rollup(uuid) for uuid in marks.marked_rollups(idle) & held
+    }
+    if idle:
+        yield Finding(
+            'marks-left',
+            Severity.INFO,
+            'Placement',
+            f'has the traits {named(idle)}, which marked what is gone',
+            'none but the clutter',
+            repairs.SYNC,
+            safe=True,
+        )

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds services that are too old, and filters that are switched off."""
+
+from collections.abc import Iterator
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.microversion import Feature
+from isolate_aggregates.request import Flavor, RequestedHost, RequestSpec
+
+_ISOLATION = 'isolate_aggregates'
+
+# What is read from Nova since when.
+_NOVA = (
+    (
+        '2.53',
+        Severity.WARNING,
+        'hosts are told from other resource providers by their names alone',
+    ),
+    (
+        '2.69',
+        Severity.INFO,
+        'the servers can not be audited: those of a cell that is down would '
+        'be left out in silence',
+    ),
+)
+
+
+def old_nova(facts: Facts) -> Iterator[Finding]:
+    """Say what Nova is too old for."""
+    if facts.nova is None:
+        return
+    for needed, severity, consequence in _NOVA:
+        if _number(facts.nova) < _number(needed):
+            yield Finding(
+                'nova-too-old',
+                severity,
+                'Nova',
+                f'offers microversions up to {facts.nova}; {needed} is needed',
+                consequence,
+            )
+            return
+
+
+def old_placement(facts: Facts) -> Iterator[Finding]:
+    """Find what the filters ask of Placement that it does not understand."""
+    if facts.placement is None:
+        return
+    needed = max(_features(facts))
+    if _number(needed.microversion) > _number(facts.placement):
+        yield Finding(
+            'placement-too-old',
+            Severity.ERROR,
+            'Placement',
+            f'offers microversions up to {facts.placement}; {needed.purpose} '
+            f'needs {needed.microversion} ({needed.release})',
+            'it refuses the queries of the filters '
+            f'{", ".join(facts.pipeline.names)}',
+        )
+
+
+def _features(facts: Facts) -> Iterator[Feature]:
+    """Yield what the queries of each flavor, with and without a host, need."""
+    host = RequestedHost('some host', ('some provider',))
+    for flavor in facts.snapshot.flavors or (Flavor('of any kind'),):
+        for request in (
+            RequestSpec(flavor),
+            RequestSpec(flavor, requested_host=host),
+        ):
+            query = ResourceRequest()
+            _concluded(facts, request).apply_to(query)
+            yield query.needed
+
+
+def _concluded(facts: Facts, request: RequestSpec) -> Destination:
+    try:
+        found = facts.pipeline.evaluate(request, facts.index)
+    except exception.InvalidRequest:
+        # Told by itself; nothing is asked for it.
+        return Destination()
+    # A refusal for this request is none for another project's.
+    found.refusals.clear()
+    return found
+
+
+def isolation_off(facts: Facts) -> Iterator[Finding]:
+    """Find locks of traits that no filter looks at."""
+    if _ISOLATION in facts.enabled:
+        return
+    tagged = {a.uuid: a for held in facts.required_by.values() for a in held}
+    if not tagged:
+        return
+    yield Finding(
+        'isolation-off',
+        Severity.ERROR,
+        naming(tagged.values()),
+        f'locked, but [{ia_conf.SCHEDULER}] '
+        'enable_isolated_aggregate_filtering is false'
+        if facts.has_filter(_ISOLATION)
+        else f'locked, but [{ia_conf.GROUP}] request_filters does not name '
+        f'{_ISOLATION}',
+        'any server may land there, if the configuration of nova-scheduler '
+        'says the same',
+    )
+
+
+def prefix_in_one_list(facts: Facts) -> Iterator[Finding]:
+    """Find prefixes of reservations that any key of theirs opens."""
+    if not facts.has_filter('reservation_prefix'):
+        return
+    required, forbidden = (
+        facts.settings[ia_conf.SCHEDULER, f'placement_req_{which}_prefix']
+        for which in ('required_member', 'default_forbidden_member')
+    )
+    for prefix in forbidden:
+        if prefix not in required:
+            yield Finding(
+                'prefix-in-one-list',
+                Severity.WARNING,
+                f'prefix {prefix}',
+                f'[{ia_conf.SCHEDULER}] placement_req_required_member_prefix '
+                'does not have it, but '
+                'placement_req_default_forbidden_member_prefix does',
+                'a flavor with any key of the prefix may use every '
+                'aggregate of that prefix',
+            )
+
+
+def _number(microversion: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in microversion.split('.'))

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds metadata of aggregates that does not do what it looks like."""
+
+from collections.abc import Iterator
+import re
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate, collation, tags
+from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+
+# How people write "trait:" that nothing reads so.
+LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
+_PROJECTS = IsolateTenants.key_prefix
+
+
+def without_meaning(facts: Facts) -> Iterator[Finding]:
+    """Find tags that lock nothing, or lock for good."""
+    # Placement may know more traits than the os-traits here.
+    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in facts.all_traits}
+    for aggregate in facts.snapshot.aggregates:
+        for key, value in sorted(aggregate.metadata.items()):
+            like = LIKE_PREFIX.match(key)
+            trait = key[like.end() :].strip().upper() if like else ''
+            if (key, value) in right:
+                continue
+            meant = trait and value.strip().lower() == REQUIRED
+            if meant or tags.is_lock(key, value):
+                yield from _misspelt(aggregate, key, value, trait)
+            elif trait and key == TRAIT_PREFIX + trait:
+                yield Finding(
+                    'tag-without-effect',
+                    Severity.INFO,
+                    f'aggregate {aggregate.name}',
+                    f'has {key}={value}, and only the value {REQUIRED} locks',
+                    'the tag does nothing',
+                    repairs.unset_tag(aggregate, key),
+                )
+
+
+def _misspelt(
+    aggregate: Aggregate, key: str, value: str, trait: str
+) -> Iterator[Finding]:
+    right = TRAIT_PREFIX + trait
+    problem = tags.problem(key, value)
+    if not problem:
+        if key.startswith(TRAIT_PREFIX):
+            return
+        problem = f'isolates nothing; the key has to be {right}'
+    if not tags.is_lock(key, value):
+        kind = 'tag-without-effect'
+        consequence = 'the aggregate is not locked: any server may land there'
+    elif tags.problem(key, REQUIRED):
+        kind = 'tag-that-nothing-opens'
+        consequence = 'no server can land there'
+    else:
+        kind = 'tag-depends-on-database'
+        consequence = 'without isolate-aggregates it may not be locked'
+    yield Finding(
+        kind,
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'has {key}={value}, which {problem}',
+        consequence,
+        # A trait that nobody knows is none to lock with.
+        repairs.unset_tag(aggregate, key)
+        if tags.problem(right, REQUIRED)
+        else repairs.replace_tag(aggregate, key, right, REQUIRED),
+    )
+
+
+def other_case(facts: Facts) -> Iterator[Finding]:
+    """Find keys that only look like those of reservations and projects."""
+    for aggregate in facts.snapshot.aggregates:
+        for key, value in sorted(aggregate.metadata.items()):
+            for prefix in _reservation_prefixes(facts):
+                if _only_looks_like(prefix, key):
+                    yield _unnameable(aggregate, key, value, prefix)
+            if facts.has_filter('isolate_tenants') and _only_looks_like(
+                _PROJECTS, key
+            ):
+                yield _nobodys(aggregate, key, value)
+
+
+def _reservation_prefixes(facts: Facts) -> tuple[str, ...]:
+    if not facts.has_filter('reservation_prefix'):
+        return ()
+    option = 'placement_req_default_forbidden_member_prefix'
+    return tuple(facts.settings[ia_conf.SCHEDULER, option])
+
+
+def _only_looks_like(prefix: str, key: str) -> bool:
+    return not key.startswith(prefix) and collation.may_start_with(
+        key, prefix.lower()
+    )
+
+
+def _unnameable(
+    aggregate: Aggregate, key: str, value: str, prefix: str
+) -> Finding:
+    return Finding(
+        'tag-that-nothing-opens',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'has {key}, and the prefix of reservations is {prefix}',
+        'servers without a reservation are kept out, and none can name this '
+        'one',
+        repairs.replace_tag(
+            aggregate, key, prefix + key[len(prefix) :], value
+        ),
+    )
+
+
+def _nobodys(aggregate: Aggregate, key: str, value: str) -> Finding:
+    return Finding(
+        'tag-without-effect',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'has {key}, and only keys that start with {_PROJECTS} name projects',
+        'servers of other projects may land there',
+        repairs.replace_tag(
+            aggregate, key, _PROJECTS + key[len(_PROJECTS) :], value
+        ),
+    )

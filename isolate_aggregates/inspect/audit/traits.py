@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the traits that aggregates require with those of the hosts."""
+
+from collections.abc import Iterator, Mapping
+
+import os_traits
+
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request.extra_specs import (
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
+
+_LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
+
+# A command for more hosts than this is none to paste.
+_FEW = 5
+
+
+def missing_on_hosts(facts: Facts) -> Iterator[Finding]:
+    """Find hosts that lack a trait which their aggregate requires."""
+    for aggregate in facts.snapshot.aggregates:
+        for trait in sorted(tags.required_traits(aggregate)):
+            without = {
+                node.uuid: host
+                for host in aggregate.hosts
+                for node in facts.nodes.get(host, ())
+                if not _holders(facts, node, trait)
+            }
+            if without:
+                yield _missing(facts, aggregate, trait, without)
+
+
+def _missing(
+    facts: Facts,
+    aggregate: Aggregate,
+    trait: str,
+    without: Mapping[str, str],
+) -> Finding:
+    hosts = set(without.values())
+    # Sync leaves alone what nova-compute reports, for instance.
+    given = all(trait in (facts.targets[n].traits or ()) for n in without)
+    return Finding(
+        'trait-missing',
+        Severity.ERROR,
+        f'aggregate {aggregate.name}',
+        f'requires trait {trait}, which in Placement is missing on '
+        f'{named(hosts)}',
+        'no server can land there: those that ask for the trait do not find '
+        'it, and others are kept out',
+        _give(aggregate, trait, hosts, given),
+        safe=given,
+    )
+
+
+def _give(
+    aggregate: Aggregate, trait: str, hosts: set[str], given: bool
+) -> str:
+    """Return the command that gives hosts a trait, or goes without it."""
+    if trait == RESERVATION_TRAIT:
+        return repairs.enable_reservations(hosts)
+    if given:
+        return repairs.SYNC
+    return repairs.unset_tag(aggregate, TRAIT_PREFIX + trait)
+
+
+def outside_aggregates(facts: Facts) -> Iterator[Finding]:
+    """Find hosts that have a required trait but are in no such aggregate."""
+    for trait, requiring in sorted(facts.required_by.items()):
+        inside = {host for a in requiring for host in a.hosts}
+        outside = [
+            (node, holder)
+            for host, nodes in sorted(facts.nodes.items())
+            if host not in inside
+            for node in nodes
+            for holder in _holders(facts, node, trait)
+        ]
+        if os_traits.is_custom(trait):
+            for node, holder in outside:
+                yield _outside(node, trait, requiring, holder)
+        elif outside:
+            hosts = {node.host or '' for node, _ in outside}
+            yield _standard_outside(trait, requiring, hosts)
+
+
+def _outside(
+    node: Provider,
+    trait: str,
+    requiring: tuple[Aggregate, ...],
+    holder: Provider,
+) -> Finding:
+    where = '' if holder is node else f', on its provider {holder.name},'
+    marked = trait in marks.marked_traits(holder.traits)
+    return Finding(
+        'trait-outside',
+        Severity.WARNING,
+        f'host {node.host}',
+        f'has trait {trait}{where} but is in none of the aggregates that '
+        f'require it: {named(a.name for a in requiring)}',
+        _LEAK.format(hosts='it'),
+        repairs.SYNC if marked else repairs.set_traits(holder, without=trait),
+        safe=marked,
+    )
+
+
+def _standard_outside(
+    trait: str, requiring: tuple[Aggregate, ...], hosts: set[str]
+) -> Finding:
+    """Tell of all hosts at once, as nova-compute reports such a trait anew."""
+    few = len(hosts) <= _FEW
+    return Finding(
+        'trait-outside',
+        Severity.WARNING,
+        f'trait {trait}',
+        f'is on {named(hosts)}, which are in none of the aggregates that '
+        f'require it: {named(a.name for a in requiring)}; require a CUSTOM_ '
+        'trait instead',
+        _LEAK.format(hosts='them'),
+        ' && '.join(
+            repairs.add_host(requiring[0], host) for host in sorted(hosts)
+        )
+        if few
+        else None,
+    )
+
+
+def left_by_sync(facts: Facts) -> Iterator[Finding]:
+    """Find traits that a sync put on hosts and no aggregate requires now."""
+    for host, nodes in sorted(facts.nodes.items()):
+        for node in nodes:
+            marked = marks.marked_traits(node.traits)
+            for trait in sorted(marked - facts.required_by.keys()):
+                yield Finding(
+                    'trait-left',
+                    Severity.INFO,
+                    f'host {host}',
+                    f'has trait {trait} from a sync, and no aggregate '
+                    'requires it any more',
+                    'servers that ask for the trait still find the host',
+                    repairs.SYNC,
+                    safe=True,
+                )
+
+
+def _holders(facts: Facts, node: Provider, trait: str) -> tuple[Provider, ...]:
+    return tuple(p for p in facts.tree_of(node) if trait in p.traits)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Everything about one lock, one aggregate or one host."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.inspect.openers import openers
+from isolate_aggregates.inspect.overview import Capacity, capacities, overview
+from isolate_aggregates.operate import names
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+
+KINDS = ('lock', 'aggregate', 'host')
+
+
+class Details:
+    """Looks things of a cloud up and tells everything about them.
+
+    :param cloud: The cloud.
+    :param locks: All its locks.
+    :param trait_sources: Whose traits open an aggregate, as in the option of
+        that name.
+    """
+
+    def __init__(
+        self,
+        cloud: Cloud,
+        locks: Iterable[Lock],
+        trait_sources: Collection[str],
+    ) -> None:
+        self._cloud = cloud
+        self._locks = tuple(locks)
+        self._sources = trait_sources
+
+    def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
+        """Return everything about the one thing of a name.
+
+        :param name: The name of a lock, which is that of its metadata key or
+            just its trait; the name, uuid or number of an aggregate; or the
+            name of a host or a compute node.
+        :param kind: One of :data:`KINDS`; None if the name tells.
+        :raises NotFound: if there is nothing of that name.
+        :raises NotUnique: if the name may mean several things.
+        """
+        finders: dict[str, Callable[[str], Any]] = {
+            'lock': self._lock,
+            'aggregate': self._aggregate,
+            'host': self._host,
+        }
+        kinds = (kind,) if kind else KINDS
+        found = {one: finders[one](name) for one in kinds}
+        fitting = [one for one in kinds if found[one] is not None]
+        what = kind or 'lock, aggregate or host'
+        if not fitting:
+            origin = self._cloud.snapshot.origin
+            raise exception.NotFound(what, name, origin)
+        if len(fitting) > 1:
+            choices = [f'{name} --kind {one}' for one in fitting]
+            raise exception.NotUnique(what, name, choices)
+        tell: dict[str, Callable[[Any], dict[str, Any]]] = {
+            'lock': self._of_lock,
+            'aggregate': self._of_aggregate,
+            'host': self._of_host,
+        }
+        [one] = fitting
+        return {'kind': one, **tell[one](found[one])}
+
+    def _of_lock(self, lock: Lock) -> dict[str, Any]:
+        [found] = overview(self._cloud.snapshot, [lock])
+        return {
+            'name': lock.name,
+            'aggregates': sorted(a.name for a in lock.aggregates),
+            'hosts': list(found.hosts),
+            'capacity': _amounts(found.capacity),
+            **self._keys([lock]),
+            'problems': list(self._problems(lock.aggregates)),
+        }
+
+    def _of_aggregate(self, aggregate: Aggregate) -> dict[str, Any]:
+        whole = Lock('', '', (aggregate,))
+        [found] = overview(self._cloud.snapshot, [whole])
+        locks = self._on([aggregate])
+        return {
+            'name': aggregate.name,
+            'uuid': aggregate.uuid,
+            'id': aggregate.id,
+            'availability_zone': aggregate.availability_zone,
+            'metadata': dict(sorted(aggregate.metadata.items())),
+            'locks': [lock.name for lock in locks],
+            'hosts': list(found.hosts),
+            'capacity': _amounts(found.capacity),
+            **self._keys(locks),
+            'problems': list(self._problems([aggregate])),
+        }
+
+    def _of_host(self, host: str) -> dict[str, Any]:
+        snapshot = self._cloud.snapshot
+        members = [a for a in snapshot.aggregates if host in a.hosts]
+        locks = self._on(members)
+        nodes = _nodes(snapshot).get(host, [])
+        traits: set[str] = set().union(*(node.traits for node in nodes))
+        return {
+            'name': host,
+            'nodes': [node.name for node in nodes],
+            'aggregates': sorted(a.name for a in members),
+            'locks': [lock.name for lock in locks],
+            'traits': sorted(t for t in traits if not marks.is_mark(t)),
+            'put_from_here': sorted(marks.marked_traits(traits)),
+            'capacity': _amounts(capacities(snapshot).get(host, {})),
+            **self._keys(locks),
+            'problems': list(self._problems(members, host)),
+        }
+
+    def _lock(self, name: str) -> Lock | None:
+        for lock in self._locks:
+            if name in (lock.name, lock.name.removeprefix(lock.family)):
+                return lock
+        return None
+
+    def _aggregate(self, name: str) -> Aggregate | None:
+        snapshot = self._cloud.snapshot
+        try:
+            return names.aggregate(snapshot.aggregates, name, snapshot.origin)
+        except exception.NotFound:
+            return None
+
+    def _host(self, name: str) -> str | None:
+        snapshot = self._cloud.snapshot
+        hosts = {p.host for p in snapshot.providers if p.host}
+        for aggregate in snapshot.aggregates:
+            hosts |= aggregate.hosts
+        if name in hosts:
+            return name
+        for provider in snapshot.providers:
+            if provider.host and provider.name == name:
+                return provider.host
+        return None
+
+    def _on(self, aggregates: Iterable[Aggregate]) -> list[Lock]:
+        """Return the locks on any of some aggregates."""
+        uuids = {aggregate.uuid for aggregate in aggregates}
+        return [
+            lock
+            for lock in self._locks
+            if any(a.uuid in uuids for a in lock.aggregates)
+        ]
+
+    def _keys(self, locks: Iterable[Lock]) -> dict[str, list[str]]:
+        """Return the flavors and images that open all of some locks.
+
+        Only those that ask for traits can be told so; the rest is for the
+        filters to decide.
+        """
+        wanted = list(locks)
+        if not wanted or any(one.family != TRAIT_PREFIX for one in wanted):
+            return {}
+        found = [
+            openers(
+                self._cloud,
+                one.name.removeprefix(one.family),
+                self._sources,
+            )
+            for one in wanted
+        ]
+        keys = {
+            'flavors': _in_all([[f.name for f in o.flavors] for o in found]),
+            'images': _in_all([[i.name for i in o.images] for o in found]),
+        }
+        if found[0].unread:
+            keys['images'] = [f'not read: {found[0].unread}']
+        return keys
+
+    def _problems(
+        self, aggregates: Iterable[Aggregate], only: str | None = None
+    ) -> Iterator[str]:
+        nodes = _nodes(self._cloud.snapshot)
+        for aggregate in aggregates:
+            if not aggregate.hosts:
+                yield f'aggregate {aggregate.name} has no hosts'
+            for host in sorted(aggregate.hosts):
+                if only in (None, host):
+                    yield from _wrong(aggregate, host, nodes.get(host, []))
+
+
+def _wrong(
+    aggregate: Aggregate, host: str, nodes: list[Provider]
+) -> Iterator[str]:
+    """Yield what keeps the locks of an aggregate from working on a host."""
+    if not nodes:
+        yield f'host {host} has no compute node in Placement'
+    for node in nodes:
+        if aggregate.uuid not in node.aggregates:
+            yield (
+                f'host {host} is in aggregate {aggregate.name}, but its '
+                f'resource provider {node.name} is not, so that the locks of '
+                'the aggregate do not hold'
+            )
+        missing = sorted(tags.required_traits(aggregate) - node.traits)
+        if missing:
+            yield (
+                f'host {host} lacks {", ".join(missing)}, so that servers '
+                f'for aggregate {aggregate.name} can not use it'
+            )
+
+
+def _nodes(snapshot: Snapshot) -> dict[str, list[Provider]]:
+    found: dict[str, list[Provider]] = {}
+    for provider in snapshot.providers:
+        if provider.host:
+            found.setdefault(provider.host, []).append(provider)
+    return found
+
+
+def _amounts(capacity: Mapping[str, Capacity]) -> dict[str, Any]:
+    return {
+        resource_class: {'free': one.free, 'used': one.used}
+        for resource_class, one in sorted(capacity.items())
+    }
+
+
+def _in_all(lists: list[list[str]]) -> list[str]:
+    first, *others = lists
+    return sorted(n for n in first if all(n in other for other in others))

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request filter has concluded, as a constraint of the request."""
+
+import dataclasses
+import functools
+
+import os_traits
+
+from isolate_aggregates.filters.destination import Conclusion, Destination
+from isolate_aggregates.inspect.explain.constraints.constraint import (
+    Constraint,
+)
+from isolate_aggregates.inspect.explain.constraints.places import (
+    InAggregates,
+    InTree,
+    OutsideAggregates,
+)
+from isolate_aggregates.inspect.explain.site import Site
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+
+
+@dataclasses.dataclass(frozen=True)
+class Concluded(Constraint):
+    """What a request filter concluded.
+
+    :param conclusion: The constraint and its filter.
+    """
+
+    conclusion: Conclusion
+
+    @property
+    def label(self) -> str:
+        """The filter and its reason."""
+        constraint = self.conclusion.constraint
+        return f'{self.conclusion.filter_name}: {constraint.reason}'
+
+    @functools.cached_property
+    def _alone(self) -> Destination:
+        """The destination if there were no other conclusion."""
+        destination = Destination()
+        self.conclusion.constraint.narrow(destination)
+        return destination
+
+    @functools.cached_property
+    def _parts(self) -> list[tuple[Constraint, str]]:
+        """What it comes to, and how the cause is joined to a text on it."""
+        alone = self._alone
+        parts: list[tuple[Constraint, str]] = []
+        if alone.forbidden_aggregates:
+            forbidden = frozenset(alone.forbidden_aggregates)
+            parts.append((OutsideAggregates('', forbidden), ', '))
+        for choice in alone.required_aggregates:
+            parts.append((InAggregates('', choice), ': '))
+        if alone.in_tree:
+            parts.append((InTree('', alone.in_tree), ': '))
+        return parts
+
+    @functools.cached_property
+    def _cause(self) -> str:
+        constraint = self.conclusion.constraint
+        return str(getattr(constraint, 'cause', None) or constraint.reason)
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Do nothing: conclusions are folded into one destination."""
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say in which aggregate or tree the provider is, or is not."""
+        for part, comma in self._parts:
+            text = part.objection(provider, site)
+            if text:
+                return f'{text}{comma}{self._cause}'
+        return ''
+
+    def reason(self, site: Site) -> str:
+        """Say what is refused, or which aggregate, tree or trait it is."""
+        alone = self._alone
+        constraint = self.conclusion.constraint
+        if alone.refusals:
+            return '; '.join(alone.refusals)
+        traits = alone.root_forbidden & site.root.traits
+        if _DISABLED in traits:
+            return 'compute service disabled'
+        if traits:
+            return (
+                f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
+            )
+        if site.root.aggregates & alone.forbidden_aggregates:
+            # Then nothing of the tree may be used.
+            return self.objection(site.root, site)
+        return super().reason(site)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constraints between request groups."""
+
+import dataclasses
+
+from isolate_aggregates.inspect.explain.constraints.constraint import (
+    Constraint,
+)
+from isolate_aggregates.inspect.explain.site import Site
+from isolate_aggregates.placement.group import ResourceRequest
+
+
+@dataclasses.dataclass(frozen=True)
+class Isolate(Constraint):
+    """``group_policy=isolate``.
+
+    :param suffixes: The suffixes of the groups it keeps apart.
+    """
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """The policy."""
+        return 'group_policy isolate'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Keep groups apart."""
+        request.group_policy = 'isolate'
+
+    def waive(self, request: ResourceRequest) -> None:
+        """Let groups share a provider."""
+        request.group_policy = 'none'
+
+    def reason(self, site: Site) -> str:
+        """Say which groups it is about."""
+        groups = ', '.join(sorted(self.suffixes))
+        return f'{self.label}: groups {groups} find no provider each'
+
+
+@dataclasses.dataclass(frozen=True)
+class SameSubtree(Constraint):
+    """``same_subtree`` of some groups.
+
+    :param suffixes: Their suffixes.
+    """
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """The groups."""
+        return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Keep the groups together."""
+        request.same_subtree.append(self.suffixes)
+
+    def reason(self, site: Site) -> str:
+        """Say which groups it is about."""
+        groups = ', '.join(sorted(self.suffixes))
+        return f'groups {groups} find no providers in one subtree'

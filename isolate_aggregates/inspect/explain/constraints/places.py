@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constraints on where a host is: aggregates, trees, its root provider."""
+
+import dataclasses
+
+from isolate_aggregates.inspect.explain.constraints.constraint import (
+    Constraint,
+)
+from isolate_aggregates.inspect.explain.site import Site
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+
+
+@dataclasses.dataclass(frozen=True)
+class InAggregates(Constraint):
+    """Membership of one of some aggregates.
+
+    :param aggregates: Their uuids.
+    """
+
+    aggregates: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """The aggregates."""
+        return f'{self.where}in one of {", ".join(sorted(self.aggregates))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        request.group(self.suffix or '').aggregates.append(self.aggregates)
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider is in none of them."""
+        if self.aggregates & _held(provider, self.suffix, site):
+            return ''
+        return f'not in {site.cloud.aggregates(self.aggregates)}'
+
+
+@dataclasses.dataclass(frozen=True)
+class OutsideAggregates(Constraint):
+    """Membership of none of some aggregates.
+
+    :param aggregates: Their uuids.
+    """
+
+    aggregates: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        """The aggregates."""
+        return f'{self.where}not in {", ".join(sorted(self.aggregates))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Forbid membership."""
+        group = request.group(self.suffix or '')
+        group.forbidden_aggregates |= self.aggregates
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say which of them the provider is in."""
+        wrong = self.aggregates & _held(provider, self.suffix, site)
+        return f'in {site.cloud.aggregates(wrong)}' if wrong else ''
+
+
+def _held(
+    provider: Provider, suffix: str | None, site: Site
+) -> frozenset[str]:
+    """Return the aggregates that count as a provider's own.
+
+    In the group without a suffix those of the root count for its tree.
+    """
+    if not suffix and site.owns(provider):
+        return provider.aggregates | site.root.aggregates
+    return provider.aggregates
+
+
+@dataclasses.dataclass(frozen=True)
+class InTree(Constraint):
+    """The tree of one provider.
+
+    :param provider: Its uuid.
+    """
+
+    provider: str
+
+    @property
+    def label(self) -> str:
+        """The provider."""
+        return f'{self.where}in the tree of provider {self.provider}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        request.group(self.suffix or '').in_tree = self.provider
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider is not in that tree."""
+        index = site.cloud.index
+        wanted = index.numbers.get(self.provider)
+        found = index.root_of[index.numbers[provider.uuid]]
+        if wanted is not None and index.root_of[wanted] == found:
+            return ''
+        return "not in the requested host's tree"
+
+
+@dataclasses.dataclass(frozen=True)
+class RootTrait(Constraint):
+    """A trait that the root provider must have, or must not.
+
+    :param trait: The trait.
+    :param required: Whether it must be there.
+    """
+
+    trait: str
+    required: bool
+
+    @property
+    def label(self) -> str:
+        """The trait."""
+        verb = 'requires' if self.required else 'forbids'
+        return f'root provider: {verb} trait {self.trait}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require or forbid it."""
+        traits = (
+            request.root_required if self.required else request.root_forbidden
+        )
+        traits.add(self.trait)
+
+    def reason(self, site: Site) -> str:
+        """Say what the root has or lacks."""
+        has = 'has no' if self.required else 'has forbidden'
+        return f'root provider {has} trait {self.trait}'

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constraints on the traits of a request group."""
+
+import dataclasses
+
+from isolate_aggregates.inspect.explain.constraints.constraint import (
+    Constraint,
+)
+from isolate_aggregates.inspect.explain.site import Site, named
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+
+
+@dataclasses.dataclass(frozen=True)
+class RequiredTrait(Constraint):
+    """A trait that is required, or one of several.
+
+    :param choice: The traits; one is enough.
+    :param is_choice: Whether it was asked for as a choice.
+    """
+
+    choice: frozenset[str]
+    is_choice: bool = False
+
+    @property
+    def label(self) -> str:
+        """The trait."""
+        one_of = 'one of ' if self.is_choice else ''
+        return f'{self.where}requires {one_of}{self._named}'
+
+    @property
+    def _named(self) -> str:
+        noun = 'trait' if len(self.choice) == 1 else 'traits'
+        return f'{noun} {", ".join(sorted(self.choice))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Require it."""
+        group = request.group(self.suffix or '')
+        if self.is_choice:
+            group.any_traits.append(self.choice)
+        else:
+            group.required_traits |= self.choice
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that the provider does not have it."""
+        if self.choice & provider.traits:
+            return ''
+        none_of = 'has none of' if len(self.choice) > 1 else 'has no'
+        return f'{none_of} {self._named}'
+
+    def reason(self, site: Site) -> str:
+        """Say that nobody has it, or only somebody of no use."""
+        holders = [p for p in site.around if self.choice & p.traits]
+        if not holders:
+            return f'{self.where}{self.objection(site.root, site)}'
+        givers = {giver.uuid for giver in site.givers(self.suffix or '')}
+        if givers.isdisjoint(holder.uuid for holder in holders):
+            useless = 'where there is nothing of what is asked'
+        else:
+            useless = 'and nothing would come from the host itself'
+        verb = 'is' if len(self.choice) == 1 else 'are'
+        return (
+            f'{self.where}{self._named} {verb} only on {named(holders)}, '
+            f'{useless}'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbiddenTrait(Constraint):
+    """A trait that is forbidden.
+
+    :param trait: The trait.
+    """
+
+    trait: str
+
+    @property
+    def label(self) -> str:
+        """The trait."""
+        return f'{self.where}forbids trait {self.trait}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Forbid it."""
+        request.group(self.suffix or '').forbidden_traits.add(self.trait)
+
+    def objection(self, provider: Provider, site: Site) -> str:
+        """Say that it is there."""
+        if self.trait not in provider.traits:
+            return ''
+        return f'has forbidden trait {self.trait}'

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says why constraints exclude a host that meets each by itself.
+
+As in a tree where one provider has the room and another the trait.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from isolate_aggregates.inspect.explain.constraints import (
+    Amount,
+    Constraint,
+    in_words,
+)
+from isolate_aggregates.inspect.explain.site import Site
+from isolate_aggregates.placement.provider import Provider
+
+
+def reason(conflict: Sequence[Constraint], site: Site) -> str:
+    """Say why a host does not meet some constraints together.
+
+    :param conflict: The constraints; the host would meet them if any one of
+        them were dropped.
+    :param site: The host.
+    """
+    suffixes = {constraint.suffix for constraint in conflict}
+    told = site.told(_objections(conflict, site))
+    if told and len(suffixes) == 1 and None not in suffixes:
+        return f'{conflict[0].where}{_nobody(conflict)} everything: {told}'
+    labels = [constraint.label for constraint in conflict]
+    return '; '.join(
+        [
+            f'can not be met together: {labels[0]}',
+            *labels[1:],
+            *_left(conflict, site),
+        ]
+    )
+
+
+def _nobody(conflict: Sequence[Constraint]) -> str:
+    """Say that nobody does, before what that is."""
+    if conflict[0].suffix:
+        return 'no one provider meets'
+    classes = [c.resource_class for c in conflict if isinstance(c, Amount)]
+    if len(classes) == 1:
+        return f'no provider of {classes[0]} meets'
+    of_these = f' of {", ".join(classes)}' if classes else ''
+    return f'no providers{of_these} together meet'
+
+
+def _objections(
+    conflict: Sequence[Constraint], site: Site
+) -> Iterator[tuple[Provider, str]]:
+    """Yield what there is against each provider that comes into question.
+
+    Of the others there is nothing to learn: who has none of what is asked,
+    and who meets no constraint at all.
+    """
+    classes = {c.resource_class for c in conflict if isinstance(c, Amount)}
+    for provider in site.around:
+        if classes and not classes & provider.inventories.keys():
+            continue
+        texts = [
+            text
+            for constraint in conflict
+            if (text := constraint.objection(provider, site))
+        ]
+        if 0 < len(texts) < len(conflict):
+            yield provider, ', '.join(texts)
+
+
+def _left(conflict: Sequence[Constraint], site: Site) -> Iterator[str]:
+    """Yield how much there is of what several groups ask for."""
+    amounts = [c for c in conflict if isinstance(c, Amount)]
+    classes = [amount.resource_class for amount in amounts]
+    for resource_class in dict.fromkeys(classes):
+        if classes.count(resource_class) > 1:
+            left = [
+                (provider, in_words(provider, resource_class))
+                for provider in site.around
+                if resource_class in provider.inventories
+            ]
+            yield f'{resource_class}: {site.told(left)}'

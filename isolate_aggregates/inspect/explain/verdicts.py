@@ -1,0 +1,332 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A verdict with its reasons for every host, and what they come to.
+
+A *cause* is a smallest set of constraints that keeps a host from being
+offered: while all of them stand it is not, whatever else is dropped. Nearly
+always it is a single constraint. In trees of providers it may be several that
+the host meets one by one, but not together.
+
+To drop one constraint never makes a host worse off, so causes can be found by
+asking again and again which hosts would be offered without some constraints.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+import dataclasses
+import itertools
+import operator
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.explain import together
+from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.inspect.explain.offers import Offers
+from isolate_aggregates.inspect.explain.question import Question
+from isolate_aggregates.inspect.explain.site import Cloud, Site
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.simulator.index import (
+    ProviderIndex,
+    ProviderSet,
+)
+
+Cause = tuple[Constraint, ...]
+
+# Constraints by their places in the question.
+_Places = frozenset[int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why a host is not offered.
+
+    :param cause: The constraints that stand against it together; mostly one.
+    :param text: What to say of this host.
+    """
+
+    cause: Cause
+    text: str
+
+
+class Verdict:
+    """What there is to say of one host.
+
+    :param cloud: Where it is.
+    :param root: Its root provider.
+    :param causes: All that keeps it from being offered; none if it is.
+    """
+
+    __slots__ = ('_cloud', '_root', 'causes')
+
+    def __init__(
+        self, cloud: Cloud, root: Provider, causes: tuple[Cause, ...]
+    ) -> None:
+        self._cloud = cloud
+        self._root = root
+        self.causes = causes
+
+    @property
+    def host(self) -> str:
+        """The name of its compute service."""
+        return self._root.host or ''
+
+    @property
+    def node(self) -> str:
+        """The name of its root provider."""
+        return self._root.name
+
+    @property
+    def provider(self) -> str:
+        """The uuid of its root provider."""
+        return self._root.uuid
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether Placement offers the host."""
+        return not self.causes
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The causes with what to say of this host, made when asked for."""
+        if not self.causes:
+            return ()
+        site = Site(self._cloud, self._root)
+        return tuple(
+            Reason(cause, _text(cause, site)) for cause in self.causes
+        )
+
+
+def _text(cause: Cause, site: Site) -> str:
+    """Say why a cause stands against a host."""
+    if len(cause) == 1:
+        return cause[0].reason(site)
+    return together.reason(cause, site)
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """Which hosts a cause excludes.
+
+    :param cause: The constraints; mostly one.
+    :param excludes: The root providers of the hosts that have it among their
+        causes.
+    :param only: The root providers of the hosts that would be offered if it
+        were dropped. That may let in also hosts that one constraint excludes
+        only together with others.
+    """
+
+    cause: Cause
+    excludes: frozenset[str]
+    only: frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """What there is to say of a request.
+
+    :param question: The request as the sum of its constraints.
+    :param verdicts: A verdict for every compute host, by name.
+    :param counts: Which hosts each constraint excludes, and after them those
+        that only exclude hosts together.
+    :param remedies: The smallest changes that would give a candidate, if
+        there is none: the constraints to drop, for each way to do so.
+    """
+
+    question: Question
+    verdicts: tuple[Verdict, ...]
+    counts: tuple[Count, ...]
+    remedies: tuple[tuple[Constraint, ...], ...]
+
+
+def explain(
+    snapshot: Snapshot, request: ResourceRequest, destination: Destination
+) -> Explanation:
+    """Explain every host of a snapshot.
+
+    A trait or a resource class that is asked for is taken to exist, even if
+    no provider has it.
+
+    :param snapshot: The cloud.
+    :param request: What is asked for, before any filter has spoken.
+    :param destination: What the request filters concluded, even a refusal.
+    :raises BadQuery: if Placement would call the query invalid.
+    """
+    question = Question(request, destination.conclusions)
+    return _Explainer(snapshot, question).explain()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Alike:
+    """Hosts with the same causes.
+
+    :param hosts: Their root providers.
+    :param causes: The causes.
+    """
+
+    hosts: ProviderSet
+    causes: tuple[_Places, ...]
+
+
+class _Explainer:
+    def __init__(self, snapshot: Snapshot, question: Question) -> None:
+        self._question = question
+        self._constraints = question.constraints
+        self._everything = frozenset(range(len(self._constraints)))
+        self._index = ProviderIndex(snapshot.providers)
+        self._offers = Offers(self._index, question)
+        self._names = {
+            **snapshot.placement_aggregates,
+            **{a.uuid: a.name for a in snapshot.aggregates},
+        }
+        self._hosts = self._index.set_of(
+            number
+            for number, provider in enumerate(snapshot.providers)
+            if provider.host
+        )
+
+    def explain(self) -> Explanation:
+        alike = list(self._all_alike())
+        no_candidates = all(some.causes for some in alike)
+        return Explanation(
+            question=self._question,
+            verdicts=self._verdicts(alike),
+            counts=tuple(self._counts(alike)),
+            remedies=self._remedies(alike) if no_candidates else (),
+        )
+
+    def _offered(
+        self, dropped: Collection[int], hosts: ProviderSet
+    ) -> ProviderSet:
+        """Return the hosts that are offered without some constraints."""
+        try:
+            request = self._question.without(self._cause(dropped))
+        except exception.RequestRefused:
+            return 0
+        return self._offers.among(hosts, request)
+
+    def _cause(self, places: Collection[int]) -> Cause:
+        return tuple(self._constraints[place] for place in sorted(places))
+
+    def _all_alike(self) -> Iterator[_Alike]:
+        """Yield all hosts by what excludes them.
+
+        First come the constraints that exclude a host even if all others are
+        dropped, then what is still in the way without those.
+        """
+        parts = [_Alike(self._hosts, ())]
+        for place in sorted(self._everything):
+            met = self._offered(self._everything - {place}, self._hosts)
+            parts = [
+                part
+                for old in parts
+                for part in (
+                    _Alike(old.hosts & met, old.causes),
+                    _Alike(
+                        old.hosts & ~met, (*old.causes, frozenset({place}))
+                    ),
+                )
+                if part.hosts
+            ]
+        for part in parts:
+            yield from self._completed(part)
+
+    def _completed(self, alike: _Alike) -> Iterator[_Alike]:
+        """Add causes of several constraints until the hosts are offered."""
+        dropped = frozenset().union(*alike.causes)
+        offered = self._offered(dropped, alike.hosts)
+        if offered:
+            yield _Alike(offered, alike.causes)
+        rest = alike.hosts & ~offered
+        if rest:
+            for hosts, cause in self._conflicts(rest, dropped):
+                more = _Alike(hosts, (*alike.causes, cause))
+                yield from self._completed(more)
+
+    def _conflicts(
+        self, hosts: ProviderSet, dropped: _Places
+    ) -> Iterator[tuple[ProviderSet, _Places]]:
+        """Yield one further cause for each host.
+
+        Constraint after constraint is dropped for good, unless that would let
+        the host in: then it is a part of the cause.
+        """
+        parts = [(hosts, dropped)]
+        for place in sorted(self._everything - dropped):
+            tried = []
+            for some, without in parts:
+                less = without | {place}
+                offered = self._offered(less, some)
+                tried += [(some & ~offered, less), (offered, without)]
+            parts = [part for part in tried if part[0]]
+        for some, without in parts:
+            yield some, self._everything - without
+
+    def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
+        cloud = Cloud(self._index, self._names, self._question.classes)
+        causes: dict[str, tuple[Cause, ...]] = {}
+        for some in alike:
+            found = tuple(map(self._cause, some.causes))
+            causes.update(dict.fromkeys(self._uuids(some.hosts), found))
+        numbers = self._index.members(self._hosts)
+        roots = map(self._index.providers.__getitem__, numbers)
+        return tuple(
+            Verdict(cloud, root, causes[root.uuid])
+            for root in sorted(roots, key=operator.attrgetter('host', 'name'))
+        )
+
+    def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
+        """Yield a count for each constraint, then for each larger cause."""
+        single = [frozenset({place}) for place in sorted(self._everything)]
+        causes = dict.fromkeys(single)
+        causes.update(dict.fromkeys(c for some in alike for c in some.causes))
+        excludes, only = dict.fromkeys(causes, 0), dict.fromkeys(causes, 0)
+        for some in alike:
+            for cause in some.causes:
+                excludes[cause] |= some.hosts
+            if len(some.causes) == 1:
+                [cause] = some.causes
+                only[cause] |= some.hosts
+                for place in cause if len(cause) > 1 else ():
+                    offered = self._offered({place}, some.hosts)
+                    only[frozenset({place})] |= offered
+        for cause in causes:
+            yield Count(
+                self._cause(cause),
+                self._uuids(excludes[cause]),
+                self._uuids(only[cause]),
+            )
+
+    def _uuids(self, hosts: ProviderSet) -> frozenset[str]:
+        members = self._index.members(hosts)
+        return frozenset(map(self._index.uuids.__getitem__, members))
+
+    def _remedies(
+        self, alike: Sequence[_Alike]
+    ) -> tuple[tuple[Constraint, ...], ...]:
+        """Return the smallest sets of constraints to drop.
+
+        Of each cause of a host one constraint at least has to go.
+        """
+        for size in range(1, len(self._everything) + 1):
+            found = {
+                dropped
+                for some in alike
+                for dropped in self._breaking(some.causes, size)
+                if self._offered(dropped, some.hosts)
+            }
+            if found:
+                return tuple(map(self._cause, sorted(found, key=sorted)))
+        return ()
+
+    def _breaking(
+        self, causes: Sequence[_Places], size: int
+    ) -> Iterator[_Places]:
+        """Yield the sets of a size that have a part of each cause."""
+        if len(causes) > size:
+            return
+        needed = frozenset().union(*(c for c in causes if len(c) == 1))
+        rest = sorted(self._everything - needed)
+        for more in itertools.combinations(rest, size - len(needed)):
+            dropped = needed | set(more)
+            if all(dropped & cause for cause in causes):
+                yield dropped

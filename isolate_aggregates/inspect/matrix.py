@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which request may go to which host, by locks and keys alone.
+
+Free capacity is not looked at. A request may go to a host unless a configured
+request filter keeps it out, or the host lacks a trait that is required or has
+one that is forbidden. Which host is in which aggregate is what Nova says.
+
+Each request is evaluated once, and hosts that no request tells apart are
+judged together.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+import itertools
+
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect.rules import HostGroup, Reason, Rules
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.simulator.index import ProviderIndex
+from isolate_aggregates.request import Flavor, Image, RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """What there is against a request on each host.
+
+    :param request: The request.
+    :param reasons: The reasons for each group of hosts, in the order of the
+        groups; where there are none, the request may go there.
+    """
+
+    request: RequestSpec
+    reasons: tuple[tuple[Reason, ...], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Matrix:
+    """Which request may go to which host.
+
+    :param groups: All hosts, in groups of which the first hosts are sorted.
+    :param rows: A row for each request.
+    """
+
+    groups: tuple[HostGroup, ...]
+    rows: tuple[Row, ...]
+
+
+def requests(
+    flavors: Iterable[Flavor],
+    images: Sequence[Image] = (),
+    project_id: str | None = None,
+) -> list[RequestSpec]:
+    """Return a request for each flavor, or for each flavor with each image.
+
+    :param flavors: The flavors.
+    :param images: The images; without any, the requests have no image.
+    :param project_id: Id of the project that asks.
+    """
+    return [
+        RequestSpec(flavor, image, project_id)
+        for flavor, image in itertools.product(flavors, images or (None,))
+    ]
+
+
+def matrix(
+    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[RequestSpec]
+) -> Matrix:
+    """Tell which request may go to which host.
+
+    :param snapshot: The cloud.
+    :param pipeline: The request filters.
+    :param asked: The requests. One that makes no sense may go nowhere.
+    :raises FilterError: if a filter fails.
+    """
+    rules = [Rules.of(one, pipeline, snapshot.index) for one in asked]
+    groups = tuple(_groups(snapshot, rules))
+    return Matrix(
+        groups,
+        tuple(
+            Row(one.request, tuple(one.reasons(group) for group in groups))
+            for one in rules
+        ),
+    )
+
+
+def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
+    index = ProviderIndex(snapshot.providers)
+    traits = _holders(
+        index, frozenset().union(*(one.required for one in rules))
+    )
+    trees = _holders_of_trees(
+        index, frozenset().union(*(one.trees for one in rules))
+    )
+    forbidden = frozenset().union(*(one.root_traits for one in rules))
+    aggregates = _aggregates(snapshot)
+    names = _names(snapshot)
+    alike: dict[HostGroup, list[str]] = {}
+    for number, node in enumerate(index.providers):
+        if not node.host:
+            continue
+        group = HostGroup(
+            hosts=(),
+            aggregates=aggregates.get(node.host, frozenset()),
+            traits=traits.get(number, frozenset()),
+            root_traits=forbidden & node.traits,
+            trees=trees.get(number, frozenset()),
+        )
+        alike.setdefault(group, []).append(names[node.uuid])
+    yield from sorted(
+        (
+            dataclasses.replace(group, hosts=tuple(sorted(hosts)))
+            for group, hosts in alike.items()
+        ),
+        key=lambda group: group.hosts,
+    )
+
+
+def _aggregates(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the host aggregates of each host, by its name."""
+    found: dict[str, set[str]] = {}
+    for aggregate in snapshot.aggregates:
+        for host in aggregate.hosts:
+            found.setdefault(host, set()).add(aggregate.uuid)
+    return {host: frozenset(uuids) for host, uuids in found.items()}
+
+
+def _names(snapshot: Snapshot) -> dict[str, str]:
+    """Return what each compute node is called, by its uuid."""
+    nodes: dict[str, list[Provider]] = {}
+    for provider in snapshot.providers:
+        if provider.host:
+            nodes.setdefault(provider.host, []).append(provider)
+    return {
+        node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
+        for host, some in nodes.items()
+        for node in some
+    }
+
+
+def _holders(
+    index: ProviderIndex, traits: Iterable[str]
+) -> dict[int, frozenset[str]]:
+    """Return which traits each tree has or is lent, by its root."""
+    found: dict[int, set[str]] = {}
+    for trait in traits:
+        having = index.with_trait(trait)
+        roots = index.roots_of(having)
+        for lender in index.members(having & index.sharing):
+            roots |= index.borrowers[lender]
+        for root in index.members(roots):
+            found.setdefault(root, set()).add(trait)
+    return {root: frozenset(held) for root, held in found.items()}
+
+
+def _holders_of_trees(
+    index: ProviderIndex, providers: Iterable[str]
+) -> dict[int, frozenset[str]]:
+    """Return which of some providers are in each tree, by its root."""
+    found: dict[int, set[str]] = {}
+    for uuid in providers:
+        if uuid in index.numbers:
+            root = index.root_of[index.numbers[uuid]]
+            found.setdefault(root, set()).add(uuid)
+    return {root: frozenset(held) for root, held in found.items()}

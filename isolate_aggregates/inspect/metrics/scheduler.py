@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the workers of nova-scheduler count, and how it is read.
+
+Each worker counts into files of its own, and who reads them adds them up. This
+is the `multiprocess mode
+<https://prometheus.github.io/client_python/multiprocess/>`_ of
+prometheus-client: it needs no port, no socket and no thread in nova-scheduler,
+and loses nothing while nobody reads. It is switched on by the environment of
+the process, as the client looks at that when it is imported, which other
+libraries of Nova do before any plugin is loaded.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import os
+import struct
+import time
+
+from oslo_log import log as logging
+import prometheus_client
+from prometheus_client import metrics_core, multiprocess
+from prometheus_client.registry import Collector
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.metrics.observer import Narrow, Observer
+from isolate_aggregates.request import RequestSpec
+
+LOG = logging.getLogger(__name__)
+
+PREFIX = 'isolate_aggregates_scheduler'
+DIRECTORY = 'PROMETHEUS_MULTIPROC_DIR'
+
+# Seconds: from a filter that has nothing to do to one that reads a database.
+_BUCKETS = (
+    0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0,
+    3.0,
+)  # fmt: skip
+
+# What prometheus-client raises for files that it has not written.
+_UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
+
+# Why requests are refused; the first that fits counts. With True it is the
+# work of one filter, whose name is told.
+_REASONS: Sequence[
+    tuple[type[exception.IsolateAggregatesError], str, bool]
+] = (
+    (exception.QueryNotShortened, 'query_length', False),
+    (exception.RequestRefused, 'filter', True),
+    (exception.FilterError, 'filter_error', True),
+    (exception.AggregatesUnreadable, 'aggregates_unreadable', False),
+    (exception.ServiceError, 'service', False),
+    (exception.IsolateAggregatesError, 'other', False),
+)
+
+
+class WorkerMetrics(Observer):
+    """Counts what one worker does.
+
+    :param filters: The names of the request filters.
+    :raises ConfigError: if there is nowhere to count into.
+    """
+
+    def __init__(self, filters: Iterable[str]) -> None:
+        self._has_failed = False
+        directory = os.environ.get(DIRECTORY)
+        if not directory:
+            raise exception.ConfigError(
+                f'[{ia_conf.GROUP}] scheduler_metrics',
+                f'needs {DIRECTORY} in the environment of nova-scheduler: the '
+                'directory that its workers count into.',
+            )
+        try:
+            self._make(tuple(filters))
+        except OSError as exc:
+            raise exception.ConfigError(
+                f'[{ia_conf.GROUP}] scheduler_metrics',
+                f'can not count into {directory}, which {DIRECTORY} names: '
+                f'{exc.strerror}.',
+            ) from exc
+
+    def _make(self, filters: Sequence[str]) -> None:
+        self._requests = prometheus_client.Counter(
+            f'{PREFIX}_requests',
+            'Requests that the request filters have judged.',
+            registry=None,
+        )
+        self._refusals = prometheus_client.Counter(
+            f'{PREFIX}_refusals',
+            'Requests that they have refused, by reason and by the filter '
+            'that did it, if it was one.',
+            ['reason', 'filter'],
+            registry=None,
+        )
+        self._shortened = prometheus_client.Counter(
+            f'{PREFIX}_queries_shortened',
+            'Requests whose query was too long for Placement and was '
+            'shortened.',
+            registry=None,
+        )
+        self._request_seconds = prometheus_client.Histogram(
+            f'{PREFIX}_request_duration_seconds',
+            'How long all request filters took for a request that passed.',
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        self._filter_seconds = prometheus_client.Histogram(
+            f'{PREFIX}_filter_duration_seconds',
+            'How long one request filter took for a request.',
+            ['filter'],
+            buckets=_BUCKETS,
+            registry=None,
+        )
+        # A rate can be told from the first refusal on only if there was a 0
+        # before it.
+        for _, reason, is_of_filter in _REASONS:
+            for name in filters if is_of_filter else ('',):
+                self._refusals.labels(reason, name)
+
+    def timed(self, name: str, narrow: Narrow) -> Narrow:
+        """Return what runs a filter and takes the time."""
+        seconds = self._filter_seconds.labels(name)
+
+        def timed_narrow(
+            destination: Destination,
+            request: RequestSpec,
+            aggregates: AggregateIndex,
+        ) -> None:
+            started_at = time.perf_counter()
+            try:
+                narrow(destination, request, aggregates)
+            finally:
+                self._count(seconds.observe, time.perf_counter() - started_at)
+
+        return timed_narrow
+
+    def passed(self, started_at: float, shortened: bool) -> None:
+        """Count a request that may go to Placement."""
+        self._count(self._requests.inc)
+        self._count(
+            self._request_seconds.observe, time.monotonic() - started_at
+        )
+        if shortened:
+            self._count(self._shortened.inc)
+
+    def refused(
+        self, name: str, error: exception.IsolateAggregatesError
+    ) -> None:
+        """Count a request that was refused."""
+        reason, of_filter = next(
+            (reason, is_of_filter)
+            for kind, reason, is_of_filter in _REASONS
+            if isinstance(error, kind)
+        )
+        self._count(self._requests.inc)
+        refusals = self._refusals.labels(reason, name if of_filter else '')
+        self._count(refusals.inc)
+
+    def _count(self, count: Callable[..., None], *amount: float) -> None:
+        """Count, or go on without."""
+        try:
+            count(*amount)
+        except Exception as exc:
+            # Such as in a worker that was forked when the directory was gone.
+            # Servers have to be scheduled nevertheless.
+            if not self._has_failed:
+                LOG.error('Nothing is counted for Prometheus: %s.', exc)
+            self._has_failed = True
+
+
+class Workers(Collector):
+    """Gives what the workers of the nova-scheduler on this machine counted.
+
+    :param directory: The directory they count into.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+
+    def collect(self) -> Iterator[metrics_core.Metric]:
+        """Yield the sums over all workers, and whether they could be read."""
+        try:
+            found = list(self._found())
+        except _UNREADABLE as exc:
+            # The client's own message for no directory is about the
+            # environment of nova-scheduler.
+            is_there = os.path.isdir(self._directory)
+            LOG.error(
+                'What nova-scheduler counts in %(directory)s can not be read: '
+                '%(cause)s.',
+                {
+                    'directory': self._directory,
+                    'cause': exc if is_there else 'it is no directory',
+                },
+            )
+            found = []
+            up = 0
+        else:
+            up = 1
+        yield from found
+        yield metrics_core.GaugeMetricFamily(
+            f'{PREFIX}_up',
+            'Whether the counts of nova-scheduler could be read.',
+            up,
+        )
+
+    def _found(self) -> Iterator[metrics_core.Metric]:
+        reader = multiprocess.MultiProcessCollector(None, self._directory)
+        for family in reader.collect():
+            # Other plugins may count into the same files.
+            if family.name.startswith(PREFIX):
+                yield family

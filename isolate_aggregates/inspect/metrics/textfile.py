@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics in a file, for Node exporter.
+
+It takes in what its `textfile collector
+<https://github.com/prometheus/node_exporter#textfile-collector>`_ finds.
+"""
+
+import contextlib
+import pathlib
+
+from oslo_log import log as logging
+import prometheus_client
+from prometheus_client import parser
+from prometheus_client.registry import Collector
+
+from isolate_aggregates import exception
+from isolate_aggregates.inspect.metrics import reading, scheduler
+
+LOG = logging.getLogger(__name__)
+
+_TOLD_ANEW = {
+    reading.UP,
+    reading.READ_AT,
+    reading.TOOK,
+    reading.FAILED_AT,
+    'isolate_aggregates_build_info',
+}
+
+
+def write(path: str, registry: Collector) -> None:
+    """Write metrics to a file, in one go.
+
+    :param path: The file.
+    :param registry: Gives the metrics.
+    :raises MetricsError: if it can not be written.
+    """
+    try:
+        prometheus_client.write_to_textfile(path, registry)
+    except OSError as exc:
+        raise exception.MetricsError(
+            f'The metrics can not be written to {path}: {exc.strerror}.'
+        ) from exc
+
+
+def known(path: str) -> reading.Known:
+    """Return what a file says of the cloud that it was written for.
+
+    :param path: The file.
+    :returns: Nothing if there is no such file or it makes no sense.
+    """
+    try:
+        text = pathlib.Path(path).read_text('utf-8')
+        families = list(parser.text_string_to_metric_families(text))
+    except FileNotFoundError:
+        return reading.Known()
+    except (OSError, ValueError) as exc:
+        LOG.warning('What is in %s can not be kept: %s.', path, exc)
+        return reading.Known()
+    values = {}
+    for family in families:
+        with contextlib.suppress(IndexError):
+            values[family.name] = family.samples[0].value
+    return reading.Known(
+        families=[
+            family
+            for family in families
+            if family.name not in _TOLD_ANEW
+            and not family.name.startswith(scheduler.PREFIX)
+        ],
+        read_at=values.get(reading.READ_AT),
+        took=values.get(reading.TOOK),
+        failed_at=values.get(reading.FAILED_AT),
+    )

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who holds the key to a lock: flavors and images that require a trait."""
+
+from collections.abc import Collection, Iterable, Iterator
+import dataclasses
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import tags
+from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request import extra_specs as xs
+
+_NAMES_IN_A_SENTENCE = 10
+
+
+@dataclasses.dataclass(frozen=True)
+class Openers:
+    """What requires a trait.
+
+    :param flavors: The flavors that do.
+    :param images: The images that do, as far as they can be seen.
+    :param unread: Why the images could not be read; None if they were.
+    """
+
+    flavors: tuple[Flavor, ...]
+    images: tuple[Image, ...]
+    unread: str | None = None
+
+    @property
+    def named(self) -> str:
+        """Their names for a sentence; empty if there are none."""
+        return ' and '.join(
+            f'{kind} {_listed(sorted(one.name for one in found))}'
+            for kind, found in (
+                ('flavor' if len(self.flavors) == 1 else 'flavors',
+                 self.flavors),
+                ('image' if len(self.images) == 1 else 'images',
+                 self.images),
+            )
+            if found
+        )  # fmt: skip
+
+
+def openers(
+    cloud: Cloud, trait: str, sources: Collection[str] = ('flavor', 'image')
+) -> Openers:
+    """Return what requires a trait.
+
+    :param cloud: The cloud.
+    :param trait: The trait.
+    :param sources: Whose traits open an aggregate, as in the option
+        ``trait_sources``.
+    :raises ServiceError: if the flavors can not be read.
+    """
+    flavors = tuple(
+        flavor
+        for flavor in cloud.flavors
+        if trait in xs.required_traits(flavor.extra_specs)
+    )
+    if 'image' not in sources:
+        return Openers(flavors, ())
+    try:
+        images = tuple(
+            image
+            for image in cloud.images
+            if trait in xs.image_required_traits(image.properties)
+        )
+    except exception.ServiceError as exc:
+        # Without Glance there is still a cloud to look at.
+        return Openers(flavors, (), str(exc))
+    return Openers(flavors, images)
+
+
+def after_lock(
+    cloud: Cloud, traits: Iterable[str], sources: Collection[str]
+) -> Iterator[tuple[bool, str]]:
+    """Yield who can use hosts that some traits lock.
+
+    :param cloud: The cloud.
+    :param traits: The traits.
+    :param sources: Whose traits open an aggregate.
+    :returns: One sentence for each trait or more, and whether it says that
+        something is left to do.
+    :raises ServiceError: if the flavors can not be read.
+    """
+    for trait in traits:
+        found = openers(cloud, trait, sources)
+        if found.unread:
+            yield False, _unread(found)
+        if found.named:
+            yield False, f'{trait} is required by {found.named}'
+            continue
+        nobody = 'no flavor requires'
+        if 'image' in sources and not found.unread:
+            nobody = 'no flavor and no image requires'
+        yield (
+            True,
+            f'{nobody} {trait} yet, so no server can use the hosts; next is '
+            f'grant --flavor <flavor> --trait {trait}',
+        )
+
+
+def after_unlock(
+    cloud: Cloud, traits: Iterable[str], sources: Collection[str]
+) -> Iterator[tuple[bool, str]]:
+    """Yield who asks for traits that no aggregate requires any more.
+
+    :param cloud: The cloud, its aggregates read before or after.
+    :param traits: The traits.
+    :param sources: Whose traits open an aggregate.
+    :returns: One sentence for each trait or more, and whether it says that
+        something is left to do.
+    :raises ServiceError: if the flavors can not be read.
+    """
+    for trait in traits:
+        if any(trait in tags.required_traits(a) for a in cloud.index):
+            continue
+        found = openers(cloud, trait, sources)
+        if found.unread:
+            yield False, _unread(found)
+        if found.named:
+            yield (
+                True,
+                f'{trait} is still required by {found.named}, but by no '
+                'aggregate any more; their servers find a host only where '
+                'somebody else put the trait; next is revoke',
+            )
+
+
+def _unread(found: Openers) -> str:
+    return f'the images were not looked at: {str(found.unread).rstrip(".")}'
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMES_IN_A_SENTENCE
+    shown = ', '.join(names[:_NAMES_IN_A_SENTENCE])
+    return shown + (f' and {more} more' if more > 0 else '')

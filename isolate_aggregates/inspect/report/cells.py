@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The matrix as the page's script reads it: every text once, then numbers."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Generic, TypeVar
+
+from isolate_aggregates.aggregates import Aggregate, Lock
+from isolate_aggregates.inspect import columns
+from isolate_aggregates.inspect.columns import Column
+from isolate_aggregates.inspect.matrix import Matrix, Row
+from isolate_aggregates.inspect.rules import Reason
+
+_T = TypeVar('_T', bound=Hashable)
+
+
+def cells(
+    matrix: Matrix, aggregates: Sequence[Aggregate], locks: Iterable[Lock]
+) -> dict[str, Any]:
+    """Return the matrix as a document.
+
+    A cell is the number of a case; a case is a list of numbers of reasons,
+    case 0 the empty one. Columns are made of groups of hosts; those of single
+    hosts are left to the script.
+
+    :param matrix: The matrix.
+    :param aggregates: The aggregates of the cloud.
+    :param locks: Its locks.
+    """
+    reasons: _Numbers[Reason] = _Numbers()
+    cases: _Numbers[tuple[int, ...]] = _Numbers()
+    cases.of(())
+    rows = [
+        {
+            **_about(row),
+            'cells': [
+                cases.of(tuple(map(reasons.of, held))) for held in row.reasons
+            ],
+        }
+        for row in matrix.rows
+    ]
+    names = {a.uuid: a.name for a in aggregates}
+    return {
+        'groups': [
+            {
+                'hosts': group.hosts,
+                'aggregates': sorted(names[u] for u in group.aggregates),
+            }
+            for group in matrix.groups
+        ],
+        'reasons': [
+            {'filter': reason.filter_name, 'text': reason.text}
+            for reason in reasons
+        ],
+        'cases': list(cases),
+        'rows': rows,
+        'columns': {
+            'alike': _columns(columns.alike(matrix)),
+            'lock': _columns(columns.by_lock(matrix, locks)),
+            'aggregate': _columns(columns.by_aggregate(matrix, aggregates)),
+        },
+    }
+
+
+class _Numbers(Generic[_T]):
+    """Numbers things in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._known: dict[_T, int] = {}
+
+    def __iter__(self) -> Any:
+        return iter(self._known)
+
+    def of(self, thing: _T) -> int:
+        return self._known.setdefault(thing, len(self._known))
+
+
+def _about(row: Row) -> dict[str, Any]:
+    request = row.request
+    keys = {
+        'flavor': request.flavor.extra_specs,
+        'image': request.image_properties,
+    }
+    return {
+        'flavor': request.flavor.name,
+        'image': request.image.name if request.image else None,
+        'keys': [
+            [whose, f'{key}={value}']
+            for whose, held in keys.items()
+            for key, value in sorted(held.items())
+        ],
+    }
+
+
+def _columns(found: Iterable[Column]) -> list[dict[str, Any]]:
+    return [{'name': c.name, 'groups': c.groups} for c in found]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the page shows, gathered from a cloud and its filters."""
+
+from collections.abc import Sequence
+import dataclasses
+import datetime
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.inspect.audit import Facts, Finding, Severity, audit
+from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
+from isolate_aggregates.inspect.overview import LockOverview, overview
+from isolate_aggregates.request import Image
+
+# What an operator looks at first; other resource classes follow by name.
+_FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
+
+
+@dataclasses.dataclass(frozen=True)
+class Content:
+    """All that the page shows.
+
+    :param facts: The cloud and its configuration.
+    :param matrix: Which request may go to which host.
+    :param locks: What is behind each lock.
+    :param findings: What the audit found.
+    :param project_id: Id of the project that the requests are of.
+    :param made_at: When the page is made, in UTC.
+    """
+
+    facts: Facts
+    matrix: Matrix
+    locks: tuple[LockOverview, ...]
+    findings: tuple[Finding, ...]
+    project_id: str | None
+    made_at: datetime.datetime
+
+    @classmethod
+    def of(
+        cls,
+        facts: Facts,
+        images: Sequence[Image],
+        project_id: str | None,
+        made_at: datetime.datetime,
+    ) -> 'Content':
+        """Gather what there is to show.
+
+        :param facts: The cloud and its configuration.
+        :param images: The images to show each flavor with; none for flavors
+            alone.
+        :param project_id: Id of the project that asks.
+        :param made_at: The time, in UTC.
+        :raises FilterError: if a request filter fails.
+        """
+        asked = requests(facts.snapshot.flavors, images, project_id)
+        return cls(
+            facts,
+            matrix(facts.snapshot, facts.pipeline, asked),
+            overview(facts.snapshot, facts.locks),
+            tuple(audit(facts)),
+            project_id,
+            made_at,
+        )
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The host aggregates."""
+        return self.facts.snapshot.aggregates
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of the request filters that run, in their order."""
+        return self.facts.pipeline.names
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """The names of the request filters that are switched off."""
+        running = self.facts.enabled
+        names = (loaded.name for loaded in self.facts.filters)
+        return tuple(name for name in names if name not in running)
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A number of the overview.
+
+    :param label: What is counted.
+    :param value: How many there are.
+    :param note: What to know about it.
+    :param severity: How bad it is, if it is about findings.
+    """
+
+    label: str
+    value: int
+    note: str = ''
+    severity: Severity | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Bar:
+    """How much of a resource class is in use.
+
+    :param resource_class: The resource class.
+    :param used: What is in use.
+    :param total: What there is.
+    """
+
+    resource_class: str
+    used: int
+    total: int
+
+    @property
+    def free(self) -> int:
+        """What is left."""
+        return self.total - self.used
+
+    @property
+    def percent(self) -> int:
+        """What is in use, in percent of what there is."""
+        if not self.total:
+            return 100 if self.used else 0
+        return round(100 * self.used / self.total)
+
+    @property
+    def width(self) -> int:
+        """How much of the bar is filled, in percent."""
+        return min(max(self.percent, 0), 100)
+
+
+def figures(content: Content) -> list[Figure]:
+    """Return the numbers of the overview.
+
+    :param content: What the page shows.
+    """
+    groups = content.matrix.groups
+    hosts = sum(len(group.hosts) for group in groups)
+    closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
+    locked = sum(len(g.hosts) for g in groups if g.aggregates & closed)
+    rows = content.matrix.rows
+    nowhere = sum(all(row.reasons) for row in rows)
+    severities = [finding.severity for finding in content.findings]
+    return [
+        Figure('Hosts', hosts, f'{locked:,} behind a lock'),
+        Figure(
+            'Locks',
+            len(content.locks),
+            f'on {_counted(len(closed), "aggregate")}',
+        ),
+        Figure('Aggregates', len(content.aggregates)),
+        Figure(
+            'Flavors',
+            len(content.facts.snapshot.flavors),
+            f'{nowhere:,} may go nowhere' if nowhere else 'all have hosts',
+        ),
+    ] + [
+        Figure(
+            f'{severity.label.capitalize()}s',
+            severities.count(severity),
+            severity=severity,
+        )
+        for severity in sorted(Severity, reverse=True)
+    ]
+
+
+def bars(overview: LockOverview) -> list[Bar]:
+    """Return the capacity behind a lock, what matters most first.
+
+    :param overview: What is behind the lock.
+    """
+    order = {name: place for place, name in enumerate(_FIRST)}
+    return [
+        Bar(name, capacity.used, capacity.total)
+        for name, capacity in sorted(
+            overview.capacity.items(),
+            key=lambda item: (order.get(item[0], len(order)), item[0]),
+        )
+    ]
+
+
+def _counted(number: int, noun: str) -> str:
+    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'

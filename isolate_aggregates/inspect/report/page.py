@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one page of it all, which needs nothing else and may load nothing.
+
+Jinja2 escapes what goes into markup and into the data for the script. Beside
+that the page's content security policy allows its own script and style alone,
+by their hashes, and no address to load anything from.
+"""
+
+import base64
+from collections.abc import Iterator
+import contextlib
+import hashlib
+import importlib.resources
+import os
+
+import jinja2
+import markupsafe
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import atomic
+from isolate_aggregates.inspect.report import content as report_content
+from isolate_aggregates.inspect.report.cells import cells
+from isolate_aggregates.inspect.report.content import Content
+
+
+def render(content: Content) -> str:
+    """Return the page.
+
+    :param content: What it shows.
+    """
+    files = importlib.resources.files(__package__)
+    style, script, template = (
+        (files / name).read_text(encoding='utf-8')
+        for name in ('page.css', 'page.js', 'page.html')
+    )
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters['number'] = lambda value: f'{value:,}'
+    locks = [overview.lock for overview in content.locks]
+    return environment.from_string(template).render(
+        content=content,
+        figures=report_content.figures(content),
+        bars=report_content.bars,
+        cells=cells(content.matrix, content.aggregates, locks),
+        # Files of this package, not anybody's input.
+        style=markupsafe.Markup(style),  # noqa: S704
+        script=markupsafe.Markup(script),  # noqa: S704
+        policy=_policy(style, script),
+    )
+
+
+def check(path: str | os.PathLike[str]) -> None:
+    """Tell beforehand that a page can not be written.
+
+    :param path: The file.
+    :raises ReportError: if it can not be written.
+    """
+    with _translated(path):
+        atomic.check(path)
+
+
+def write(content: Content, path: str | os.PathLike[str]) -> None:
+    """Write the page, whole or not at all.
+
+    :param content: What it shows.
+    :param path: The file; an existing one is replaced at the end.
+    :raises ReportError: if it can not be written.
+    """
+    page = render(content)
+    with _translated(path), atomic.replacing(path) as stream:
+        stream.write(page)
+
+
+@contextlib.contextmanager
+def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise exception.ReportError(path, exc.strerror or str(exc)) from exc
+
+
+def _policy(style: str, script: str) -> str:
+    return '; '.join(
+        (
+            "default-src 'none'",
+            # An empty one of its own, or browsers ask for an icon.
+            'img-src data:',
+            f'style-src {_source(style)}',
+            f'script-src {_source(script)}',
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+
+
+def _source(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

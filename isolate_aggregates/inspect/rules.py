@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is said against one request, on whatever host."""
+
+from collections.abc import Iterator, Sequence
+import dataclasses
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.filters.destination import (
+    Conclusion,
+    Destination,
+    Forbid,
+)
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement import resources
+from isolate_aggregates.request import RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class Reason:
+    """Why a request may not go to a host.
+
+    :param filter_name: The request filter that keeps it out; None if it is
+        Placement, for a trait, or if the request makes no sense.
+    :param text: The reason, without a full stop.
+    """
+
+    filter_name: str | None
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class HostGroup:
+    """Hosts that no request tells apart, so that they are judged together.
+
+    :param hosts: Their names, sorted; where a compute service has several
+        nodes, each with the name of the node in brackets.
+    :param aggregates: Uuids of the host aggregates that all of them are in.
+    :param traits: What they have, in their tree or shared with it, of the
+        traits that some request requires.
+    :param root_traits: What their compute nodes have of the traits that some
+        request forbids there.
+    :param trees: Uuids of those providers of their tree that some request
+        asks for the tree of.
+    """
+
+    hosts: tuple[str, ...]
+    aggregates: frozenset[str]
+    traits: frozenset[str]
+    root_traits: frozenset[str]
+    trees: frozenset[str]
+
+
+class Rules:
+    """What is said against a request, arranged by what it depends on.
+
+    :param request: The request.
+    :param conclusions: What the request filters concluded about it.
+    :param required: The traits that it requires of a host.
+    :param forbidden: The traits that a compute node must not have for it.
+    :param nonsense: Why the request makes no sense, if it does not.
+    """
+
+    def __init__(
+        self,
+        request: RequestSpec,
+        conclusions: Sequence[Conclusion] = (),
+        required: frozenset[str] = frozenset(),
+        forbidden: frozenset[str] = frozenset(),
+        nonsense: str | None = None,
+    ) -> None:
+        self.request = request
+        self.required = required
+        self.forbidden = forbidden
+        self._nonsense = nonsense
+        self._conclusions = conclusions
+        self._closed: dict[str, list[int]] = {}
+        self._others: list[tuple[int, Destination]] = []
+        self._members: dict[int, dict[str, Aggregate]] = {}
+        self._told: dict[tuple[int, frozenset[str]], Reason] = {}
+        for number, conclusion in enumerate(conclusions):
+            alone = Destination()
+            conclusion.constraint.narrow(alone)
+            if isinstance(conclusion.constraint, Forbid):
+                self._members[number] = {
+                    a.uuid: a for a in conclusion.constraint.aggregates
+                }
+            for uuid in alone.forbidden_aggregates:
+                self._closed.setdefault(uuid, []).append(number)
+            if (
+                alone.required_aggregates
+                or alone.root_forbidden
+                or alone.in_tree
+                or alone.refusals
+            ):
+                self._others.append((number, alone))
+
+    @classmethod
+    def of(
+        cls, request: RequestSpec, pipeline: Pipeline, index: AggregateIndex
+    ) -> 'Rules':
+        """Evaluate a request.
+
+        :param request: The request.
+        :param pipeline: The request filters.
+        :param index: The aggregates.
+        :raises FilterError: if a filter fails.
+        """
+        try:
+            group = resources.resource_request(request).group()
+            destination = pipeline.evaluate(request, index)
+            required = request.required_traits
+        except exception.InvalidRequest as exc:
+            return cls(request, nonsense=str(exc).rstrip('.'))
+        # Of the other groups another provider of the tree may serve each.
+        forbidden = group.forbidden_traits if group.resources else ()
+        return cls(
+            request,
+            destination.conclusions,
+            required,
+            frozenset(forbidden),
+        )
+
+    @property
+    def root_traits(self) -> frozenset[str]:
+        """The traits of a compute node that matter by being forbidden."""
+        return self.forbidden.union(
+            *(alone.root_forbidden for _, alone in self._others)
+        )
+
+    @property
+    def trees(self) -> frozenset[str]:
+        """The providers whose trees are asked for."""
+        return frozenset(
+            alone.in_tree for _, alone in self._others if alone.in_tree
+        )
+
+    def reasons(self, group: HostGroup) -> tuple[Reason, ...]:
+        """Return what is said against the request on some hosts.
+
+        :param group: The hosts.
+        """
+        if self._nonsense:
+            return (Reason(None, self._nonsense),)
+        objecting = {
+            number
+            for uuid in group.aggregates
+            for number in self._closed.get(uuid, ())
+        }
+        objecting.update(
+            number for number, alone in self._others if _objects(alone, group)
+        )
+        return (
+            *(self._reason(number, group) for number in sorted(objecting)),
+            *self._of_traits(group),
+        )
+
+    def _reason(self, number: int, group: HostGroup) -> Reason:
+        conclusion = self._conclusions[number]
+        constraint = conclusion.constraint
+        if not isinstance(constraint, Forbid):
+            return Reason(conclusion.filter_name, constraint.reason)
+        # Of many aggregates only those of these hosts are of interest here.
+        members = self._members[number]
+        own = tuple(
+            members[uuid] for uuid in sorted(group.aggregates & members.keys())
+        )
+        key = number, frozenset(a.uuid for a in own)
+        if key not in self._told:
+            narrowed = dataclasses.replace(constraint, aggregates=own)
+            self._told[key] = Reason(conclusion.filter_name, narrowed.reason)
+        return self._told[key]
+
+    def _of_traits(self, group: HostGroup) -> Iterator[Reason]:
+        missing = self.required - group.traits
+        if missing:
+            yield Reason(
+                None, f'has no {_naming(missing)}, which the request requires'
+            )
+        unwanted = self.forbidden & group.root_traits
+        if unwanted:
+            yield Reason(
+                None, f'has {_naming(unwanted)}, which the request forbids'
+            )
+
+
+def _objects(alone: Destination, group: HostGroup) -> bool:
+    """Tell whether a conclusion objects, forbidden aggregates aside."""
+    return bool(
+        alone.refusals
+        or (alone.in_tree and alone.in_tree not in group.trees)
+        or not alone.root_forbidden.isdisjoint(group.root_traits)
+        or any(
+            choice.isdisjoint(group.aggregates)
+            for choice in alone.required_aggregates
+        )
+    )
+
+
+def _naming(traits: frozenset[str]) -> str:
+    noun = 'trait' if len(traits) == 1 else 'traits'
+    return f'{noun} {", ".join(sorted(traits))}'

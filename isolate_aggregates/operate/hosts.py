@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compute nodes of some hosts, as far as Nova and Placement have them."""
+
+from collections.abc import Iterable, Iterator
+
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode
+
+
+def nodes(
+    cloud: LiveCloud, hosts: Iterable[str]
+) -> tuple[tuple[ComputeNode, ...], tuple[str, ...]]:
+    """Return the compute nodes of some hosts that Placement knows.
+
+    :param cloud: The cloud.
+    :param hosts: Names of compute services.
+    :returns: The nodes, by host and name, and one sentence for each host or
+        node that is missing somewhere.
+    :raises ServiceError: if Nova or Placement gives no usable answer.
+    """
+    wanted = frozenset(hosts)
+    names = cloud.provider_names
+    by_host: dict[str, list[ComputeNode]] = {host: [] for host in wanted}
+    for node in _all_nodes(cloud):
+        if node.host in wanted:
+            by_host[node.host].append(node)
+    found = [node for some in by_host.values() for node in some]
+    problems = [
+        f'host {host}: Nova lists no compute node of it; start nova-compute '
+        'there, or take the host out of the aggregate'
+        for host in sorted(wanted)
+        if not by_host[host]
+    ]
+    problems += [
+        f'host {node.host}: Placement has no resource provider for its '
+        f'compute node {node.name}; look into the log of nova-compute there'
+        for node in _sorted(found)
+        if node.uuid not in names
+    ]
+    known = [node for node in found if node.uuid in names]
+    return tuple(_sorted(known)), tuple(problems)
+
+
+def _all_nodes(cloud: LiveCloud) -> Iterator[ComputeNode]:
+    nodes = cloud.nova.compute_nodes()
+    if nodes is not None:
+        yield from nodes
+        return
+    # Such a Nova does not tell their uuids; a provider has its node's name,
+    # which is that of the host unless it is bare metal.
+    for uuid, name in cloud.provider_names.items():
+        yield ComputeNode(uuid, name, name)
+
+
+def _sorted(nodes: Iterable[ComputeNode]) -> list[ComputeNode]:
+    return sorted(nodes, key=lambda node: (node.host, node.name))
+
+
+def named(node: ComputeNode) -> str:
+    """Name a compute node in a sentence.
+
+    :param node: The node.
+    """
+    if node.name == node.host:
+        return f'host {node.host}'
+    return f'host {node.host} (node {node.name})'

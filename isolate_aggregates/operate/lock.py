@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks an aggregate with traits: the whole recipe.
+
+That of `Filtering hosts by isolating aggregates
+<https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_,
+in an order of its own. A locked host takes the servers that ask for its
+traits and no others, so until everything is done it has to take fewer servers
+than before and never other ones:
+
+1. The traits are created; nothing has them.
+2. The hosts are put into the aggregate's Placement aggregate where they are
+   missing, or the tag would not hold for them.
+3. The aggregate is tagged. From here on the hosts are closed to everybody:
+   to servers that do not ask for the traits by the tag, and to those that do
+   because the hosts do not have them.
+4. The hosts get the traits, one by one, and are open to those who ask.
+
+With the traits first, as in the recipe, servers that ask for them would come
+to hosts where all the others still are. Interrupted anywhere, the hosts are
+closed to too many, and the same command once more goes on from there.
+"""
+
+from collections.abc import Iterator, Sequence
+import functools
+
+import os_traits
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.operate import hosts, names
+from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement import providers
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+
+
+def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
+    """Return what it takes to lock an aggregate.
+
+    A trait that is put on a host gets a mark, which tells
+    :mod:`~isolate_aggregates.operate.unlock` and ``sync`` that they may
+    take it away again. One that is there already gets none.
+
+    :param cloud: The cloud.
+    :param name: The aggregate's name, uuid or number.
+    :param traits: The traits that servers have to ask for.
+    :raises NotFound: if there is no such aggregate.
+    :raises NotUnique: if several have the name.
+    :raises InvalidRequest: if one of the traits can not lock.
+    :raises ServiceError: if something can not be read.
+    """
+    for trait in traits:
+        names.check_trait(trait)
+    known = names.known_traits(cloud.placement)
+    for trait in traits:
+        names.check_lock(trait, known)
+    aggregate = names.aggregate(cloud.nova.aggregates(), name, 'Nova')
+    nodes, problems = hosts.nodes(cloud, aggregate.hosts)
+    wanted = tuple(dict.fromkeys(traits))
+    lacking = {trait: _lacking(cloud, nodes, trait, known) for trait in wanted}
+    tag = tuple(_tag(cloud, aggregate, wanted))
+    changes = (
+        *_create(cloud, lacking, known),
+        *_join(cloud, aggregate, nodes),
+        *tag,
+        *_give(cloud, lacking),
+    )
+    return Plan(changes, wanted, tuple(_notes(aggregate, tag)), problems)
+
+
+def _lacking(
+    cloud: LiveCloud,
+    nodes: tuple[ComputeNode, ...],
+    trait: str,
+    known: frozenset[str],
+) -> list[ComputeNode]:
+    if trait not in known:
+        # Placement would not understand the question.
+        return list(nodes)
+    listed = cloud.placement.resource_providers(required=[trait])
+    having = {provider['uuid'] for provider in listed}
+    return [node for node in nodes if node.uuid not in having]
+
+
+def _create(
+    cloud: LiveCloud,
+    lacking: dict[str, list[ComputeNode]],
+    known: frozenset[str],
+) -> Iterator[Change]:
+    for trait, nodes in lacking.items():
+        needed = [marks.of_trait(trait)] if nodes else []
+        if os_traits.is_custom(trait):
+            needed.insert(0, trait)
+        for missing in needed:
+            if missing not in known:
+                yield Change(
+                    f'create trait {missing}',
+                    functools.partial(
+                        providers.create_trait, cloud.placement, missing
+                    ),
+                )
+
+
+def _join(
+    cloud: LiveCloud, aggregate: Aggregate, nodes: tuple[ComputeNode, ...]
+) -> Iterator[Change]:
+    if not nodes:
+        return
+    listed = cloud.placement.resource_providers(member_of=[aggregate.uuid])
+    members = {provider['uuid'] for provider in listed}
+    for node in nodes:
+        if node.uuid not in members:
+            yield Change(
+                f'add {hosts.named(node)} to aggregate {aggregate.name} in '
+                'Placement',
+                functools.partial(
+                    providers.change_aggregates,
+                    cloud.placement,
+                    node.uuid,
+                    frozenset({aggregate.uuid}).union,
+                ),
+            )
+
+
+def _tag(
+    cloud: LiveCloud, aggregate: Aggregate, traits: Sequence[str]
+) -> Iterator[Change]:
+    for trait in traits:
+        key = TRAIT_PREFIX + trait
+        if aggregate.metadata.get(key) != REQUIRED:
+            yield Change(
+                f'tag aggregate {aggregate.name} {key}={REQUIRED}',
+                functools.partial(
+                    cloud.nova_writer.set_metadata, aggregate, key, REQUIRED
+                ),
+            )
+
+
+def _notes(aggregate: Aggregate, tag: Sequence[Change]) -> Iterator[str]:
+    if not aggregate.hosts:
+        yield (
+            f'aggregate {aggregate.name} has no hosts; when it has, run the '
+            'same command again, or sync'
+        )
+    elif tag:
+        yield (
+            'servers that are on the hosts already stay there; audit '
+            '--servers tells which of them may not'
+        )
+
+
+def _give(
+    cloud: LiveCloud, lacking: dict[str, list[ComputeNode]]
+) -> Iterator[Change]:
+    for trait, nodes in lacking.items():
+        for node in nodes:
+            yield Change(
+                f'add trait {trait} to {hosts.named(node)}',
+                functools.partial(
+                    providers.change_traits,
+                    cloud.placement,
+                    node.uuid,
+                    functools.partial(_with, trait),
+                ),
+            )
+
+
+def _with(trait: str, traits: frozenset[str]) -> frozenset[str]:
+    if trait in traits:
+        # By now, and so by somebody else.
+        return traits
+    return traits | {trait, marks.of_trait(trait)}

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the names that an operator gives stand for."""
+
+from collections.abc import Collection, Iterable
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.operate.sync.plan import why_not_put
+from isolate_aggregates.placement.client import PlacementClient
+
+
+def aggregate(
+    aggregates: Iterable[Aggregate], name: str, place: str
+) -> Aggregate:
+    """Return the aggregate of a uuid, a number or a name.
+
+    :param aggregates: All aggregates.
+    :param name: Its uuid, its number or its name; the name goes last.
+    :param place: Where they come from, for messages.
+    :raises NotFound: if there is none.
+    :raises NotUnique: if several have the name.
+    """
+    known = tuple(aggregates)
+    found = [a for a in known if name in (a.uuid, str(a.id))] or [
+        a for a in known if a.name == name
+    ]
+    if not found:
+        raise exception.NotFound('aggregate', name, place)
+    if len(found) > 1:
+        raise exception.NotUnique('aggregate', name, [a.uuid for a in found])
+    return found[0]
+
+
+def check_trait(trait: str) -> None:
+    """Refuse what is no name of a trait.
+
+    :param trait: The name.
+    :raises InvalidRequest: if no trait can have the name.
+    """
+    if not tags.is_trait_name(trait):
+        raise exception.InvalidRequest(
+            f'{trait!r} can not be the name of a trait, which has only upper '
+            'case letters, digits and _, such as CUSTOM_LICENSED_WINDOWS.'
+        )
+
+
+def check_lock(trait: str, known: Collection[str]) -> None:
+    """Refuse a trait that can not lock an aggregate.
+
+    :param trait: The name of the trait.
+    :param known: The traits that Placement knows.
+    :raises InvalidRequest: if it can not.
+    """
+    reason = why_not_put(trait, known)
+    if reason:
+        raise exception.InvalidRequest(
+            f'Trait {trait} can not lock an aggregate: {reason}.'
+        )
+
+
+def known_traits(placement: PlacementClient) -> frozenset[str]:
+    """Return all traits that Placement knows.
+
+    :param placement: Placement.
+    :raises ServiceError: if Placement gives no usable answer.
+    """
+    return placement.read(
+        '/traits', lambda document: frozenset(document['traits'])
+    )

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries a plan out.
+
+Nothing is taken from the plan but what each provider shall have: what that
+changes is worked out anew from what Placement says at that moment, and written
+with the generation of that moment. So nothing that others wrote meanwhile is
+lost, and whatever is interrupted is completed by the next run.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent import futures
+import contextlib
+import dataclasses
+import threading
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import save
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.operate.sync.plan import Plan
+from isolate_aggregates.operate.sync.state import Track, untracked
+from isolate_aggregates.operate.sync.target import Change, Target
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+
+# After so many providers in a row it is not the providers that fail.
+_MOST_FAILURES = 10
+
+# How often Nova may change its mind while memberships are corrected.
+_CORRECTIONS = 5
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What was done.
+
+    :param changes: What was changed.
+    :param skipped: Names of the providers that were gone.
+    :param failures: What could not be done, one sentence each.
+    :param untried: How many providers were not even tried.
+    """
+
+    changes: list[Change] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)
+    failures: list[str] = dataclasses.field(default_factory=list)
+    untried: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the plan was carried out."""
+        return not self.failures and not self.untried
+
+
+def carry_out(
+    plan: Plan,
+    placement: PlacementClient,
+    aggregates: Callable[[], list[Aggregate]],
+    track: Track = untracked,
+    stopped: Callable[[], bool] = lambda: False,
+    parallel: int = save.PARALLEL,
+) -> Outcome:
+    """Carry out a plan.
+
+    A provider that can not be changed does not stop the others.
+
+    :param plan: The plan.
+    :param placement: Placement.
+    :param aggregates: Reads the host aggregates anew.
+    :param track: Shows progress: takes what comes one by one, and how many
+        will come, and gives it back.
+    :param stopped: Tells whether to leave the rest to another run.
+    :param parallel: How many providers to change at a time.
+    :raises IsolateAggregatesError: if what all providers need fails.
+    """
+    run = _Run(plan, placement, stopped)
+    for trait in plan.new_traits:
+        providers.create_trait(placement, trait)
+    with futures.ThreadPoolExecutor(parallel) as pool:
+        for _ in track(pool.map(run.change, plan.pending), len(plan.pending)):
+            pass
+    run.correct(aggregates)
+    if run.outcome.is_complete:
+        # Otherwise something may still have them.
+        run.tidy()
+    run.outcome.changes.sort(key=lambda change: change.provider)
+    return run.outcome
+
+
+class _Run:
+    """One run over the providers of a plan."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        placement: PlacementClient,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self.outcome = Outcome()
+        self._plan = plan
+        self._placement = placement
+        self._stopped = stopped
+        self._turn = threading.Lock()
+        self._failed_in_a_row = 0
+        # By provider and aggregate, what was mirrored.
+        self._mirrored: dict[tuple[str, str], Target] = {}
+
+    def change(self, target: Target) -> None:
+        """Give a provider what it shall have, and note how it went."""
+        if self._stopped() or self._failed_in_a_row >= _MOST_FAILURES:
+            with self._turn:
+                self.outcome.untried += 1
+            return
+        with self._noted(target):
+            # First what keeps others out, then what lets some in.
+            self._change_aggregates(target)
+            if target.traits is not None:
+                before, after = providers.change_traits(
+                    self._placement, target.provider, target.traits_after
+                )
+                self._note(target.trait_changes(before, after))
+
+    def _change_aggregates(self, target: Target) -> None:
+        def change(before: frozenset[str]) -> frozenset[str]:
+            after = target.aggregates_after(before)
+            # Noted before it is done, as the answer may get lost.
+            with self._turn:
+                for uuid in (after - before) & target.mirror.keys():
+                    self._mirrored[target.provider, uuid] = target
+            return after
+
+        before, after = providers.change_aggregates(
+            self._placement, target.provider, change
+        )
+        self._note(target.aggregate_changes(before, after))
+
+    def correct(self, aggregates: Callable[[], list[Aggregate]]) -> None:
+        """Undo what mirrored a membership that ended meanwhile.
+
+        A host that is taken out of its aggregate while sync runs would become
+        a member in Placement after Nova took it out there, and Nova would
+        never do so again.
+        """
+        is_member = dict.fromkeys(self._mirrored, True)
+        problem: object = 'they change all the time'
+        for _ in range(_CORRECTIONS):
+            if not is_member:
+                return
+            try:
+                hosts = {a.uuid: a.hosts for a in aggregates()}
+                wrong = {
+                    (provider, uuid): not member
+                    for (provider, uuid), member in is_member.items()
+                    if member
+                    != (
+                        self._mirrored[provider, uuid].host
+                        in hosts.get(uuid, frozenset())
+                    )
+                }
+                if not wrong:
+                    return
+                for (provider, uuid), member in wrong.items():
+                    self._correct(provider, uuid, member)
+                    is_member[provider, uuid] = member
+            except exception.IsolateAggregatesError as exc:
+                problem = exc
+        self.outcome.failures.append(
+            'resource providers may have been made members of aggregates '
+            f'that their hosts have left meanwhile: {problem}'
+        )
+
+    def _correct(self, provider: str, uuid: str, member: bool) -> None:
+        def change(before: frozenset[str]) -> frozenset[str]:
+            return before | {uuid} if member else before - {uuid}
+
+        target = self._mirrored[provider, uuid]
+        try:
+            before, after = providers.change_aggregates(
+                self._placement, provider, change
+            )
+        except exception.ServiceNotFound:
+            return
+        if after != before:
+            self._note([target.correction(target.mirror[uuid], member)])
+
+    def tidy(self) -> None:
+        """Delete the marks that nothing has any more."""
+        for mark in self._plan.old_marks:
+            try:
+                self._delete(mark)
+            except exception.IsolateAggregatesError as exc:
+                self.outcome.failures.append(f'trait {mark}: {exc}')
+
+    def _delete(self, mark: str) -> None:
+        rollups = marks.marked_rollups([mark])
+        if rollups and self._placement.resource_providers(member_of=rollups):
+            # Of providers that Nova says nothing of at the moment.
+            return
+        # 404: somebody was faster. 409: such a provider has it.
+        self._placement.send(
+            'DELETE', f'/traits/{mark}', accept=(204, 404, 409)
+        )
+
+    def _note(self, changes: Iterable[Change]) -> None:
+        with self._turn:
+            self.outcome.changes += changes
+
+    @contextlib.contextmanager
+    def _noted(self, target: Target) -> Iterator[None]:
+        """Note that something fails, and go on with the next provider."""
+        try:
+            yield
+        except exception.ServiceNotFound:
+            with self._turn:
+                self.outcome.skipped.append(target.name)
+        except exception.IsolateAggregatesError as exc:
+            with self._turn:
+                self._failed_in_a_row += 1
+                self.outcome.failures.append(
+                    f'resource provider {target.name}: {exc}'
+                )
+            return
+        self._failed_in_a_row = 0

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sync has to change, worked out from how things are."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import dataclasses
+import enum
+
+import os_traits
+
+from isolate_aggregates.aggregates import Aggregate, Lock, tags
+from isolate_aggregates.aggregates import rollups as rollups_of
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.operate.sync.state import State
+from isolate_aggregates.operate.sync.target import Change, Rollups, Target
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.request.extra_specs import (
+    RESERVATION_TRAIT,
+    TRAIT_PREFIX,
+)
+
+# nova-compute puts and takes away these as it sees fit, or Placement or Nova
+# gives a meaning to them that a host can not be given by hand.
+_NOT_BY_HAND = (
+    'COMPUTE_',
+    'HW_ARCH_',
+    'HW_CPU_',
+    'HW_NUMA_',
+    'MISC_',
+    'OWNER_',
+)
+
+_HOSTS_IN_A_SENTENCE = 5
+
+
+class Part(enum.Enum):
+    """A part of what sync does."""
+
+    MIRROR = 'mirror'
+    TRAITS = 'traits'
+    ROLLUPS = 'rollups'
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is to be done.
+
+    :param state: How things are.
+    :param parts: The parts of it that are to be done.
+    :param targets: What each resource provider shall have.
+    :param pending: Those of them that do not have it, by uuid of the provider.
+    :param changes: What that changes.
+    :param new_traits: The traits that Placement has to know before.
+    :param old_marks: The marks that nothing has any more afterwards.
+    :param problems: What can not be done, or looks wrong, one sentence each.
+    """
+
+    state: State
+    parts: frozenset[Part]
+    targets: tuple[Target, ...]
+    pending: tuple[Target, ...]
+    changes: tuple[Change, ...]
+    new_traits: tuple[str, ...]
+    old_marks: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+def make(
+    state: State, locks: Iterable[Lock], parts: Collection[Part] = tuple(Part)
+) -> Plan:
+    """Work out what is to be done.
+
+    :param state: How things are.
+    :param locks: All locks of the cloud.
+    :param parts: What to do.
+    """
+    planner = _Planner(state, locks, frozenset(parts))
+    nodes = (*state.nodes, *state.others)
+    targets = tuple(planner.target(node) for node in nodes)
+    pending = []
+    changes: list[Change] = []
+    # A rollup is marked before it has members.
+    used = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
+    for node, target in zip(nodes, targets, strict=True):
+        members = target.aggregates_after(node.aggregates)
+        traits = target.traits_after(node.traits)
+        used |= traits
+        found = [
+            *target.aggregate_changes(node.aggregates, members),
+            *target.trait_changes(node.traits, traits),
+        ]
+        if found:
+            pending.append(target)
+            changes += found
+    return Plan(
+        state=state,
+        parts=frozenset(parts),
+        targets=targets,
+        pending=tuple(pending),
+        changes=tuple(changes),
+        new_traits=tuple(sorted(used - state.traits)),
+        old_marks=tuple(sorted(filter(planner.is_ours, state.traits - used))),
+        problems=(*state.problems, *planner.problems()),
+    )
+
+
+class _Planner:
+    """Works out targets.
+
+    :param state: How things are.
+    :param locks: All locks.
+    :param parts: What to do.
+    """
+
+    def __init__(
+        self, state: State, locks: Iterable[Lock], parts: frozenset[Part]
+    ) -> None:
+        self._state = state
+        self._parts = parts
+        self._of_host: dict[str, list[Aggregate]] = {}
+        for aggregate in state.index:
+            for host in aggregate.hosts:
+                self._of_host.setdefault(host, []).append(aggregate)
+        # Those that may be no more have a name as well, where it is known.
+        old = {
+            TRAIT_PREFIX + trait for trait in marks.marked_traits(state.traits)
+        }
+        self.rollups = (
+            Rollups(
+                rollups_of.rollups(locks),
+                state.index,
+                marks.marked_rollups(state.traits),
+                {rollups_of.uuid_of(name): name for name in old},
+            )
+            if Part.ROLLUPS in parts
+            else Rollups()
+        )
+
+    def is_ours(self, trait: str) -> bool:
+        """Tell whether a trait is a mark of what is to be done."""
+        part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
+        return marks.is_mark(trait) and part in self._parts
+
+    def target(self, node: Provider) -> Target:
+        """Return what a resource provider shall have."""
+        if node.host is None:
+            # What else it has is not for sync to say.
+            return Target(node.uuid, node.name, '', rollups=self.rollups)
+        mine = self._of_host.get(node.host, [])
+        return Target(
+            provider=node.uuid,
+            name=node.name,
+            host=node.host,
+            traits=self._traits(mine) if Part.TRAITS in self._parts else None,
+            mirror={a.uuid: a for a in mine}
+            if Part.MIRROR in self._parts
+            else {},
+            aggregates=frozenset(aggregate.uuid for aggregate in mine),
+            rollups=self.rollups,
+        )
+
+    def problems(self) -> Iterator[str]:
+        """Yield what can not be done, or looks wrong."""
+        by_host: dict[str, list[Provider]] = {}
+        for node in self._state.nodes:
+            by_host.setdefault(node.host or '', []).append(node)
+        if Part.TRAITS in self._parts:
+            yield from tags.problems(self._state.index)
+        for aggregate in self._state.index:
+            lost = aggregate.hosts - by_host.keys()
+            if lost:
+                yield (
+                    f'aggregate {aggregate.name}: {_naming(lost)} no compute '
+                    'node with a resource provider; see that nova-compute '
+                    'runs there, or take it out of the aggregate'
+                )
+            if Part.TRAITS in self._parts:
+                yield from self._trait_problems(aggregate, by_host)
+
+    def _trait_problems(
+        self, aggregate: Aggregate, by_host: Mapping[str, list[Provider]]
+    ) -> Iterator[str]:
+        for trait in sorted(tags.required_traits(aggregate)):
+            reason = why_not_put(trait, self._state.traits)
+            lacking = {
+                host
+                for host in aggregate.hosts
+                for node in by_host.get(host, ())
+                if trait not in node.traits
+            }
+            if trait == RESERVATION_TRAIT:
+                # That they lack it is as it should be.
+                continue
+            if reason and lacking:
+                yield (
+                    f'aggregate {aggregate.name}: {_naming(lacking)} no '
+                    f'{trait}, and sync does not put it there: {reason}'
+                )
+
+    def _traits(
+        self, aggregates: Iterable[Aggregate]
+    ) -> dict[str, tuple[Aggregate, ...]]:
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in aggregates:
+            for trait in tags.required_traits(aggregate):
+                if not why_not_put(trait, self._state.traits):
+                    found.setdefault(trait, []).append(aggregate)
+        return {trait: tuple(found[trait]) for trait in sorted(found)}
+
+
+def why_not_put(trait: str, known: Collection[str]) -> str | None:
+    """Return why a trait is not put on providers from here; None if it is.
+
+    :param trait: The name of the trait.
+    :param known: The traits that Placement knows.
+    """
+    if trait.startswith(_NOT_BY_HAND):
+        return (
+            'nova-compute reports it, or it has a meaning of its own; '
+            'require a CUSTOM_ trait instead'
+        )
+    if trait == RESERVATION_TRAIT:
+        return (
+            'it belongs to the reservation providers alone, where reservation '
+            'host enable puts it'
+        )
+    if marks.is_mark(trait):
+        return 'sync keeps such names for itself; choose another'
+    if not marks.fits(trait):
+        return 'its name is too long to be marked; choose a shorter one'
+    if not os_traits.is_custom(trait) and trait not in known:
+        return (
+            'this Placement does not know it; others than standard '
+            'traits start with CUSTOM_'
+        )
+    return None
+
+
+def _naming(hosts: Collection[str]) -> str:
+    """Name hosts in a sentence: ``hosts a, b and 7 more have``."""
+    names = sorted(hosts)
+    shown = ', '.join(names[:_HOSTS_IN_A_SENTENCE])
+    more = len(names) - _HOSTS_IN_A_SENTENCE
+    if len(names) == 1:
+        return f'host {shown} has'
+    return (
+        f'hosts {shown}'
+        + (f' and {more} more' if more > 0 else '')
+        + (' have')
+    )

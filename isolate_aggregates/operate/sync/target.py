@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one resource provider shall have, and what that changes.
+
+Nothing here depends on what the provider has at the moment, so a target can be
+held against what is there when the plan is made, and again when it is done.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+import dataclasses
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.aggregates.rollups import Rollup
+from isolate_aggregates.operate.sync import marks
+
+Causes = Mapping[str, tuple[Aggregate, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One change of one resource provider.
+
+    :param host: The compute service whose node it is; empty if it is none.
+    :param provider: The name of the provider.
+    :param action: What is done: ``add trait``.
+    :param subject: The trait, or the name of the aggregate.
+    :param why: Why it is done.
+    """
+
+    host: str
+    provider: str
+    action: str
+    subject: str
+    why: str
+
+
+class Rollups:
+    """What providers have to be members of because they are of another.
+
+    A provider belongs into a rollup if it is a member of an aggregate that the
+    rollup stands for, whatever Nova says of its host: that is who is kept out
+    when the aggregate itself is forbidden. And if its host is in one, whatever
+    Placement says: that is who ought to be.
+
+    :param wanted: All rollups there shall be.
+    :param aggregates: The aggregates they stand for, and more.
+    :param marked: The uuids of others that sync may have made providers
+        members of.
+    :param names: Names of some that may be no more, by uuid.
+    """
+
+    def __init__(
+        self,
+        wanted: Collection[Rollup] = (),
+        aggregates: Iterable[Aggregate] = (),
+        marked: Iterable[str] = (),
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self.uuids = frozenset(rollup.uuid for rollup in wanted)
+        self.known = self.uuids.union(marked)
+        self._names = {
+            **(names or {}),
+            **{rollup.uuid: rollup.name for rollup in wanted},
+        }
+        self._stand_for: dict[str, list[str]] = {}
+        for rollup in wanted:
+            for uuid in rollup.aggregates:
+                self._stand_for.setdefault(uuid, []).append(rollup.uuid)
+        self._aggregates = {a.uuid: a for a in aggregates}
+
+    def of(self, members: Iterable[str]) -> frozenset[str]:
+        """Return the rollups that stand for some aggregates.
+
+        :param members: The uuids of the aggregates.
+        """
+        return frozenset(
+            rollup
+            for uuid in members
+            for rollup in self._stand_for.get(uuid, ())
+        )
+
+    def behind(
+        self, rollup: str, members: Iterable[str]
+    ) -> tuple[Aggregate, ...]:
+        """Return those of some aggregates that a rollup stands for.
+
+        :param rollup: The uuid of the rollup.
+        :param members: The uuids of the aggregates.
+        """
+        return tuple(
+            self._aggregates[uuid]
+            for uuid in sorted(members)
+            if rollup in self._stand_for.get(uuid, ())
+        )
+
+    def name_of(self, rollup: str) -> str:
+        """Return the name of a rollup, or the uuid of one that is no more.
+
+        :param rollup: The uuid.
+        """
+        return self._names.get(rollup, rollup)
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What a resource provider shall have.
+
+    :param provider: The uuid of the provider.
+    :param name: Its name.
+    :param host: The compute service whose node it is; empty if it is none.
+    :param traits: The traits it needs, each with the aggregates that require
+        it; None to leave all traits alone.
+    :param mirror: The host aggregates it has to be a member of, by uuid.
+    :param aggregates: The uuids of the host aggregates its host is in.
+    :param rollups: What is wanted of rollups, of all providers alike.
+    """
+
+    provider: str
+    name: str
+    host: str
+    traits: Causes | None = None
+    mirror: Mapping[str, Aggregate] = dataclasses.field(default_factory=dict)
+    aggregates: frozenset[str] = frozenset()
+    rollups: Rollups = dataclasses.field(default_factory=Rollups)
+
+    def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
+        """Return the traits it shall have in place of some.
+
+        What it needs and does not have is put there together with its mark.
+        What is marked and not needed is taken away. A trait without a mark
+        is somebody else's and stays, and so does the absence of its mark.
+
+        :param traits: Its traits as they are.
+        """
+        if self.traits is None:
+            return traits
+        add = self.traits.keys() - traits
+        take = marks.marked_traits(traits) - self.traits.keys()
+        after = traits - take - {marks.of_trait(trait) for trait in take}
+        return after | add | {marks.of_trait(trait) for trait in add}
+
+    def aggregates_after(self, aggregates: frozenset[str]) -> frozenset[str]:
+        """Return the aggregates it shall be a member of in place of some.
+
+        :param aggregates: The uuids of its aggregates as they are.
+        """
+        kept = aggregates - self.rollups.known
+        members = kept | self.mirror.keys()
+        return members | self.rollups.of(members | self.aggregates)
+
+    def trait_changes(
+        self, before: frozenset[str], after: frozenset[str]
+    ) -> Iterator[Change]:
+        """Yield what changes from some traits to others, in words.
+
+        :param before: Its traits before.
+        :param after: Its traits after.
+        """
+        for trait in sorted(after - before):
+            if not marks.is_mark(trait):
+                required = (self.traits or {}).get(trait, ())
+                yield self._change(
+                    'add trait',
+                    trait,
+                    f'{naming(required)} '
+                    + _verb(required, 'require')
+                    + ' it',
+                )
+        for trait in sorted(marks.marked_traits(before - after)):
+            yield self._change(
+                'remove trait',
+                trait if trait in before else marks.of_trait(trait),
+                'sync put it there, and no aggregate of the host requires it '
+                'any more',
+            )
+
+    def aggregate_changes(
+        self, before: frozenset[str], after: frozenset[str]
+    ) -> Iterator[Change]:
+        """Yield what changes from some aggregates to others, in words.
+
+        :param before: The uuids of its aggregates before.
+        :param after: The uuids of its aggregates after.
+        """
+        added = after - before
+        for uuid, aggregate in self.mirror.items():
+            if uuid in added:
+                yield self._change(
+                    'add aggregate',
+                    aggregate.name,
+                    'the host is in it, its resource provider is not',
+                )
+        rollups = self.rollups
+        members = after | self.aggregates
+        for uuid in sorted(rollups.of(members) & added, key=rollups.name_of):
+            yield self._change(
+                'add rollup',
+                rollups.name_of(uuid),
+                f'it stands for {naming(rollups.behind(uuid, members))}',
+            )
+        for uuid in sorted(before - after, key=rollups.name_of):
+            yield self._change(
+                'remove rollup',
+                rollups.name_of(uuid),
+                'it stands for no aggregate of the host any more',
+            )
+
+    def correction(self, aggregate: Aggregate, member: bool) -> Change:
+        """Return that a mirrored membership is undone, or put back, in words.
+
+        :param aggregate: The host aggregate.
+        :param member: Whether the host is in it.
+        """
+        if member:
+            return self._change(
+                'add aggregate',
+                aggregate.name,
+                'the host came back to it meanwhile',
+            )
+        return self._change(
+            'remove aggregate',
+            aggregate.name,
+            'the host left it meanwhile',
+        )
+
+    def _change(self, action: str, subject: str, why: str) -> Change:
+        return Change(self.host, self.name, action, subject, why)
+
+
+def _verb(aggregates: tuple[Aggregate, ...], verb: str) -> str:
+    return f'{verb}s' if len(aggregates) == 1 else verb

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Takes the lock off an aggregate again.
+
+In the opposite order of :mod:`~isolate_aggregates.operate.lock`: first the
+hosts lose the traits that were put there from here, then the aggregate loses
+the tag. In between the hosts are closed to everybody. With the tag first,
+servers of all kinds could come to hosts where those that asked for the traits
+could still come too, which nobody asked for.
+
+What stays: the membership in Placement, which Nova itself maintains, and the
+existence of the traits, which flavors may name.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+import functools
+
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.operate import hosts, names
+from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement import providers
+from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+
+
+def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
+    """Return what it takes to unlock an aggregate.
+
+    A trait stays on a host if somebody else put it there, or if another
+    aggregate of the host requires it.
+
+    :param cloud: The cloud.
+    :param name: The aggregate's name, uuid or number.
+    :param traits: The traits that are not to be required any more; none for
+        all that lock the aggregate.
+    :raises NotFound: if there is no such aggregate.
+    :raises NotUnique: if several have the name.
+    :raises ServiceError: if something can not be read.
+    """
+    aggregates = cloud.nova.aggregates()
+    aggregate = names.aggregate(aggregates, name, 'Nova')
+    keys = _keys(aggregate, traits)
+    wanted = [
+        trait
+        for trait in (key.removeprefix(TRAIT_PREFIX) for key in keys)
+        if tags.is_trait_name(trait)
+    ]
+    nodes, problems = hosts.nodes(cloud, aggregate.hosts)
+    known = names.known_traits(cloud.placement)
+    having = _having(cloud, wanted, known)
+    needed = _needed(aggregate, aggregates)
+    changes = (
+        *_take(cloud, nodes, having, needed),
+        *_forget(cloud, nodes, having, needed),
+        # Last: without --trait, a second run goes by the tags.
+        *_untag(cloud, aggregate, keys),
+    )
+    notes = [*_not_locked(aggregate, keys), *_notes(nodes, having, needed)]
+    if changes and marks.marked_rollups(known):
+        notes.append(
+            'long queries keep out of the hosts until sync --apply has taken '
+            'them out of the rollup aggregates too'
+        )
+    return Plan(changes, tuple(wanted), tuple(notes), problems)
+
+
+# What aggregates require, by host and trait.
+_Needed = Mapping[str, Mapping[str, Aggregate]]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Having:
+    """Who has a trait.
+
+    :param owners: The uuids of the providers that have it.
+    :param marked: The uuids of those that have its mark.
+    :param has_mark: Whether Placement knows the mark at all.
+    """
+
+    owners: frozenset[str]
+    marked: frozenset[str]
+    has_mark: bool
+
+
+def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
+    if traits:
+        return [TRAIT_PREFIX + trait for trait in dict.fromkeys(traits)]
+    return sorted(
+        key
+        for key, value in aggregate.metadata.items()
+        if tags.is_lock(key, value)
+    )
+
+
+def _is_tagged(aggregate: Aggregate, key: str) -> bool:
+    return tags.is_lock(key, aggregate.metadata.get(key, ''))
+
+
+def _having(
+    cloud: LiveCloud, traits: Sequence[str], known: frozenset[str]
+) -> dict[str, _Having]:
+    def owners(trait: str) -> frozenset[str]:
+        # Placement does not understand a trait that it does not know.
+        listed = (
+            cloud.placement.resource_providers(required=[trait])
+            if trait in known
+            else []
+        )
+        return frozenset(provider['uuid'] for provider in listed)
+
+    return {
+        trait: _Having(
+            owners(trait),
+            owners(marks.of_trait(trait)),
+            marks.of_trait(trait) in known,
+        )
+        for trait in traits
+    }
+
+
+def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:
+    """Return what other aggregates require, by host and trait."""
+    found: dict[str, dict[str, Aggregate]] = {}
+    for other in aggregates:
+        if other.uuid != aggregate.uuid:
+            for host in other.hosts & aggregate.hosts:
+                for trait in tags.required_traits(other):
+                    found.setdefault(host, {})[trait] = other
+    return found
+
+
+def _take(
+    cloud: LiveCloud,
+    nodes: Sequence[ComputeNode],
+    having: Mapping[str, _Having],
+    needed: _Needed,
+) -> Iterator[Change]:
+    for trait, found in having.items():
+        for node in nodes:
+            if _is_to_go(trait, node, found, needed):
+                yield Change(
+                    f'remove trait {trait} from {hosts.named(node)}',
+                    functools.partial(
+                        providers.change_traits,
+                        cloud.placement,
+                        node.uuid,
+                        functools.partial(_without, trait),
+                    ),
+                )
+
+
+def _is_to_go(
+    trait: str, node: ComputeNode, found: _Having, needed: _Needed
+) -> bool:
+    return node.uuid in found.marked and trait not in needed.get(node.host, ())
+
+
+def _without(trait: str, traits: frozenset[str]) -> frozenset[str]:
+    mark = marks.of_trait(trait)
+    return traits - {trait, mark} if mark in traits else traits
+
+
+def _untag(
+    cloud: LiveCloud, aggregate: Aggregate, keys: Sequence[str]
+) -> Iterator[Change]:
+    for key in keys:
+        if _is_tagged(aggregate, key):
+            yield Change(
+                f'untag aggregate {aggregate.name} {key}',
+                functools.partial(
+                    cloud.nova_writer.set_metadata, aggregate, key, None
+                ),
+            )
+
+
+def _forget(
+    cloud: LiveCloud,
+    nodes: Sequence[ComputeNode],
+    having: Mapping[str, _Having],
+    needed: _Needed,
+) -> Iterator[Change]:
+    """Delete the marks that nothing has any more then."""
+    for trait, found in having.items():
+        gone = {n.uuid for n in nodes if _is_to_go(trait, n, found, needed)}
+        if found.has_mark and found.marked <= gone:
+            mark = marks.of_trait(trait)
+            yield Change(
+                f'delete trait {mark}',
+                functools.partial(
+                    cloud.placement.send,
+                    'DELETE',
+                    f'/traits/{mark}',
+                    # 404: somebody was faster. 409: something has it again.
+                    accept=(204, 404, 409),
+                ),
+            )
+
+
+def _not_locked(aggregate: Aggregate, keys: Sequence[str]) -> Iterator[str]:
+    for key in keys:
+        if not _is_tagged(aggregate, key):
+            yield f'aggregate {aggregate.name} has no tag {key}={REQUIRED}'
+    if not keys:
+        yield f'aggregate {aggregate.name} is not locked by any trait'
+
+
+def _notes(
+    nodes: Sequence[ComputeNode],
+    having: Mapping[str, _Having],
+    needed: _Needed,
+) -> Iterator[str]:
+    for trait, found in having.items():
+        for node in nodes:
+            if node.uuid not in found.owners:
+                continue
+            other = needed.get(node.host, {}).get(trait)
+            if other:
+                yield (
+                    f'{hosts.named(node)} keeps trait {trait}, which '
+                    f'aggregate {other.name} requires'
+                )
+            elif node.uuid not in found.marked:
+                yield (
+                    f'{hosts.named(node)} keeps trait {trait}, which was not '
+                    'put there from here'
+                )

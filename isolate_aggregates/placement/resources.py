@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a request spec to the resources and traits to ask Placement for.
+
+Follows ``nova.scheduler.utils.ResourceRequest.from_request_spec``: what a
+flavor's extra specs say goes before what its size says, and what Nova would
+pass over with a warning is passed over with a warning.
+"""
+
+import math
+
+import os_resource_classes as orc
+from oslo_log import log as logging
+
+from isolate_aggregates.placement import group as placement_group
+from isolate_aggregates.request import Flavor, RequestSpec, implied
+from isolate_aggregates.request import extra_specs as xs
+
+LOG = logging.getLogger(__name__)
+
+_MIB_PER_GIB = 1024
+
+
+def resource_request(
+    spec: RequestSpec, limit: int | None = None
+) -> placement_group.ResourceRequest:
+    """Return what a request asks for, before any filter has spoken.
+
+    :param spec: The request.
+    :param limit: The most candidates to ask for; None for all.
+    :raises InvalidRequest: if flavor and image contradict each other or have
+        a setting without meaning.
+    """
+    request = placement_group.ResourceRequest(limit=limit)
+    _add_extra_specs(request, spec.flavor)
+    implications = implied.translate(
+        spec.flavor.extra_specs, spec.image_properties, spec.flavor.vcpus
+    )
+    unsuffixed = request.group()
+    unsuffixed.required_traits |= xs.image_required_traits(
+        spec.image_properties
+    )
+    unsuffixed.required_traits |= implications.required_traits
+    unsuffixed.required_traits |= spec.derived_traits
+    unsuffixed.forbidden_traits |= implications.forbidden_traits
+    unsuffixed.resources.update(implications.resources)
+    _add_size(request, spec)
+    _strip(request)
+    return request
+
+
+def _add_extra_specs(
+    request: placement_group.ResourceRequest, flavor: Flavor
+) -> None:
+    for spec in xs.parse(flavor.extra_specs):
+        group = request.group(spec.suffix)
+        if spec.kind == 'resources':
+            _add_resource(group, flavor, spec)
+        elif spec.value == xs.REQUIRED:
+            group.required_traits.add(spec.name)
+        elif spec.value == xs.FORBIDDEN:
+            group.forbidden_traits.add(spec.name)
+        else:
+            LOG.warning(
+                'Flavor %(flavor)s: trait%(suffix)s:%(trait)s is neither '
+                '"required" nor "forbidden" but %(value)r; Nova passes it '
+                'over.',
+                {
+                    'flavor': flavor.name,
+                    'suffix': spec.suffix,
+                    'trait': spec.name,
+                    'value': spec.value,
+                },
+            )
+    policy = flavor.extra_specs.get(xs.GROUP_POLICY)
+    if policy in xs.GROUP_POLICIES:
+        request.group_policy = policy
+    elif policy is not None:
+        LOG.warning(
+            'Flavor %(flavor)s: group_policy is neither "none" nor "isolate" '
+            'but %(value)r; Nova passes it over.',
+            {'flavor': flavor.name, 'value': policy},
+        )
+
+
+def _add_resource(
+    group: placement_group.RequestGroup, flavor: Flavor, spec: xs.ExtraSpec
+) -> None:
+    known = spec.name in orc.STANDARDS or orc.is_custom(spec.name)
+    try:
+        amount = int(spec.value)
+    except ValueError:
+        amount = -1
+    if known and amount >= 0:
+        group.resources[spec.name] = amount
+        return
+    LOG.warning(
+        'Flavor %(flavor)s: resources%(suffix)s:%(name)s=%(value)s is no '
+        'resource class with a whole number from 0 on; Nova passes it over.',
+        {
+            'flavor': flavor.name,
+            'suffix': spec.suffix,
+            'name': spec.name,
+            'value': spec.value,
+        },
+    )
+
+
+def _add_size(
+    request: placement_group.ResourceRequest, spec: RequestSpec
+) -> None:
+    """Add the flavor's own size where no extra spec has spoken."""
+    merged = request.merged_resources()
+    amounts = request.group().resources
+    flavor = spec.flavor
+    if orc.VCPU not in merged and orc.PCPU not in merged:
+        amounts[orc.VCPU] = flavor.vcpus
+    if orc.MEMORY_MB not in merged:
+        amounts[orc.MEMORY_MB] = flavor.ram
+    if orc.DISK_GB not in merged:
+        root = 0 if spec.boot_from_volume else flavor.disk
+        swap = math.ceil(flavor.swap / _MIB_PER_GIB)
+        amounts[orc.DISK_GB] = root + flavor.ephemeral + swap
+
+
+def _strip(request: placement_group.ResourceRequest) -> None:
+    """Drop amounts of zero, and groups that ask for nothing."""
+    for suffix, group in list(request.groups.items()):
+        group.resources = {rc: n for rc, n in group.resources.items() if n}
+        if group.is_empty:
+            del request.groups[suffix]

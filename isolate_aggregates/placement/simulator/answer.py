@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes combinations of providers down as the service's answer.
+
+An answer may have a hundred thousand candidates. What they have in common is
+made once and is in all of them: an answer is there to be read.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import functools
+import itertools
+
+from isolate_aggregates.placement.client import (
+    AllocationCandidates,
+    ProviderSummary,
+)
+from isolate_aggregates.placement.simulator.groups import Pick, Serving
+from isolate_aggregates.placement.simulator.index import ProviderIndex
+from isolate_aggregates.placement.simulator.merge import Combination
+
+_Amounts = Mapping[str, int]
+_Given = Iterable[tuple[int, _Amounts]]
+
+
+def answer(
+    index: ProviderIndex,
+    servings: Sequence[Serving],
+    combinations: Sequence[Combination],
+) -> AllocationCandidates:
+    """Return the answer that offers some combinations.
+
+    :param index: The providers.
+    :param servings: How the groups of the request may be served.
+    :param combinations: The combinations to offer.
+    """
+    if len(servings) == 1 and all(len(pick) == 1 for [pick] in combinations):
+        return _alone(index, servings[0], [pick for [pick] in combinations])
+    groups = [(serving.group.suffix, _giving(serving)) for serving in servings]
+    uuids, requests, mappings = index.uuids, [], []
+    givers: set[int] = set()
+    for combination in combinations:
+        taken: dict[int, _Amounts] = {}
+        mapping: dict[str, tuple[str, ...]] = {}
+        for (suffix, given), pick in zip(groups, combination, strict=True):
+            mapping[suffix] = _uuids(index, pick)
+            for number, amounts in given(pick):
+                if number in taken:
+                    amounts = _sum(taken[number], amounts)
+                taken[number] = amounts
+        givers.update(taken)
+        requests.append({uuids[n]: amounts for n, amounts in taken.items()})
+        mappings.append(mapping)
+    return AllocationCandidates(
+        tuple(requests), tuple(mappings), _summaries(index, givers)
+    )
+
+
+def _uuids(index: ProviderIndex, pick: Pick) -> tuple[str, ...]:
+    if len(pick) == 1:
+        return index.mapping[pick[0]]
+    return tuple([index.uuids[number] for number in dict.fromkeys(pick)])
+
+
+def _alone(
+    index: ProviderIndex, serving: Serving, picks: Sequence[Pick]
+) -> AllocationCandidates:
+    """Return the answer if one provider each does it all, as most often."""
+    uuids, mapping = index.uuids, index.mapping
+    suffix, amounts = serving.group.suffix, dict(serving.amounts)
+    return AllocationCandidates(
+        tuple([{uuids[number]: amounts} for [number] in picks]),
+        tuple([{suffix: mapping[number]} for [number] in picks]),
+        _summaries(index, itertools.chain.from_iterable(picks)),
+    )
+
+
+def _giving(serving: Serving) -> Callable[[Pick], _Given]:
+    """Return what tells, for a pick, who gives which amounts."""
+    everything = dict(serving.amounts)
+
+    @functools.cache
+    def amounts(classes: tuple[str, ...]) -> _Amounts:
+        return {rc: everything[rc] for rc in classes}
+
+    def given(pick: Pick) -> _Given:
+        if len(pick) == 1:
+            return zip(pick, [everything] if everything else [], strict=False)
+        classes: dict[int, tuple[str, ...]] = {}
+        for number, resource_class in zip(pick, everything, strict=True):
+            classes[number] = (*classes.get(number, ()), resource_class)
+        return zip(classes, map(amounts, classes.values()), strict=True)
+
+    return given
+
+
+def _sum(some: _Amounts, more: _Amounts) -> _Amounts:
+    """Return as one what several groups take from one provider."""
+    return {rc: some.get(rc, 0) + more.get(rc, 0) for rc in {**some, **more}}
+
+
+def _summaries(
+    index: ProviderIndex, givers: Iterable[int]
+) -> dict[str, ProviderSummary]:
+    """Return what an answer says of providers.
+
+    ``provider_summaries`` has all providers of all trees that something is
+    allocated from; a tree that only serves a group without resources is left
+    out.
+    """
+    roots = sorted(set(map(index.root_of.__getitem__, givers)))
+    return dict(
+        itertools.chain.from_iterable(map(index.summaries.__getitem__, roots))
+    )

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the ways to serve each request group together.
+
+``group_policy``, ``same_subtree`` and the capacity that groups have to share
+are looked at here: they are about several groups at once.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+import functools
+import itertools
+import operator
+
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.simulator.groups import Pick, Serving
+from isolate_aggregates.placement.simulator.index import (
+    ProviderIndex,
+    ProviderSet,
+    free,
+)
+
+# One pick for each group, in the order of the groups.
+Combination = tuple[Pick, ...]
+
+
+def combinations(
+    index: ProviderIndex,
+    request: ResourceRequest,
+    servings: Sequence[Serving],
+) -> Iterator[Combination]:
+    """Return every way to serve all groups around one anchor.
+
+    They come by anchor, in the order of the snapshot. A combination of
+    providers that share with several trees has several anchors and comes once.
+
+    :param index: The providers.
+    :param request: The request.
+    :param servings: The ways to serve each of its groups.
+    """
+    anchors = index.members(_common(servings))
+    around: Callable[[int], Iterable[Combination]]
+    if len(servings) == 1:
+        around = _alone(servings[0])
+    else:
+        around = _Merger(index, request, servings).around
+    found = itertools.chain.from_iterable(map(around, anchors))
+    return _once(found) if index.sharing else found
+
+
+def _common(servings: Sequence[Serving]) -> ProviderSet:
+    """Return the anchors around which all groups may be served."""
+    return functools.reduce(
+        operator.and_, (serving.anchors for serving in servings)
+    )
+
+
+def _alone(serving: Serving) -> Callable[[int], Iterable[Combination]]:
+    """Return the combinations of the only group: its picks."""
+    return lambda anchor: zip(serving.around(anchor), strict=True)
+
+
+def local_anchors(
+    index: ProviderIndex,
+    request: ResourceRequest,
+    servings: Sequence[Serving],
+) -> ProviderSet:
+    """Return the anchors whose own tree gives something.
+
+    :param index: The providers.
+    :param request: The request.
+    :param servings: The ways to serve each of its groups.
+    """
+    around = _Merger(index, request, servings).around
+    return index.set_of(
+        anchor
+        for anchor in index.members(_common(servings))
+        if any(
+            index.root_of[number] == anchor
+            for combination in around(anchor)
+            for pick in combination
+            for number in pick
+        )
+    )
+
+
+def _once(combinations: Iterable[Combination]) -> Iterator[Combination]:
+    seen: set[Combination] = set()
+    for combination in combinations:
+        if combination not in seen:
+            seen.add(combination)
+            yield combination
+
+
+class _Merger:
+    """Combines the picks of groups that have one anchor."""
+
+    def __init__(
+        self,
+        index: ProviderIndex,
+        request: ResourceRequest,
+        servings: Sequence[Serving],
+    ) -> None:
+        self._index = index
+        self._servings = servings
+        self._isolate = request.group_policy == 'isolate'
+        suffixes = [serving.group.suffix for serving in servings]
+        self._subtrees = [
+            [suffixes.index(suffix) for suffix in sorted(same_subtree)]
+            for same_subtree in request.same_subtree
+        ]
+        wanted = Counter(
+            rc for serving in servings for rc, _ in serving.amounts
+        )
+        self._contested = {rc for rc, groups in wanted.items() if groups > 1}
+
+    def around(self, anchor: int) -> Iterator[Combination]:
+        """Return the combinations of one anchor.
+
+        :param anchor: The anchor.
+        """
+        picks = [serving.around(anchor) for serving in self._servings]
+        if self._isolate or self._contested or self._subtrees:
+            return self._extended(picks, ())
+        return itertools.product(*picks)
+
+    def _extended(
+        self, picks: Sequence[Sequence[Pick]], chosen: Combination
+    ) -> Iterator[Combination]:
+        """Yield the combinations that begin with the picks of some groups."""
+        if len(chosen) == len(picks):
+            if self._in_subtrees(chosen):
+                yield chosen
+            return
+        for pick in picks[len(chosen)]:
+            combination = (*chosen, pick)
+            if self._keeps_apart(combination) and self._fits(combination):
+                yield from self._extended(picks, combination)
+
+    def _keeps_apart(self, chosen: Combination) -> bool:
+        """Say whether the last group has a provider of its own.
+
+        ``group_policy=isolate``: no two groups with a suffix are served by the
+        same provider. The group without a suffix does not count.
+        """
+        if (
+            not self._isolate
+            or not self._servings[len(chosen) - 1].group.suffix
+        ):
+            return True
+        [*others, last] = zip(self._servings, chosen, strict=False)
+        return all(
+            pick[0] != last[1][0]
+            for serving, pick in others
+            if serving.group.suffix
+        )
+
+    def _fits(self, chosen: Combination) -> bool:
+        """Say whether providers have room for all that is picked from them.
+
+        What several groups want of one resource class of one provider has to
+        be left there in sum, and the sum is one allocation that ``max_unit``
+        applies to.
+        """
+        if not self._contested:
+            return True
+        taken: dict[tuple[int, str], int] = defaultdict(int)
+        for serving, pick in zip(self._servings, chosen, strict=False):
+            for number, (rc, amount) in serving.shares(pick):
+                if rc in self._contested:
+                    taken[number, rc] += amount
+        for (number, rc), amount in taken.items():
+            provider = self._index.providers[number]
+            most = min(provider.inventories[rc].max_unit, free(provider, rc))
+            if amount > most:
+                return False
+        return True
+
+    def _in_subtrees(self, chosen: Combination) -> bool:
+        """Say whether the groups that have to be are in one subtree.
+
+        ``same_subtree``: one of the providers that serve these groups is the
+        ancestor of all of them, or the only one.
+        """
+        for positions in self._subtrees:
+            numbers = {chosen[position][0] for position in positions}
+            if not any(
+                all(number in self._index.ancestry(other) for other in numbers)
+                for number in numbers
+            ):
+                return False
+        return True

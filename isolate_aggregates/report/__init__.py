@@ -1,8 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-"""A page that shows how a cloud is isolated.
-
-1. :mod:`~isolate_aggregates.report.content` gathers what there is to show.
-2. :mod:`~isolate_aggregates.report.cells` arranges the matrix for the page's
-   script, each text once.
-3. :mod:`~isolate_aggregates.report.page` makes the page of it.
-"""

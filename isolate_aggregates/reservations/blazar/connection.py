@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reaches Nova and Placement with what blazar.conf says of them."""
+
+import dataclasses
+
+from blazar.utils.openstack import base
+from keystoneauth1 import session
+from keystoneauth1.identity import v3
+from oslo_config import cfg
+
+from isolate_aggregates.rest.connection import TIMEOUT, Connection
+
+
+@dataclasses.dataclass(frozen=True)
+class Connections:
+    """How to reach the two services.
+
+    :param nova: How to reach Nova.
+    :param placement: How to reach Placement.
+    """
+
+    nova: Connection
+    placement: Connection
+
+
+def connect(conf: cfg.ConfigOpts) -> Connections:
+    """Return how to reach Nova and Placement as Blazar itself does.
+
+    :param conf: Blazar's configuration.
+    """
+    auth = v3.Password(
+        auth_url=_auth_url(conf),
+        username=conf.os_admin_username,
+        password=conf.os_admin_password,
+        user_domain_name=conf.os_admin_user_domain_name,
+        project_name=conf.os_admin_project_name,
+        project_domain_name=conf.os_admin_project_domain_name,
+    )
+    nova = Connection(
+        session.Session(auth, verify=conf.cafile or True, timeout=TIMEOUT),
+        region_name=conf.os_region_name,
+        interface=(conf.nova.endpoint_type,),
+    )
+    return Connections(
+        nova,
+        dataclasses.replace(nova, interface=(conf.placement.endpoint_type,)),
+    )
+
+
+def _auth_url(conf: cfg.ConfigOpts) -> str:
+    host = base.get_os_auth_host(conf)
+    root = f'{conf.os_auth_protocol}://{host}:{conf.os_auth_port}'
+    path = (conf.os_auth_prefix, conf.os_auth_version)
+    return '/'.join([root, *(part for part in path if part)])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations like a flavor that are kept in Placement alone.
+
+Takes the place of Blazar's own plugin of the same resource type. That one
+makes an instance plugin of its own; here it is ours.
+"""
+
+from typing import Any
+
+from blazar.plugins.flavor import flavor_plugin
+from blazar.plugins.oshosts import host_plugin
+from blazar.utils.openstack import placement
+
+from isolate_aggregates.reservations.blazar.instance_plugin import (
+    PlacementInstancePlugin,
+)
+from isolate_aggregates.reservations.blazar.planning import CHOOSING
+
+
+class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
+    """Plugin for Nova flavors that are reserved in Placement."""
+
+    title = 'Plugin for Nova flavor-based server reservations with Placement'
+
+    def __init__(self) -> None:
+        # Not that of the parent: an instance plugin of Blazar that is made
+        # anywhere takes part in the healing of all instance reservations.
+        self._placement_client = placement.BlazarPlacementClient()
+        self._host_plugin = host_plugin.PhysicalHostPlugin()
+        self._instance_plugin = PlacementInstancePlugin()
+        self.monitor = self._instance_plugin.monitor
+
+    def reserve_resource(
+        self, reservation_id: str, values: dict[str, Any]
+    ) -> Any:
+        """Create a reservation.
+
+        :param reservation_id: Its id.
+        :param values: What the user asks for.
+        :returns: The id of the instance reservation.
+        """
+        with CHOOSING:
+            return super().reserve_resource(reservation_id, values)
+
+    def _create_resources(self, instance_reservation: Any) -> tuple[Any, Any]:
+        flavor, _, aggregate = self._instance_plugin._create_resources(
+            instance_reservation
+        )
+        return flavor.id, aggregate.id

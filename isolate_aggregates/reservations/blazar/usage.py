@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the slots of a host need, and what the host has for them.
+
+Blazar counts a reservation once for each host, however many slots of it the
+host has, and takes what the hypervisor says for what servers can have. Here
+each slot counts, and what nova-compute keeps for itself does not.
+"""
+
+from collections.abc import Iterable, Mapping
+import json
+from typing import Any
+
+from blazar import status
+from blazar.db import api as db_api
+
+from isolate_aggregates.reservations.planner import Claim
+from isolate_aggregates.reservations.record import Shape
+
+# The columns of Blazar's hosts, by resource class.
+_COLUMNS = {'VCPU': 'vcpus', 'MEMORY_MB': 'memory_mb', 'DISK_GB': 'local_gb'}
+
+# Only a flavor that was reserved has it, see FlavorPlugin.
+_EPHEMERAL = 'OS-FLV-EXT-DATA:ephemeral'
+
+
+def shape_of(row: Any) -> Shape:
+    """Return the size of a slot of a reservation.
+
+    :param row: Blazar's instance reservation, or a reservation with its
+        values.
+    """
+    flavor = _reserved_flavor(row)
+    if flavor is None:
+        return Shape(row['vcpus'], row['memory_mb'], row['disk_gb'])
+    return Shape(
+        vcpus=flavor['vcpus'],
+        ram=flavor['ram'],
+        disk=flavor['disk'],
+        ephemeral=flavor[_EPHEMERAL],
+        extra_specs=flavor['extra_specs'],
+    )
+
+
+def needs(shape: Shape) -> dict[str, int]:
+    """Return what a slot needs, by resource class.
+
+    :param shape: Its size.
+    """
+    return {
+        'VCPU': shape.vcpus,
+        'MEMORY_MB': shape.ram,
+        'DISK_GB': shape.disk + shape.ephemeral,
+    }
+
+
+def capacity(host: Mapping[str, Any]) -> dict[str, int]:
+    """Return what servers can have of a host, by resource class.
+
+    It is what Blazar says, which counts no more virtual CPUs than there are
+    real ones, or what Placement says, if that is less.
+
+    :param host: Blazar's host.
+    """
+    found = {name: host[column] for name, column in _COLUMNS.items()}
+    for row in db_api.host_resource_inventory_get_all_per_host(host['id']):
+        if row['resource_class'] in found:
+            given = (row['total'] - row['reserved']) * row['allocation_ratio']
+            found[row['resource_class']] = min(
+                found[row['resource_class']], int(given)
+            )
+    return found
+
+
+def claims(host: str, reservations: Iterable[Any]) -> tuple[Claim, ...]:
+    """Return what reservations have of a host.
+
+    :param host: The id of Blazar's host.
+    :param reservations: Blazar's reservations.
+    """
+    return tuple(_claim(host, reservation) for reservation in reservations)
+
+
+def _claim(host: str, reservation: Any) -> Claim:
+    lease = db_api.lease_get(reservation['lease_id'])
+    allocations = db_api.host_allocation_get_all_by_values(
+        reservation_id=reservation['id'], compute_host_id=host
+    )
+    # It has ended, but it still has servers.
+    lingers = reservation['status'] == status.reservation.DELETED
+    return Claim(
+        start=lease['start_date'],
+        end=None if lingers else lease['end_date'],
+        needs=needs(shape_of(reservation['instance_reservation'])),
+        slots=len(allocations),
+    )
+
+
+def _reserved_flavor(row: Any) -> Mapping[str, Any] | None:
+    properties = row['resource_properties']
+    if not properties or _EPHEMERAL not in properties:
+        return None
+    found: Mapping[str, Any] = json.loads(properties)
+    return found

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations as they are shown, and the cloud they are in."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+import datetime
+from typing import Any
+
+from cliff import columns, show
+from oslo_config import cfg
+from oslo_log import log as logging
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import reservations
+from isolate_aggregates.cli import fields, output
+from isolate_aggregates.reservations import Slots, Status
+from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.rest.connection import Connection
+
+LOG = logging.getLogger(__name__)
+
+# The exit status where not everything is as it should be, yet.
+NOT_YET = 3
+
+# What a point in time looks like, in a help.
+TIME = 'such as 2027-03-01T08:00Z'
+
+AFFINITY = {'same': True, 'different': False, 'any': None}
+_AFFINITY = {value: name for name, value in AFFINITY.items()}
+
+
+def site(conf: cfg.ConfigOpts, connection: Connection) -> reservations.Site:
+    """Return the cloud in which reservations are kept.
+
+    :param conf: The configuration.
+    :param connection: The connection to the cloud.
+    """
+    pool = conf[ia_conf.BLAZAR].aggregate_freepool_name
+    return reservations.Site(connection, pool)
+
+
+def document(status: Status) -> dict[str, Any]:
+    """Return all there is to know of a reservation, for machines.
+
+    :param status: The reservation.
+    """
+    found = status.reservation
+    shape = found.shape
+    asked = found.asked
+    return {
+        'id': found.id,
+        'project': found.project,
+        'state': status.state.value,
+        'start': times.text(found.start),
+        'end': times.text(found.end),
+        'flavor': found.flavor.name,
+        'amount': found.amount,
+        'affinity': _AFFINITY[found.affinity],
+        'shape': {
+            'vcpus': shape.vcpus,
+            'ram': shape.ram,
+            'disk': shape.disk,
+            'ephemeral': shape.ephemeral,
+            'swap': shape.swap,
+        },
+        'properties': dict(sorted(shape.extra_specs.items())),
+        'slots': status.slots,
+        'used': status.used,
+        'missing': status.missing,
+        'hosts': hosts(status.hosts),
+        'asked': asked
+        and {'amount': asked.amount, 'end': times.text(asked.end)},
+        'problems': list(status.problems),
+    }
+
+
+def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
+    """Return slots by name of the host, for machines.
+
+    :param slots: The slots.
+    """
+    return {
+        name: {'slots': on.total, 'open': on.open, 'used': on.used}
+        for name, on in sorted(slots.items())
+    }
+
+
+def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
+    """Return a reservation for a command that shows one.
+
+    :param status: The reservation.
+    """
+    found = document(status)
+    values = {key: fields.field(value) for key, value in found.items()}
+    values['end'] = _End(found['end'])
+    if not found['asked']:
+        del values['asked']
+    return tuple(values), tuple(values.values())
+
+
+class OneReservation(show.ShowOne):
+    """Shows a reservation after something was done to it."""
+
+    app: Any
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        self._usage = parser
+        return parser
+
+    def time(
+        self, given: times.Moment, since: datetime.datetime
+    ) -> datetime.datetime:
+        """Return a point in time; end with 2 if there is none such.
+
+        :param given: The point in time, or a duration.
+        :param since: Where a duration starts.
+        """
+        try:
+            return times.resolve(given, since)
+        except argparse.ArgumentTypeError as exc:
+            self._usage.error(str(exc))
+
+
+def add_reservation(
+    parser: argparse.ArgumentParser,
+    number: str | None = None,
+    default: str = '',
+) -> None:
+    """Add the id of a reservation to the parser of a command.
+
+    :param parser: The parser of the command.
+    :param number: How many it may take, as argparse has it; None for one.
+    :param default: What to add to the help.
+    """
+    parser.add_argument(
+        'reservation',
+        nargs=number,
+        metavar='<reservation>',
+        help=f'Id of the reservation{default}',
+    )
+
+
+class ReservationLister(output.ReportLister):
+    """Lists reservations, and tells what is wrong with them."""
+
+    def rows(
+        self, found: Sequence[Status]
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Return the rows, and log the problems.
+
+        :param found: The reservations.
+        """
+        self.found = found
+        tell_problems(found)
+        return (
+            (
+                'Id',
+                'Project',
+                'State',
+                'Start',
+                'End',
+                'Slots',
+                'Used',
+                'Missing',
+                'Hosts',
+            ),
+            [
+                (
+                    status.reservation.id,
+                    status.reservation.project,
+                    status.state.value,
+                    times.text(status.reservation.start),
+                    _End(times.text(status.reservation.end)),
+                    status.slots,
+                    status.used,
+                    status.missing,
+                    placed(status.hosts),
+                )
+                for status in found
+            ],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the reservations with all there is to know of them."""
+        return {'reservations': [document(status) for status in self.found]}
+
+    def before(self) -> Iterable[str]:
+        """Yield a sentence if there is nothing to list."""
+        if not self.found:
+            yield 'There are no reservations.'
+
+
+def line(status: Status) -> str:
+    """Return a reservation in one line, without what servers do.
+
+    :param status: The reservation.
+    """
+    found = status.reservation
+    slots = f'{status.slots} of {found.amount} slots'
+    where = f' on {placed(status.hosts)}' if status.hosts else ''
+    end = times.text(found.end)
+    until = f' until {end}' if end else ''
+    return f'{found.id}: {status.state.value}{until}, {slots}{where}'
+
+
+def tell_problems(
+    found: Iterable[Status], told: Iterable[tuple[str, str]] = ()
+) -> frozenset[tuple[str, str]]:
+    """Log what is wrong with reservations.
+
+    :param found: The reservations.
+    :param told: What was returned before, and is not told again.
+    :returns: What is wrong, with the id of each reservation.
+    """
+    known = frozenset(told)
+    problems = [
+        (status.reservation.id, problem)
+        for status in found
+        for problem in status.problems
+    ]
+    for name, problem in problems:
+        if (name, problem) not in known:
+            LOG.warning('Reservation %s: %s.', name, problem)
+    return frozenset(problems)
+
+
+def status_for(found: Iterable[Status]) -> int:
+    """Return the exit status of a command that puts reservations right.
+
+    :param found: The reservations afterwards.
+    """
+    return NOT_YET if any(status.problems for status in found) else 0
+
+
+def placed(slots: Mapping[str, Slots]) -> str:
+    """Return how many slots are on which host, in one line.
+
+    :param slots: The slots by name of the host.
+    """
+    return ', '.join(
+        f'{name} ({on.total})' for name, on in sorted(slots.items())
+    )
+
+
+class _End(columns.FormattableColumn[str | None]):
+    """An end that need not come."""
+
+    def human_readable(self) -> str:
+        """Return the time, or that it never comes."""
+        return self._value or 'never'

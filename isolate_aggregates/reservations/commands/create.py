@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation create``: keep capacity for the servers of a project."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.reservations import Shape
+from isolate_aggregates.reservations.commands import common, times
+
+LOG = logging.getLogger(__name__)
+
+_SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
+
+
+class CreateReservation(common.OneReservation):
+    """Reserve capacity for the servers of a project.
+
+    All slots have one size, that of the servers which use them. They are
+    found and kept at once, for all of the time; if they do not fit, nothing
+    is left behind. From the start on the project may boot servers with the
+    flavor of the reservation.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        base.add_project_arguments(
+            parser, 'Name or id of the project that may use it', required=True
+        )
+        parser.add_argument(
+            '--amount',
+            type=base.positive,
+            default=1,
+            metavar='<number>',
+            help='How many slots, which is how many servers; default: 1',
+        )
+        _add_shape_arguments(parser)
+        parser.add_argument(
+            '--affinity',
+            choices=common.AFFINITY,
+            default='any',
+            help='Whether all slots have to be on the same host, or each on a '
+            'different one; default: any',
+        )
+        parser.add_argument(
+            '--start',
+            type=times.moment,
+            default='now',
+            metavar='<time>',
+            help=f'When it starts, {common.TIME}, or a duration from now, '
+            'such as 2h; default: now',
+        )
+        parser.add_argument(
+            '--end',
+            type=times.end,
+            default='never',
+            metavar='<time>',
+            help=f'When it ends, {common.TIME}, or how long after its start, '
+            'such as 7d; default: never',
+        )
+        parser.add_argument(
+            '--id',
+            metavar='<uuid>',
+            help='The id it shall have, so that the same command can be run '
+            'again; default: a new one',
+        )
+        parser.add_argument(
+            '--dry-run',
+            action='store_true',
+            help='Only show whether it fits, and where',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """Create it."""
+        shape = self._given_shape(parsed_args)
+        now = times.now()
+        start = self.time(parsed_args.start, now)
+        end = parsed_args.end and self.time(parsed_args.end, start)
+        connection = self.app.connect()
+        cloud = LiveCloud(self.app.conf, lambda: connection)
+        found = reservations.new(
+            base.project_from(parsed_args, cloud) or '',
+            parsed_args.amount,
+            shape or Shape.like(cloud.flavor(parsed_args.like)),
+            start,
+            end,
+            common.AFFINITY[parsed_args.affinity],
+            parsed_args.id,
+        )
+        site = common.site(self.app.conf, connection)
+        if parsed_args.dry_run:
+            return common.one(reservations.preview(site, found, now))
+        try:
+            return common.one(reservations.create(site, found, now))
+        except exception.ServiceError:
+            LOG.warning(
+                'Reservation %s may have been begun; reservation reconcile '
+                'completes it, and reservation end takes it away.',
+                found.id,
+            )
+            raise
+
+    def _given_shape(self, args: argparse.Namespace) -> Shape | None:
+        """Return the shape that is written out, None for that of a flavor."""
+        sizes = {name: getattr(args, name) for name in _SIZES}
+        given = {name: n for name, n in sizes.items() if n is not None}
+        if args.like:
+            if given or args.property:
+                self._usage.error('--like says all about the size already')
+            return None
+        if args.vcpus is None or args.ram is None:
+            self._usage.error('give --vcpus and --ram, or --like')
+        return Shape(**given, extra_specs=dict(args.property))
+
+
+def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--like',
+        metavar='<flavor>',
+        help='Name or id of a flavor whose servers have the size of a slot, '
+        'and whose extra specs it gets',
+    )
+    for name, what in (
+        ('vcpus', 'Virtual CPUs of a slot'),
+        ('ram', 'Memory of a slot in MiB'),
+        ('disk', 'Root disk of a slot in GiB; default: 0'),
+        ('ephemeral', 'Ephemeral disk of a slot in GiB; default: 0'),
+        ('swap', 'Swap disk of a slot in MiB; default: 0'),
+    ):
+        parser.add_argument(
+            f'--{name}', type=_size, metavar='<number>', help=what
+        )
+    parser.add_argument(
+        '--property',
+        action='append',
+        default=[],
+        type=_property,
+        metavar='<key>=<value>',
+        help='Extra spec of its flavor, such as trait:HW_CPU_X86_AVX2='
+        'required; may be repeated',
+    )
+
+
+def _size(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f'{text!r} is no whole number')
+    return int(text)
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition('=')
+    if not key or not equals:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no extra spec; write <key>=<value>'
+        )
+    return key, value

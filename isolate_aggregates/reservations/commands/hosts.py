@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation host``: which hosts are for reservations."""
+
+import abc
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.cli import output
+from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations.commands import common
+
+LOG = logging.getLogger(__name__)
+
+_DONE = 'done'
+_FAILED = 'failed'
+
+
+class _HostCommand(output.ReportLister):
+    """Does something to several hosts, each for itself.
+
+    What can not be done to one is told, and done to the others.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            'host',
+            nargs='+',
+            metavar='<host>',
+            help='Name of the compute node, or of its compute service',
+        )
+        return parser
+
+    @abc.abstractmethod
+    def do(self, site: reservations.Site, host: str) -> None:
+        """Do it to one host.
+
+        :param site: The cloud.
+        :param host: The name of the host.
+        """
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Do it to all hosts."""
+        site = common.site(self.app.conf, self.app.connect())
+        self._results: list[tuple[str, str]] = []
+        # Twice the same is once.
+        for host in dict.fromkeys(parsed_args.host):
+            result = _DONE
+            try:
+                self.do(site, host)
+            except exception.IsolateAggregatesError as exc:
+                LOG.error('%s', exc)
+                result = _FAILED
+            self._results.append((host, result))
+        return ('Host', 'Result'), self._results
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 1 if it could not be done to all hosts.
+        """
+        code = super().run(parsed_args)
+        failed = any(result == _FAILED for _, result in self._results)
+        return code or int(failed)
+
+    def document(self) -> dict[str, Any]:
+        """Return what was done."""
+        return {
+            'hosts': [
+                {'host': host, 'result': result}
+                for host, result in self._results
+            ]
+        }
+
+
+class EnableHost(_HostCommand):
+    """Make hosts ones for reservations.
+
+    Puts them into the pool, an aggregate that is made and locked if need be,
+    so that ordinary servers keep out, and gives each a resource provider for
+    the slots of reservations below its own. A host on which ordinary servers
+    run is refused. Run again, also after an error, it does what is missing.
+    """
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Enable the hosts."""
+        self._warn_if_open()
+        return super().take_action(parsed_args)
+
+    def do(self, site: reservations.Site, host: str) -> None:
+        """Enable one."""
+        reservations.enable_host(site, host)
+
+    def _warn_if_open(self) -> None:
+        """Say so when no filter of the configuration guards the pool."""
+        conf = self.app.conf
+        prefixes = conf[
+            ia_conf.SCHEDULER
+        ].placement_req_default_forbidden_member_prefix
+        guards = {
+            'isolate_aggregates': conf[
+                ia_conf.SCHEDULER
+            ].enable_isolated_aggregate_filtering,
+            'reservation_prefix': names.POOL_KEY.startswith(tuple(prefixes)),
+            'blazar_reservation': True,
+        }
+        filters = conf[ia_conf.GROUP].request_filters
+        if not any(on and name in filters for name, on in guards.items()):
+            LOG.warning(
+                'With this configuration nothing keeps ordinary servers out '
+                'of the pool; set [scheduler] '
+                'enable_isolated_aggregate_filtering for nova-scheduler.'
+            )
+
+
+class DisableHost(_HostCommand):
+    """Make hosts for reservations ordinary ones again.
+
+    Refused where reservations have slots, which are named. Run again, also
+    after an error, it does what is missing.
+    """
+
+    def do(self, site: reservations.Site, host: str) -> None:
+        """Disable one."""
+        reservations.disable_host(site, host)
+
+
+class ListHosts(output.ReportLister):
+    """Show the hosts for reservations, and the slots on each.
+
+    With those that are in the pool only, or have slots only. As json or yaml:
+    one document with the slots of each reservation.
+    """
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """List the hosts."""
+        site = common.site(self.app.conf, self.app.connect())
+        self._found = reservations.list_hosts(site)
+        return (
+            ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations'),
+            [
+                (
+                    host.name,
+                    host.state.value,
+                    host.is_enabled,
+                    sum(on.total for on in host.slots.values()),
+                    sum(on.used for on in host.slots.values()),
+                    common.placed(host.slots),
+                )
+                for host in self._found
+            ],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the hosts with all there is to know of them."""
+        return {
+            'hosts': [
+                {
+                    'name': host.name,
+                    'service': host.service,
+                    'state': host.state.value,
+                    'enabled': host.is_enabled,
+                    'in_pool': host.in_pool,
+                    'obstacle': host.obstacle,
+                    'reservations': common.hosts(host.slots),
+                }
+                for host in self._found
+            ]
+        }
+
+    def before(self) -> Iterable[str]:
+        """Yield a sentence if there is nothing to list."""
+        if not self._found:
+            yield 'There are no hosts for reservations.'

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation repair`` and ``reconcile``: put reservations right."""
+
+import argparse
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from isolate_aggregates import reservations
+from isolate_aggregates.cli import base, periodic
+from isolate_aggregates.reservations.commands import common, times
+
+
+class RepairReservations(common.ReservationLister):
+    """Move slots away from hosts that are down, disabled or gone.
+
+    Slots that have a server stay where it is; evacuate it. The status is 3 if
+    some slots fit nowhere, or something else is wrong still.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        common.add_reservation(parser, '?', '; default: all')
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Repair them."""
+        site = common.site(self.app.conf, self.app.connect())
+        return self.rows(
+            reservations.repair(site, times.now(), parsed_args.reservation)
+        )
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 3 if something is wrong still.
+        """
+        return super().run(parsed_args) or common.status_for(self.found)
+
+
+class ReconcileReservations(common.ReservationLister):
+    """Start and end reservations whose time has come, and complete others.
+
+    Brings all of them to the state they should be in, whatever was
+    interrupted. Has to run again and again; several at once do no harm. The
+    status is 3 if something is wrong still.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--watch',
+            type=base.positive,
+            metavar='<seconds>',
+            help='Do it again and again, with so many seconds between, and '
+            'write a line for each reservation that has changed',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Reconcile them."""
+        site = common.site(self.app.conf, self.app.connect())
+        return self.rows(reservations.tick(site, times.now()))
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Do it once, or again and again; return the exit status."""
+        if parsed_args.watch:
+            self._watch(parsed_args.watch)
+            return 0
+        return super().run(parsed_args) or common.status_for(self.found)
+
+    def _watch(self, pause: int) -> None:
+        # What it has read of the cloud is not read again.
+        site = common.site(self.app.conf, self.app.connect())
+        shown: dict[str, str] = {}
+        told: frozenset[tuple[str, str]] = frozenset()
+
+        def once(stopped: Callable[[], bool]) -> None:
+            nonlocal shown, told
+            found = reservations.tick(site, times.now())
+            told = common.tell_problems(found, told)
+            lines = {s.reservation.id: common.line(s) for s in found}
+            for name, line in lines.items():
+                if shown.get(name) != line:
+                    self.app.stdout.write(f'{line}\n')
+            self.app.stdout.flush()
+            shown = lines
+
+        periodic.watch(once, pause)

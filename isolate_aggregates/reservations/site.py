@@ -1,0 +1,266 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads how things are, with few calls.
+
+A handful of lists tell most: one answer with allocation candidates has
+capacity and usage of every provider in the pool. Reservation providers with
+slots that are closed, which no such answer shows, are read one by one, and
+again only when their generation has changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from concurrent import futures
+import dataclasses
+from typing import Any
+
+import os_resource_classes as orc
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement.client import (
+    PlacementClient,
+    ProviderSummary,
+)
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor
+from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations.compute import Compute, Node
+from isolate_aggregates.reservations.world import (
+    Host,
+    HostState,
+    Slots,
+    World,
+    slots_from,
+)
+from isolate_aggregates.rest.connection import Connection
+
+# Enough to hide the time on the wire, few enough to be a good guest.
+_PARALLEL = 8
+
+DEFAULT_POOL = 'freepool'
+
+
+class Site:
+    """The cloud in which reservations are kept.
+
+    :param connection: How to reach it.
+    :param pool: The name of the aggregate of the hosts for reservations.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        pool: str = DEFAULT_POOL,
+        retry_delay: float | None = None,
+    ) -> None:
+        self.pool = pool
+        self.compute = Compute(connection, retry_delay)
+        self.placement = PlacementClient(
+            connection.adapter('placement'), retry_delay
+        )
+        # By uuid of the reservation provider, its slots at a generation.
+        self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
+
+    def read(self) -> World:
+        """Return how things are.
+
+        :raises IsolateAggregatesError: if anything can not be read.
+        """
+        listed = self.placement.resource_providers()
+        # A provider that gets the trait meanwhile is at a later generation.
+        try:
+            ready = self.placement.resource_providers(required=[names.TRAIT])
+        except exception.BadQuery:
+            # Nothing was enabled yet, so that there is no such trait.
+            ready = []
+        nodes = self.compute.nodes()
+        pool = self.read_pool()
+        summaries = self._summaries(pool)
+        hosts = self._hosts(
+            listed, {entry['uuid']: entry for entry in ready}, nodes, pool
+        )
+        records, extra_specs, foreign, problems = self._records()
+        asked = {r.resource_class for r in records.values() if r.asked}
+        slots = self._slots(hosts, summaries, asked)
+        return World(
+            pool=pool,
+            nodes=tuple(nodes),
+            providers={
+                entry['name']: entry['uuid']
+                for entry in listed
+                if not entry['parent_provider_uuid']
+            },
+            hosts={
+                host.name: dataclasses.replace(
+                    host, slots=slots.get(host.provider or '', {})
+                )
+                for host in hosts
+            },
+            records=records,
+            extra_specs=extra_specs,
+            foreign=foreign,
+            problems=problems,
+            summaries=summaries,
+        )
+
+    def read_pool(self) -> Aggregate | None:
+        """Return the aggregate of the pool; None if there is none.
+
+        :raises ServiceError: if Nova gives no usable answer.
+        """
+        for aggregate in self.compute.aggregates():
+            if aggregate.name == self.pool:
+                return aggregate
+        return None
+
+    def _summaries(
+        self, pool: Aggregate | None
+    ) -> Mapping[str, ProviderSummary]:
+        if pool is None:
+            return {}
+        request = ResourceRequest()
+        request.group().resources[orc.VCPU] = 1
+        request.group().aggregates.append(frozenset([pool.uuid]))
+        return self.placement.allocation_candidates(request).summaries
+
+    def _hosts(
+        self,
+        listed: Iterable[Mapping[str, Any]],
+        ready: Mapping[str, Mapping[str, Any]],
+        nodes: Iterable[Node],
+        pool: Aggregate | None,
+    ) -> list[Host]:
+        by_uuid = {node.uuid: node for node in nodes}
+        children = {
+            (entry['parent_provider_uuid'], entry['name']): entry
+            for entry in listed
+            if entry['parent_provider_uuid']
+        }
+        found = []
+        for entry in listed:
+            if entry['parent_provider_uuid']:
+                continue
+            node = by_uuid.get(entry['uuid'])
+            child = children.get(
+                (entry['uuid'], names.provider(entry['name']))
+            )
+            in_pool = bool(node and pool and node.service in pool.hosts)
+            if not child and not in_pool:
+                continue
+            host = Host(
+                name=entry['name'],
+                root=entry['uuid'],
+                root_generation=entry['generation'],
+                service=node.service if node else None,
+                state=_state(node),
+                in_pool=in_pool,
+            )
+            if child:
+                is_ready = child['uuid'] in ready
+                host = dataclasses.replace(
+                    host,
+                    provider=child['uuid'],
+                    # That at which it had the trait.
+                    generation=min(
+                        child['generation'],
+                        ready.get(child['uuid'], child)['generation'],
+                    ),
+                    is_ready=is_ready,
+                )
+            found.append(host)
+        return sorted(found, key=lambda host: host.name)
+
+    def _slots(
+        self,
+        hosts: Iterable[Host],
+        summaries: Mapping[str, ProviderSummary],
+        asked: set[str],
+    ) -> dict[str, dict[str, Slots]]:
+        slots: dict[str, dict[str, Slots]] = {}
+        unknown = []
+        for host in hosts:
+            if host.provider is None:
+                continue
+            generation, known = self._known.get(host.provider, (None, {}))
+            summary = summaries.get(host.provider)
+            if generation == host.generation:
+                slots[host.provider] = known
+            elif (
+                summary
+                and all(summary.capacity.values())
+                and not asked & summary.capacity.keys()
+            ):
+                # Nothing of it is reserved: only what is asked for ever is
+                # in part.
+                slots[host.provider] = slots_from(
+                    {
+                        name: {'total': total}
+                        for name, total in summary.capacity.items()
+                    },
+                    summary.used,
+                )
+            else:
+                unknown.append(host)
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            found = pool.map(
+                lambda host: self._read_slots(host, summaries), unknown
+            )
+            for host, read in zip(unknown, found, strict=True):
+                slots[host.provider or ''] = read
+        return slots
+
+    def _read_slots(
+        self, host: Host, summaries: Mapping[str, ProviderSummary]
+    ) -> dict[str, Slots]:
+        provider = host.provider or ''
+        try:
+            found = inventories.read(self.placement, provider)
+            generation = found.generation
+            if provider in summaries:
+                # Read after the generation of the host.
+                used = summaries[provider].used
+            else:
+                generation, used = inventories.usages(self.placement, provider)
+        except exception.ServiceNotFound:
+            # Gone meanwhile, and nothing can be written to it.
+            return {}
+        slots = slots_from(found.by_class, used)
+        if host.generation == found.generation == generation:
+            self._known[provider] = generation, slots
+        return slots
+
+    def _records(
+        self,
+    ) -> tuple[
+        dict[str, record.Reservation],
+        dict[str, Mapping[str, str]],
+        dict[str, Flavor],
+        dict[str, exception.ReservationError],
+    ]:
+        records = {}
+        extra_specs: dict[str, Mapping[str, str]] = {}
+        foreign = {}
+        problems = {}
+        for found in self.compute.records():
+            flavor = found.flavor
+            extra_specs[flavor.id] = flavor.extra_specs
+            if not record.is_ours(found.description):
+                foreign[flavor.id] = flavor
+                continue
+            try:
+                records[flavor.id] = record.parse(flavor, found.description)
+            except exception.ReservationError as exc:
+                problems[flavor.id] = exc
+                # Its slots count as those of others do.
+                foreign[flavor.id] = flavor
+        return records, extra_specs, foreign, problems
+
+
+def _state(node: Node | None) -> HostState:
+    if node is None:
+        return HostState.GONE
+    if not node.is_enabled:
+        return HostState.DISABLED
+    return HostState.UP if node.is_up else HostState.DOWN

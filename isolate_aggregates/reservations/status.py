@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is told of a reservation."""
+
+from collections.abc import Iterable, Iterator, Mapping
+import dataclasses
+import datetime
+import enum
+
+from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.world import HostState, Slots, World
+
+
+class State(enum.Enum):
+    """Where a reservation is in its life."""
+
+    ASKED = 'asked'
+    PLANNED = 'planned'
+    ACTIVE = 'active'
+    ENDING = 'ending'
+    ENDED = 'ended'
+
+
+@dataclasses.dataclass(frozen=True)
+class Status:
+    """A reservation and its slots.
+
+    :param reservation: The reservation.
+    :param state: Where it is in its life: ``asked`` until it is known whether
+        it fits, ``planned`` before its start, ``active``, ``ending`` while its
+        servers are deleted, ``ended`` once nothing is left of it.
+    :param hosts: Its slots by name of the host.
+    :param problems: What is wrong, one sentence each, without a full stop.
+    """
+
+    reservation: Reservation
+    state: State
+    hosts: Mapping[str, Slots] = dataclasses.field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    @property
+    def slots(self) -> int:
+        """How many slots it has."""
+        return sum(slots.total for slots in self.hosts.values())
+
+    @property
+    def used(self) -> int:
+        """How many of them have a server."""
+        return sum(slots.used for slots in self.hosts.values())
+
+    @property
+    def missing(self) -> int:
+        """How many slots it should have and has not."""
+        if self.state in (State.ENDING, State.ENDED):
+            return 0
+        return max(0, self.reservation.amount - self.slots)
+
+
+def status_of(
+    world: World,
+    reservation: Reservation,
+    now: datetime.datetime,
+    notes: Iterable[str] = (),
+) -> Status:
+    """Return what is told of a reservation.
+
+    :param world: How things are.
+    :param reservation: The reservation.
+    :param now: The time.
+    :param notes: What else is wrong.
+    """
+    found = Status(
+        reservation,
+        _state(reservation, now),
+        world.slots(reservation.id),
+    )
+    problems = [*notes, *_problems(world, found)]
+    return dataclasses.replace(found, problems=tuple(problems))
+
+
+def _state(reservation: Reservation, now: datetime.datetime) -> State:
+    if reservation.has_ended(now):
+        return State.ENDING
+    if reservation.asked is not None and not reservation.amount:
+        return State.ASKED
+    return State.ACTIVE if reservation.has_started(now) else State.PLANNED
+
+
+def _problems(world: World, status: Status) -> Iterator[str]:
+    if status.state in (State.ASKED, State.ENDING):
+        return
+    if status.missing:
+        yield (
+            f'{_slots(status.missing)} of {status.reservation.amount} '
+            f'{_have(status.missing)} no host'
+        )
+    for name, slots in sorted(status.hosts.items()):
+        host = world.hosts[name]
+        if host.obstacle is None:
+            continue
+        used = f', {slots.used} of them with servers' if slots.used else ''
+        word = (
+            'left the cloud' if host.state is HostState.GONE else host.obstacle
+        )
+        yield f'host {name} {word}: {_slots(slots.total)} there{used}'
+
+
+def _slots(number: int) -> str:
+    return '1 slot' if number == 1 else f'{number} slots'
+
+
+def _have(number: int) -> str:
+    return 'has' if number == 1 else 'have'

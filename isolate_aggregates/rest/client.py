@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls an OpenStack REST API and says plainly what went wrong.
+
+Sessions, endpoints, time-outs and retries are keystoneauth's; this module
+translates its errors, and the answers nobody can use.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import functools
+from typing import Any, TypeVar
+
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as ks_exceptions
+import requests
+
+from isolate_aggregates import exception
+from isolate_aggregates.rest import errors
+
+# By default gunicorn refuses request lines over 4,094 bytes and Apache over
+# 8,190. uWSGI has 4,096 bytes for the whole request and holds the query in it
+# twice, so that beside the headers there is room for about 1,600.
+_LONG_QUERY = 1600
+
+# What they, or a proxy before them, answer to a longer one.
+_TOO_LONG = (400, 431, 502)
+
+# What a caller may be able to do something about.
+_KINDS = {
+    404: exception.ServiceNotFound,
+    409: exception.ServiceConflict,
+}
+
+RETRIES = 3
+RETRIABLE = (429, 503)
+
+_T = TypeVar('_T')
+
+
+class Service:
+    """One OpenStack service, as its clients here call it.
+
+    :param name: What messages call it, such as ``Placement``.
+    :param client: The keystoneauth adapter that knows session and endpoint.
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        client: adapter.Adapter,
+        retry_delay: float | None = None,
+    ) -> None:
+        self.name = name
+        self._client = client
+        self._retry_delay = retry_delay
+
+    @functools.cached_property
+    def endpoint(self) -> str:
+        """The endpoint, for messages; Keystone is asked for it once.
+
+        :raises ServiceError: if Keystone does not give it away.
+        """
+        self._authenticate()
+        try:
+            endpoint = self._client.get_endpoint()
+        except ks_exceptions.EndpointNotFound as exc:
+            raise exception.ServiceError(
+                self.name,
+                None,
+                f'has no endpoint in the service catalog: {errors.short(exc)}'
+                '; look at the region and the interface.',
+            ) from exc
+        except Exception as exc:
+            # A catalog that no Keystone gives.
+            raise self._no_token(exc) from exc
+        if not endpoint:
+            raise exception.ServiceError(
+                self.name,
+                None,
+                'has no endpoint: this auth type has no service catalog; '
+                'give the endpoint itself, as '
+                f'--os-{self._client.service_type}-endpoint-override.',
+            )
+        return errors.public(endpoint)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        microversion: str | None = None,
+        json: Any = None,
+        accept: Iterable[int] = (200,),
+        content_type: str = 'application/json',
+    ) -> requests.Response:
+        """Call the API and return an answer with an accepted status.
+
+        Connection errors and the statuses 429 and 503 are tried again a few
+        times.
+
+        :param method: The HTTP method.
+        :param path: Path and query string below the endpoint.
+        :param microversion: The microversion to ask for.
+        :param json: The body, if any.
+        :param accept: The statuses the caller can use.
+        :param content_type: What kind of JSON the body is.
+        :raises ServiceError: or the one of its kinds that says what happened.
+        """
+        headers = {'Accept': 'application/json'}
+        if json is not None:
+            headers['Content-Type'] = content_type
+        with self.translated(path):
+            answer = self._client.request(
+                path,
+                method,
+                microversion=microversion,
+                json=json,
+                raise_exc=False,
+                headers=headers,
+                connect_retries=RETRIES,
+                connect_retry_delay=self._retry_delay,
+                status_code_retries=RETRIES,
+                status_code_retry_delay=self._retry_delay,
+                retriable_status_codes=list(RETRIABLE),
+            )
+        if answer.status_code not in accept:
+            raise self.failure(method, path, answer)
+        return answer
+
+    def get(self, path: str, microversion: str | None = None) -> Any:
+        """Call the API and return the JSON object it answers with.
+
+        :param path: Path and query string below the endpoint.
+        :param microversion: The microversion to ask for.
+        :raises ServiceError: or the one of its kinds that says what happened.
+        """
+        answer = self.request('GET', path, microversion)
+        return self.decode(answer, path)
+
+    def decode(self, answer: requests.Response, path: str) -> dict[str, Any]:
+        """Return the JSON object of an answer.
+
+        :param answer: The answer.
+        :param path: What was asked, for the message.
+        :raises ServiceError: if it is no JSON object.
+        """
+        try:
+            document = answer.json()
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise exception.ServiceError(
+                self.name,
+                self.endpoint,
+                f'answered {_shown(path)} with something that is not a JSON '
+                f'object: {errors.short(answer.text)!r}; is this the right '
+                'endpoint?',
+            )
+        return document
+
+    def parsed(
+        self, path: str, parser: Callable[[Any], _T], document: Any
+    ) -> _T:
+        """Return what a parser makes of an answer.
+
+        :param path: What was asked, for the message.
+        :param parser: Takes the answer apart.
+        :param document: The answer.
+        :raises ServiceError: if the answer lacks what the parser needs.
+        """
+        try:
+            return parser(document)
+        except (LookupError, TypeError, AttributeError, ValueError) as exc:
+            raise exception.ServiceError(
+                self.name,
+                self.endpoint,
+                f'answered {_shown(path)} with JSON that lacks what it should '
+                f'have: {exc!r}; is this the right endpoint?',
+            ) from exc
+
+    @contextlib.contextmanager
+    def translated(self, path: str = '') -> Iterator[None]:
+        """Turn keystoneauth's errors into ours.
+
+        :param path: Path and query string of what is asked.
+        :raises ServiceError: or the one of its kinds that says what happened.
+        """
+        where = self.endpoint
+        # Whatever goes wrong hereafter is then not for want of a token.
+        self._authenticate()
+        try:
+            yield
+        except (ks_exceptions.ConnectionError, OSError) as exc:
+            if len(path) > _LONG_QUERY and errors.was_closed(exc):
+                raise self._too_long(path, 'closed the connection') from exc
+            raise errors.unreachable(self.name, where, exc) from exc
+        except ks_exceptions.ClientException as exc:
+            # The token had to be renewed.
+            raise self._no_token(exc) from exc
+
+    def _authenticate(self) -> None:
+        try:
+            self._client.session.get_auth_headers(self._client.auth)
+        except Exception as exc:
+            # Of any kind: a plugin that misses its password raises just
+            # Exception, and an answer that no Keystone gives leads to others.
+            raise self._no_token(exc) from exc
+
+    def _no_token(self, exc: Exception) -> exception.ServiceError:
+        auth = self._client.auth or self._client.session.auth
+        return errors.from_keystone(getattr(auth, 'auth_url', None), exc)
+
+    def failure(
+        self, method: str, path: str, answer: requests.Response
+    ) -> exception.ServiceError:
+        """Return the error for an answer that is of no use.
+
+        :param method: The HTTP method.
+        :param path: Path and query string.
+        :param answer: The answer.
+        """
+        status, said = answer.status_code, _said(answer)
+        if status == 414 or (
+            status in _TOO_LONG
+            and len(path) > _LONG_QUERY
+            and not _is_json(answer)
+        ):
+            return self._too_long(path, f'answered {status}')
+        if status == 400:
+            return exception.BadQuery(
+                self.name,
+                self.endpoint,
+                f'calls the request invalid (400): {errors.short(said)}.',
+            )
+        return self.refusal(f'{method} {_shown(path)}', status, said)
+
+    def refusal(
+        self, request: str, status: int, said: str
+    ) -> exception.ServiceError:
+        """Return the error for a status that is of no use.
+
+        :param request: What was asked.
+        :param status: The status of the answer.
+        :param said: What the service itself says went wrong.
+        """
+        said = errors.short(said) or 'it does not say why'
+        if status == 401:
+            return exception.ServiceDenied(
+                self.name,
+                self.endpoint,
+                f'does not accept the token of {request} (401): {said}; look '
+                'at the credentials, and at [keystone_authtoken] of the '
+                'service.',
+            )
+        if status == 403:
+            return exception.ServiceDenied(
+                self.name,
+                self.endpoint,
+                f'denied {request} (403): {said}; use credentials with the '
+                'admin or service role.',
+            )
+        kind = _KINDS.get(status, exception.ServiceError)
+        return kind(
+            self.name,
+            self.endpoint,
+            f'answered {request} with {status}: {said}.',
+        )
+
+    def _too_long(self, path: str, happened: str) -> exception.QueryTooLong:
+        return exception.QueryTooLong(
+            self.name,
+            self.endpoint,
+            f'{happened} on a query of {len(path):,} bytes; web servers take '
+            '4,094 (gunicorn), about 1,600 (uWSGI) or 8,190 (Apache) by '
+            'default: raise that limit, or set [isolate_aggregates] '
+            'max_query_length below it.',
+        )
+
+
+def _is_json(answer: requests.Response) -> bool:
+    return 'json' in answer.headers.get('Content-Type', '')
+
+
+def _said(answer: requests.Response) -> str:
+    """Return what the service itself says went wrong."""
+    try:
+        document = answer.json()
+        if 'errors' in document:
+            said = document['errors'][0]['detail']
+        elif 'message' in document:
+            said = document['message']
+        else:
+            [error] = document.values()
+            said = error['message']
+        # First comes what the status means, then what is wrong.
+        general, _, specific = said.partition('\n\n')
+        return str(specific.strip() or general)
+    except (ValueError, LookupError, TypeError, AttributeError):
+        is_page = answer.text.lstrip().startswith('<')
+        return answer.reason or '' if is_page else answer.text
+
+
+def _shown(path: str) -> str:
+    """Return a path for a message, without the end of a long query."""
+    return path if len(path) <= 100 else f'{path[:100]}...'

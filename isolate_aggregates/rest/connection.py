@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One keystoneauth session and where each service is found with it."""
+
+from collections.abc import Mapping
+import dataclasses
+
+from keystoneauth1 import adapter, loading, session
+from keystoneauth1 import exceptions as ks_exceptions
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.rest import errors
+
+# Seconds to wait for an answer, where nothing else is configured.
+TIMEOUT = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """How to reach the services of one cloud.
+
+    :param session: The keystoneauth session, with its credentials.
+    :param region_name: The region; None for the only one.
+    :param interface: Kinds of endpoints, best first.
+    :param endpoints: Endpoints that go before the service catalog, by
+        service type.
+    """
+
+    session: session.Session
+    region_name: str | None = None
+    interface: tuple[str, ...] = ('public',)
+    endpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def adapter(self, service_type: str) -> adapter.Adapter:
+        """Return a keystoneauth adapter for one service.
+
+        :param service_type: ``placement``, ``image`` ...
+        """
+        return adapter.Adapter(
+            self.session,
+            service_type=service_type,
+            region_name=self.region_name,
+            interface=list(self.interface),
+            endpoint_override=self.endpoints.get(service_type),
+        )
+
+
+def is_configured(conf: cfg.ConfigOpts) -> bool:
+    """Tell whether the configuration has credentials.
+
+    :param conf: A configuration with our options registered.
+    """
+    section = conf[ia_conf.GROUP]
+    return bool(section.auth_type or section.auth_section)
+
+
+def from_conf(conf: cfg.ConfigOpts) -> Connection:
+    """Return the connection that the configuration describes.
+
+    :param conf: A configuration with our options registered.
+    :raises ConfigError: if it describes none.
+    """
+    # Once more, now that it is known whether auth_section names another group.
+    loading.register_auth_conf_options(conf, ia_conf.GROUP)
+    section = conf[ia_conf.GROUP]
+    option = f'[{section.auth_section or ia_conf.GROUP}] auth_type'
+    try:
+        auth = loading.load_auth_from_conf_options(conf, ia_conf.GROUP)
+        if auth is None:
+            raise exception.ConfigError(
+                option,
+                'is not set, so there are no credentials for Nova and '
+                'Placement; set it with auth_url, username, password and '
+                'project_name.',
+            )
+        return Connection(
+            session=loading.load_session_from_conf_options(
+                conf,
+                ia_conf.GROUP,
+                auth=auth,
+                timeout=section.timeout or TIMEOUT,
+            ),
+            region_name=section.region_name,
+            interface=tuple(section.valid_interfaces),
+        )
+    except (ks_exceptions.ClientException, TypeError, ValueError) as exc:
+        raise exception.ConfigError(
+            option, f'can not be used: {errors.short(exc)}.'
+        ) from exc
