@@ -18,7 +18,6 @@ import pytest
 import requests
 from sync_world import LICENSED, World
 
-
 HOSTS = ('h1', 'h2', 'h3')
 
 
