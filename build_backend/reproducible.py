@@ -20,7 +20,6 @@ os.umask(0o022)
 def build_sdist(
     sdist_directory: str, config_settings: dict | None = None
 ) -> str:
-    """Build a source distribution; see PEP 517."""
     name = build.build_sdist(sdist_directory, config_settings)
     if epoch := os.environ.get('SOURCE_DATE_EPOCH'):
         _rewrite(pathlib.Path(sdist_directory, name), int(epoch))

@@ -22,7 +22,6 @@ import os
 
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import Inventory
 import placement_repairs
 import placement_rows
 import pytest
@@ -43,6 +42,7 @@ from isolate_aggregates.inspect.explain import explain
 from isolate_aggregates.inspect.explain.question import Question
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '80'))
 

@@ -7,7 +7,6 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
@@ -30,6 +29,7 @@ from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (

@@ -15,7 +15,6 @@ from typing import Any
 import unittest
 
 import fixtures
-from isolate_aggregates.placement.provider import Inventory, Provider
 from keystoneauth1 import adapter
 import pytest
 import requests
@@ -31,6 +30,7 @@ from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import RequestSpec
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']
