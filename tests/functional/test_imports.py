@@ -4,13 +4,14 @@
 import configparser
 import pathlib
 import pkgutil
+import re
 import shutil
 import subprocess
 import sys
 
 import pytest
 
-from isolate_aggregates import filters
+from isolate_aggregates.filters import mirrored
 
 ROOT = pathlib.Path(__file__).parents[2]
 LINT_IMPORTS = pathlib.Path(sys.executable).with_name('lint-imports')
@@ -123,21 +124,19 @@ def _loads(*modules: str) -> set[str]:
 
 
 def test_filters_load_no_clients():
-    modules = {
-        module.name
-        for module in pkgutil.walk_packages(
-            filters.__path__, f'{filters.__name__}.'
-        )
-    }
-    assert 'isolate_aggregates.filters.isolate_aggregates' in modules
-    # It loads filters by name, and the configuration of each.
-    modules.remove('isolate_aggregates.filters.pipeline')
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    entry_points = setup['entry_points']['isolate_aggregates.request_filters']
+    built_in = re.findall(r'= (.+):', entry_points)
+    assert 'isolate_aggregates.filters.isolate_aggregates' in built_in
+    others = pkgutil.iter_modules(mirrored.__path__, f'{mirrored.__name__}.')
     loaded = _loads(
         *('isolate_aggregates.aggregates', 'isolate_aggregates.request'),
-        *sorted(modules),
+        *built_in,
+        *(module.name for module in others),
     )
     assert not loaded & CLIENTS
 
 
-def test_what_loads_filters_by_name_is_seen_to_load_a_client():
-    assert 'stevedore' in _loads('isolate_aggregates.filters.pipeline')
+def test_what_loads_plugins_by_name_is_seen_to_load_a_client():
+    assert 'stevedore' in _loads('isolate_aggregates.entry_points')
