@@ -41,7 +41,7 @@ from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
 from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.query_limit import PlacementMembers  # noqa: E402
-from isolate_aggregates.request import Flavor, RequestSpec  # noqa: E402
+from isolate_aggregates.request import Flavor, Request  # noqa: E402
 
 AGGREGATES = (100, 500, 1_000, 5_000)
 HOSTS = 1_000
@@ -169,7 +169,7 @@ def ask(
 ) -> tuple[int, float, Outcome]:
     """Return the length of a query, the time of the answer, and the answer."""
     outcome = candidates.find(
-        cloud, pipeline, RequestSpec(flavor), RESULTS, length
+        cloud, pipeline, Request(flavor), RESULTS, length
     )
     path = f'/allocation_candidates?{outcome.query.to_querystring()}'
     took = milliseconds(

@@ -30,14 +30,14 @@ import random_clouds
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import (
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import explain
 from isolate_aggregates.inspect.explain.question import Question
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
