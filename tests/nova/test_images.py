@@ -77,7 +77,7 @@ class TestWithoutTheImage:
 
     def test_what_nova_knows_is_taken_from_nova(self, read, image_id):
         found = seen(
-            ('os_distro', 'hw_vif_multiqueue_enabled', 'os_version'),
+            ('os_distro', 'hw_vif_multiqueue_enabled', 'hw_scsi_model'),
             read=read,
             image_id=image_id,
         )
