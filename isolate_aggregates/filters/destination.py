@@ -156,6 +156,13 @@ class Conclusion:
     filter_name: str
     constraint: Constraint
 
+    @functools.cached_property
+    def alone(self) -> 'Destination':
+        """The destination if there were no other conclusion."""
+        destination = Destination()
+        self.constraint.narrow(destination)
+        return destination
+
 
 class Destination:
     """Where a request may go, as narrowed so far.

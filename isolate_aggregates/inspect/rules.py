@@ -79,8 +79,7 @@ class Rules:
         self._members: dict[int, dict[str, Aggregate]] = {}
         self._told: dict[tuple[int, frozenset[str]], Reason] = {}
         for number, conclusion in enumerate(conclusions):
-            alone = Destination()
-            conclusion.constraint.narrow(alone)
+            alone = conclusion.alone
             if isinstance(conclusion.constraint, Forbid):
                 self._members[number] = {
                     a.uuid: a for a in conclusion.constraint.aggregates
