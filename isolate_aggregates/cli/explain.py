@@ -13,6 +13,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates, explain
 from isolate_aggregates.inspect.explain.constraints import Constraint
 from isolate_aggregates.placement import resources
+from isolate_aggregates.text import counted
 
 
 class ExplainRequest(output.ReportLister):
@@ -136,8 +137,7 @@ class ExplainRequest(output.ReportLister):
         if not hosts:
             yield 'There are no compute hosts.'
             return
-        noun = 'host' if hosts == 1 else 'hosts'
-        yield f'{self._found} of {hosts} {noun} may be used.'
+        yield f'{self._found} of {counted(hosts, "host")} may be used.'
         excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''

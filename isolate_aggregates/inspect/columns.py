@@ -8,6 +8,7 @@ import enum
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.inspect.matrix import Matrix, Row
 from isolate_aggregates.inspect.rules import Reason
+from isolate_aggregates.text import listed
 
 # What the hosts are called that no lock keeps anybody out of.
 UNLOCKED = '(no lock)'
@@ -74,6 +75,10 @@ def alike(matrix: Matrix) -> list[Column]:
         Column(_naming(hosts_of(matrix, same)), tuple(same))
         for same in places.values()
     ]
+
+
+def _naming(hosts: tuple[str, ...]) -> str:
+    return listed(hosts, most=1 if len(hosts) > 2 else 2)
 
 
 def by_aggregate(
@@ -151,9 +156,3 @@ def _inside(
         for place, group in enumerate(matrix.groups)
         if not uuids.isdisjoint(group.aggregates)
     )
-
-
-def _naming(hosts: tuple[str, ...]) -> str:
-    if len(hosts) <= 2:
-        return ', '.join(hosts)
-    return f'{hosts[0]} and {len(hosts) - 1} more'

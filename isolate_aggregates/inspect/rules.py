@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Sequence
 import dataclasses
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.destination import (
     Conclusion,
@@ -173,14 +173,12 @@ class Rules:
     def _of_traits(self, group: HostGroup) -> Iterator[Reason]:
         missing = self.required - group.traits
         if missing:
-            yield Reason(
-                None, f'has no {_naming(missing)}, which the request requires'
-            )
+            traits = text.named('trait', missing, most=None)
+            yield Reason(None, f'has no {traits}, which the request requires')
         unwanted = self.forbidden & group.root_traits
         if unwanted:
-            yield Reason(
-                None, f'has {_naming(unwanted)}, which the request forbids'
-            )
+            traits = text.named('trait', unwanted, most=None)
+            yield Reason(None, f'has {traits}, which the request forbids')
 
 
 def _objects(alone: Destination, group: HostGroup) -> bool:
@@ -194,8 +192,3 @@ def _objects(alone: Destination, group: HostGroup) -> bool:
             for choice in alone.required_aggregates
         )
     )
-
-
-def _naming(traits: frozenset[str]) -> str:
-    noun = 'trait' if len(traits) == 1 else 'traits'
-    return f'{noun} {", ".join(sorted(traits))}'

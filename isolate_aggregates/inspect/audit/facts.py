@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit looks at: plain values, read beforehand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
@@ -186,15 +186,3 @@ class Facts:
         :param node: The compute node.
         """
         return self.trees[node.uuid]
-
-
-def named(names: Iterable[str], most: int = 5) -> str:
-    """Return names for the middle of a sentence.
-
-    :param names: The names, at least one.
-    :param most: How many to give before counting the rest.
-    """
-    ordered = sorted(names)
-    shown = ', '.join(ordered[:most])
-    more = len(ordered) - most
-    return f'{shown} and {more} more' if more > 0 else shown

@@ -7,10 +7,11 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, grants, tags
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.demands import traits_of
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.text import listed, named, plural
 
 _PUBLIC = 'public'
 
@@ -30,16 +31,14 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
         wanted = frozenset().union(*map(tags.required_traits, locking))
         if not wanted or any(wanted <= key for key in keys):
             continue
-        plural = 's' if len(locking) > 1 else ''
-        verb = 'require' if plural else 'requires'
+        verb = plural(len(locking), 'requires', 'together require')
         who = 'flavor and image' if facts.images_open else 'flavor'
         yield Finding(
             'nothing-opens',
             Severity.WARNING,
-            f'aggregate{plural} {named((a.name for a in locking), 20)}',
-            f'{"together " if plural else ""}{verb} '
-            f'{named(wanted, 20)}, and no {who} does',
-            f'no server can land on {named(hosts)}',
+            named('aggregate', (a.name for a in locking), 20),
+            f'{verb} {listed(wanted, 20)}, and no {who} does',
+            f'no server can land on {listed(hosts)}',
             _opening(locking, hosts, keys),
         )
 
@@ -105,7 +104,7 @@ def tenants_images(facts: Facts) -> Iterator[Finding]:
                 f'of project {image.owner or "unknown"} requires trait '
                 f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
                 'its servers may land in aggregate '
-                f'{named(a.name for a in facts.required_by[trait])}, whether '
+                f'{listed(a.name for a in facts.required_by[trait])}, whether '
                 'or not an operator wants it',
                 repairs.unset_property(image, key)
                 if key in image.properties

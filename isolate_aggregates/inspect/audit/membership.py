@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.text import listed
 
 
 def no_compute_nodes(facts: Facts) -> Iterator[Finding]:
@@ -48,7 +49,7 @@ def _not_in_placement(
         'not-in-placement',
         Severity.ERROR if locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
-        f'Placement does not have in it: {named(outside)}',
+        f'Placement does not have in it: {listed(outside)}',
         'the aggregate is locked, but any server may land on them'
         if locked
         else 'servers that are sent to the aggregate can not land on them',

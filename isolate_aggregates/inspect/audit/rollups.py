@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import listed
 
 
 def lagging(facts: Facts) -> Iterator[Finding]:
@@ -31,7 +32,7 @@ def lagging(facts: Facts) -> Iterator[Finding]:
             'rollup-lagging',
             Severity.INFO,
             f'rollup {names[uuid]}',
-            f'does not have {named(hosts)} yet',
+            f'does not have {listed(hosts)} yet',
             'queries are longer than need be; no server lands where it must '
             'not',
             repairs.SYNC,
@@ -52,7 +53,7 @@ def stale(facts: Facts) -> Iterator[Finding]:
             'rollup-stale',
             Severity.WARNING,
             f'rollup {names.get(uuid, uuid)}',
-            f'still has {named(hosts)}, which it does not stand for',
+            f'still has {listed(hosts)}, which it does not stand for',
             'they may be kept from servers that could use them',
             repairs.SYNC,
             safe=True,
@@ -88,7 +89,7 @@ def marks_left(facts: Facts) -> Iterator[Finding]:
             'marks-left',
             Severity.INFO,
             'Placement',
-            f'has the traits {named(idle)}, which marked what is gone',
+            f'has the traits {listed(idle)}, which marked what is gone',
             'none but the clutter',
             repairs.SYNC,
             safe=True,

@@ -7,7 +7,7 @@ import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider
@@ -15,6 +15,7 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.text import listed
 
 _LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
 
@@ -50,7 +51,7 @@ def _missing(
         Severity.ERROR,
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which in Placement is missing on '
-        f'{named(hosts)}',
+        f'{listed(hosts)}',
         'no server can land there: those that ask for the trait do not find '
         'it, and others are kept out',
         _give(aggregate, trait, hosts, given),
@@ -101,7 +102,7 @@ def _outside(
         Severity.WARNING,
         f'host {node.host}',
         f'has trait {trait}{where} but is in none of the aggregates that '
-        f'require it: {named(a.name for a in requiring)}',
+        f'require it: {listed(a.name for a in requiring)}',
         _LEAK.format(hosts='it'),
         repairs.SYNC if marked else repairs.set_traits(holder, without=trait),
         safe=marked,
@@ -117,8 +118,8 @@ def _standard_outside(
         'trait-outside',
         Severity.WARNING,
         f'trait {trait}',
-        f'is on {named(hosts)}, which are in none of the aggregates that '
-        f'require it: {named(a.name for a in requiring)}; require a CUSTOM_ '
+        f'is on {listed(hosts)}, which are in none of the aggregates that '
+        f'require it: {listed(a.name for a in requiring)}; require a CUSTOM_ '
         'trait instead',
         _LEAK.format(hosts='them'),
         ' && '.join(

@@ -5,11 +5,9 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 import functools
 
+from isolate_aggregates import text
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
-
-# More names than this make a sentence unreadable.
-_NAMES_IN_A_SENTENCE = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,8 +29,7 @@ class Cloud:
 
         :param uuids: Their uuids.
         """
-        noun = 'aggregate' if len(uuids) == 1 else 'aggregates'
-        return f'{noun} {_listed(self.names.get(u, u) for u in uuids)}'
+        return text.named('aggregate', (self.names.get(u, u) for u in uuids))
 
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:
@@ -97,13 +94,13 @@ class Site:
         :param objections: Providers with what there is against each.
         """
         by_text: dict[str, list[Provider]] = {}
-        for provider, text in objections:
-            by_text.setdefault(text, []).append(provider)
+        for provider, objection in objections:
+            by_text.setdefault(objection, []).append(provider)
         if len(self.around) == 1:
             return '; '.join(by_text)
         return '; '.join(
-            f'{named(providers)}: {text}'
-            for text, providers in by_text.items()
+            f'{named(providers)}: {objection}'
+            for objection, providers in by_text.items()
         )
 
 
@@ -112,11 +109,4 @@ def named(providers: Iterable[Provider]) -> str:
 
     :param providers: The providers.
     """
-    return _listed(provider.name for provider in providers)
-
-
-def _listed(names: Iterable[str]) -> str:
-    found = sorted(names)
-    more = len(found) - _NAMES_IN_A_SENTENCE
-    shown = ', '.join(found[:_NAMES_IN_A_SENTENCE])
-    return shown + (f' and {more} more' if more > 0 else '')
+    return text.listed(provider.name for provider in providers)

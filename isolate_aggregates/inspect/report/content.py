@@ -10,6 +10,7 @@ from isolate_aggregates.inspect.audit import Facts, Finding, Severity, audit
 from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
 from isolate_aggregates.inspect.overview import LockOverview, overview
 from isolate_aggregates.request import Image
+from isolate_aggregates.text import plural
 
 # What an operator looks at first; other resource classes follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -143,7 +144,7 @@ def figures(content: Content) -> list[Figure]:
         Figure(
             'Locks',
             len(content.locks),
-            f'on {_counted(len(closed), "aggregate")}',
+            f'on {len(closed):,} {plural(len(closed), "aggregate")}',
         ),
         Figure('Aggregates', len(content.aggregates)),
         Figure(
@@ -174,7 +175,3 @@ def bars(overview: LockOverview) -> list[Bar]:
             key=lambda item: (order.get(item[0], len(order)), item[0]),
         )
     ]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'

@@ -17,6 +17,7 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.text import named, plural
 
 # nova-compute puts and takes away these as it sees fit, or Placement or Nova
 # gives a meaning to them that a host can not be given by hand.
@@ -28,8 +29,6 @@ _NOT_BY_HAND = (
     'MISC_',
     'OWNER_',
 )
-
-_HOSTS_IN_A_SENTENCE = 5
 
 
 class Part(enum.Enum):
@@ -169,7 +168,7 @@ class _Planner:
             lost = aggregate.hosts - by_host.keys()
             if lost:
                 yield (
-                    f'aggregate {aggregate.name}: {_naming(lost)} no compute '
+                    f'aggregate {aggregate.name}: {_have(lost)} no compute '
                     'node with a resource provider; see that nova-compute '
                     'runs there, or take it out of the aggregate'
                 )
@@ -192,7 +191,7 @@ class _Planner:
                 continue
             if reason and lacking:
                 yield (
-                    f'aggregate {aggregate.name}: {_naming(lacking)} no '
+                    f'aggregate {aggregate.name}: {_have(lacking)} no '
                     f'{trait}, and sync does not put it there: {reason}'
                 )
 
@@ -235,15 +234,6 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
     return None
 
 
-def _naming(hosts: Collection[str]) -> str:
-    """Name hosts in a sentence: ``hosts a, b and 7 more have``."""
-    names = sorted(hosts)
-    shown = ', '.join(names[:_HOSTS_IN_A_SENTENCE])
-    more = len(names) - _HOSTS_IN_A_SENTENCE
-    if len(names) == 1:
-        return f'host {shown} has'
-    return (
-        f'hosts {shown}'
-        + (f' and {more} more' if more > 0 else '')
-        + (' have')
-    )
+def _have(hosts: Collection[str]) -> str:
+    """Begin a sentence: ``hosts a, b and 7 more have``."""
+    return f'{named("host", hosts)} {plural(len(hosts), "has", "have")}'

@@ -12,6 +12,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.text import plural
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
 
@@ -159,12 +160,9 @@ class Target:
         for trait in sorted(after - before):
             if not marks.is_mark(trait):
                 required = (self.traits or {}).get(trait, ())
+                verb = plural(len(required), 'requires', 'require')
                 yield self._change(
-                    'add trait',
-                    trait,
-                    f'{naming(required)} '
-                    + _verb(required, 'require')
-                    + ' it',
+                    'add trait', trait, f'{naming(required)} {verb} it'
                 )
         for trait in sorted(marks.marked_traits(before - after)):
             yield self._change(
@@ -225,7 +223,3 @@ class Target:
 
     def _change(self, action: str, subject: str, why: str) -> Change:
         return Change(self.host, self.name, action, subject, why)
-
-
-def _verb(aggregates: tuple[Aggregate, ...], verb: str) -> str:
-    return f'{verb}s' if len(aggregates) == 1 else verb

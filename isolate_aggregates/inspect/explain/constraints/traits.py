@@ -3,6 +3,7 @@
 
 import dataclasses
 
+from isolate_aggregates import text
 from isolate_aggregates.inspect.explain.constraints.constraint import (
     Constraint,
 )
@@ -30,8 +31,7 @@ class RequiredTrait(Constraint):
 
     @property
     def _named(self) -> str:
-        noun = 'trait' if len(self.choice) == 1 else 'traits'
-        return f'{noun} {", ".join(sorted(self.choice))}'
+        return text.named('trait', self.choice, most=None)
 
     def ask(self, request: ResourceRequest) -> None:
         """Require it."""
@@ -58,7 +58,7 @@ class RequiredTrait(Constraint):
             useless = 'where there is nothing of what is asked'
         else:
             useless = 'and nothing would come from the host itself'
-        verb = 'is' if len(self.choice) == 1 else 'are'
+        verb = text.plural(len(self.choice), 'is', 'are')
         return (
             f'{self.where}{self._named} {verb} only on {named(holders)}, '
             f'{useless}'
