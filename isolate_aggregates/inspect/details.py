@@ -7,12 +7,11 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.cloud.clouds import Cloud
-from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.inspect.openers import openers
 from isolate_aggregates.inspect.overview import Capacity, capacities, overview
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 KINDS = ('lock', 'aggregate', 'host')
@@ -100,9 +99,9 @@ class Details:
 
     def _of_host(self, host: str) -> dict[str, Any]:
         snapshot = self._cloud.snapshot
-        members = [a for a in snapshot.aggregates if host in a.hosts]
+        members = snapshot.index.by_host.get(host, ())
         locks = self._on(members)
-        nodes = _nodes(snapshot).get(host, [])
+        nodes = nodes_by_host(snapshot.providers).get(host, ())
         traits: set[str] = set().union(*(node.traits for node in nodes))
         return {
             'name': host,
@@ -132,9 +131,7 @@ class Details:
     def _host(self, name: str) -> str | None:
         snapshot = self._cloud.snapshot
         hosts = {p.host for p in snapshot.providers if p.host}
-        for aggregate in snapshot.aggregates:
-            hosts |= aggregate.hosts
-        if name in hosts:
+        if name in hosts | snapshot.index.by_host.keys():
             return name
         for provider in snapshot.providers:
             if provider.host and provider.name == name:
@@ -178,17 +175,17 @@ class Details:
     def _problems(
         self, aggregates: Iterable[Aggregate], only: str | None = None
     ) -> Iterator[str]:
-        nodes = _nodes(self._cloud.snapshot)
+        nodes = nodes_by_host(self._cloud.snapshot.providers)
         for aggregate in aggregates:
             if not aggregate.hosts:
                 yield f'aggregate {aggregate.name} has no hosts'
             for host in sorted(aggregate.hosts):
                 if only in (None, host):
-                    yield from _wrong(aggregate, host, nodes.get(host, []))
+                    yield from _wrong(aggregate, host, nodes.get(host, ()))
 
 
 def _wrong(
-    aggregate: Aggregate, host: str, nodes: list[Provider]
+    aggregate: Aggregate, host: str, nodes: tuple[Provider, ...]
 ) -> Iterator[str]:
     """Yield what keeps the locks of an aggregate from working on a host."""
     if not nodes:
@@ -206,14 +203,6 @@ def _wrong(
                 f'host {host} lacks {", ".join(missing)}, so that servers '
                 f'for aggregate {aggregate.name} can not use it'
             )
-
-
-def _nodes(snapshot: Snapshot) -> dict[str, list[Provider]]:
-    found: dict[str, list[Provider]] = {}
-    for provider in snapshot.providers:
-        if provider.host:
-            found.setdefault(provider.host, []).append(provider)
-    return found
 
 
 def _amounts(capacity: Mapping[str, Capacity]) -> dict[str, Any]:

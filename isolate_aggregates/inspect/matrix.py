@@ -16,7 +16,7 @@ import itertools
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.rules import HostGroup, Reason, Rules
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import nodes_by_host
 from isolate_aggregates.placement.simulator.index import ProviderIndex
 from isolate_aggregates.request import Flavor, Image, RequestSpec
 
@@ -93,7 +93,7 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
         index, frozenset().union(*(one.trees for one in rules))
     )
     forbidden = frozenset().union(*(one.root_traits for one in rules))
-    aggregates = _aggregates(snapshot)
+    aggregates = snapshot.index.aggregates_of
     names = _names(snapshot)
     alike: dict[HostGroup, list[str]] = {}
     for number, node in enumerate(index.providers):
@@ -116,24 +116,11 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
     )
 
 
-def _aggregates(snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the host aggregates of each host, by its name."""
-    found: dict[str, set[str]] = {}
-    for aggregate in snapshot.aggregates:
-        for host in aggregate.hosts:
-            found.setdefault(host, set()).add(aggregate.uuid)
-    return {host: frozenset(uuids) for host, uuids in found.items()}
-
-
 def _names(snapshot: Snapshot) -> dict[str, str]:
     """Return what each compute node is called, by its uuid."""
-    nodes: dict[str, list[Provider]] = {}
-    for provider in snapshot.providers:
-        if provider.host:
-            nodes.setdefault(provider.host, []).append(provider)
     return {
         node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
-        for host, some in nodes.items()
+        for host, some in nodes_by_host(snapshot.providers).items()
         for node in some
     }
 

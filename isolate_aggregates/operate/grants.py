@@ -13,6 +13,7 @@ from isolate_aggregates.aggregates import tags
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 
@@ -153,7 +154,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in names.known_traits(cloud.placement):
+    if trait not in providers.known_traits(cloud.placement):
         # Every boot would fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '

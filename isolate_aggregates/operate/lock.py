@@ -52,7 +52,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     """
     for trait in traits:
         names.check_trait(trait)
-    known = names.known_traits(cloud.placement)
+    known = providers.known_traits(cloud.placement)
     for trait in traits:
         names.check_lock(trait, known)
     aggregate = names.aggregate(cloud.nova.aggregates(), name, 'Nova')

@@ -48,7 +48,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         if tags.is_trait_name(trait)
     ]
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
-    known = names.known_traits(cloud.placement)
+    known = providers.known_traits(cloud.placement)
     having = _having(cloud, wanted, known)
     needed = _needed(aggregate, aggregates)
     changes = (

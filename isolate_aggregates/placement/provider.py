@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers and their inventories, as plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 
 import os_traits
@@ -59,3 +59,14 @@ class Provider:
     def is_sharing(self) -> bool:
         """Whether it shares its resources with its aggregates' members."""
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
+
+
+def nodes_by_host(
+    providers: Iterable[Provider],
+) -> dict[str, tuple[Provider, ...]]:
+    """Return the compute nodes among providers, by compute service."""
+    found: dict[str, list[Provider]] = {}
+    for provider in providers:
+        if provider.host:
+            found.setdefault(provider.host, []).append(provider)
+    return {host: tuple(nodes) for host, nodes in found.items()}

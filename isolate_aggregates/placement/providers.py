@@ -87,6 +87,16 @@ def change_aggregates(
     return _change(placement, provider, 'aggregates', change)
 
 
+def known_traits(placement: PlacementClient) -> frozenset[str]:
+    """Return all traits that Placement knows, those of no provider included.
+
+    :raises ServiceError: if they can not be read.
+    """
+    return placement.read(
+        '/traits', lambda document: frozenset(document['traits'])
+    )
+
+
 def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it is there.
 

@@ -15,6 +15,7 @@ from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.cloud.servers import PlacedServer
 from isolate_aggregates.inspect.audit.facts import Facts, Servers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Image
 
@@ -58,9 +59,7 @@ def facts(
         conf,
         nova=cloud.nova.microversion,
         placement=_newest(cloud.placement),
-        traits=cloud.placement.read(
-            '/traits', lambda document: frozenset(document['traits'])
-        ),
+        traits=providers.known_traits(cloud.placement),
         resource_classes=cloud.placement.read(
             '/resource_classes',
             lambda document: frozenset(

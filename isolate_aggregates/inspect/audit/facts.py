@@ -16,7 +16,7 @@ from isolate_aggregates.filters import pipeline
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.operate.sync import plan, state
 from isolate_aggregates.operate.sync.target import Target
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Image
 
 
@@ -139,11 +139,7 @@ class Facts:
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
         """The compute nodes by the name of their compute service."""
-        found: dict[str, list[Provider]] = {}
-        for provider in self.snapshot.providers:
-            if provider.host:
-                found.setdefault(provider.host, []).append(provider)
-        return {host: tuple(nodes) for host, nodes in found.items()}
+        return nodes_by_host(self.snapshot.providers)
 
     @functools.cached_property
     def trees(self) -> Mapping[str, tuple[Provider, ...]]:
@@ -170,15 +166,6 @@ class Facts:
             for trait in tags.required_traits(aggregate):
                 found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(members) for trait, members in found.items()}
-
-    @functools.cached_property
-    def aggregates_of(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The host aggregates that a host is in, by host."""
-        found: dict[str, list[Aggregate]] = {}
-        for aggregate in self.snapshot.aggregates:
-            for host in aggregate.hosts:
-                found.setdefault(host, []).append(aggregate)
-        return {host: tuple(held) for host, held in found.items()}
 
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
         """Return all providers of the tree of a compute node.

@@ -23,7 +23,7 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
     keys = _keys(facts)
     locked = {a.uuid: a for held in facts.required_by.values() for a in held}
     behind: dict[tuple[str, ...], set[str]] = {}
-    for host, aggregates in facts.aggregates_of.items():
+    for host, aggregates in facts.index.by_host.items():
         uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
         behind.setdefault(uuids, set()).add(host)
     for uuids, hosts in behind.items():

@@ -85,7 +85,7 @@ def without_compute_node(facts: Facts) -> Iterator[Finding]:
     """Find hosts of aggregates that have no compute node."""
     if not facts.nodes:
         return
-    for host, aggregates in sorted(facts.aggregates_of.items()):
+    for host, aggregates in sorted(facts.index.by_host.items()):
         if host in facts.nodes:
             continue
         for aggregate in aggregates:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds servers that run where a new one like them would not be let."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 import dataclasses
 from typing import cast
 
@@ -100,10 +100,6 @@ class _Judge:
     def __post_init__(self) -> None:
         self._images_matter = _images_matter(self.facts)
         self._hints_matter = _hints_matter(self.facts)
-        self._aggregates: Mapping[str, frozenset[str]] = {
-            host: frozenset(a.uuid for a in held)
-            for host, held in self.facts.aggregates_of.items()
-        }
 
     def findings(
         self, server: PlacedServer, host: str, flavor: Flavor
@@ -117,7 +113,7 @@ class _Judge:
         if isinstance(destination, str):
             yield _not_judged(server, host, destination)
             return
-        held = self._aggregates.get(host, frozenset())
+        held = self.facts.index.aggregates_of.get(host, frozenset())
         reasons = self.reasons.get((key, held))
         if reasons is None:
             reasons = objections(destination, held)

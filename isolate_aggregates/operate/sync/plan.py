@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.operate.sync.state import State
 from isolate_aggregates.operate.sync.target import Change, Rollups, Target
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
@@ -115,10 +115,6 @@ class _Planner:
     ) -> None:
         self._state = state
         self._parts = parts
-        self._of_host: dict[str, list[Aggregate]] = {}
-        for aggregate in state.index:
-            for host in aggregate.hosts:
-                self._of_host.setdefault(host, []).append(aggregate)
         # Those that may be no more have a name as well, where it is known.
         old = {
             TRAIT_PREFIX + trait for trait in marks.marked_traits(state.traits)
@@ -144,7 +140,7 @@ class _Planner:
         if node.host is None:
             # What else it has is not for sync to say.
             return Target(node.uuid, node.name, '', rollups=self.rollups)
-        mine = self._of_host.get(node.host, [])
+        mine = self._state.index.by_host.get(node.host, ())
         return Target(
             provider=node.uuid,
             name=node.name,
@@ -159,9 +155,7 @@ class _Planner:
 
     def problems(self) -> Iterator[str]:
         """Yield what can not be done, or looks wrong."""
-        by_host: dict[str, list[Provider]] = {}
-        for node in self._state.nodes:
-            by_host.setdefault(node.host or '', []).append(node)
+        by_host = nodes_by_host(self._state.nodes)
         if Part.TRAITS in self._parts:
             yield from tags.problems(self._state.index)
         for aggregate in self._state.index:
@@ -176,7 +170,7 @@ class _Planner:
                 yield from self._trait_problems(aggregate, by_host)
 
     def _trait_problems(
-        self, aggregate: Aggregate, by_host: Mapping[str, list[Provider]]
+        self, aggregate: Aggregate, by_host: Mapping[str, tuple[Provider, ...]]
     ) -> Iterator[str]:
         for trait in sorted(tags.required_traits(aggregate)):
             reason = why_not_put(trait, self._state.traits)

@@ -89,7 +89,7 @@ def read(
     return State(
         index=index,
         nodes=tuple(node for node in read_roots if node.host is not None),
-        traits=_all_traits(placement),
+        traits=providers.known_traits(placement),
         problems=tuple(
             _stray(e['name']) for e in strays if _is_marked(e, known)
         ),
@@ -138,12 +138,6 @@ def _node(
         return None
     return Provider(
         uuid, entry['name'], host=host, traits=traits, aggregates=members
-    )
-
-
-def _all_traits(placement: PlacementClient) -> frozenset[str]:
-    return placement.read(
-        '/traits', lambda document: frozenset(document['traits'])
     )
 
 
