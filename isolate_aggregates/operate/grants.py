@@ -5,8 +5,9 @@ The key is a required trait: ``trait:CUSTOM_A=required`` among the extra specs
 of a flavor or the properties of an image.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import functools
+import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
@@ -25,9 +26,7 @@ _NOT_OLD_SERVERS = (
 def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let servers of a flavor in.
 
-    :param cloud: The cloud.
     :param name: The flavor's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if Placement does not know the trait, or the
         flavor forbids it.
@@ -35,22 +34,13 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """
     _check_known(cloud, trait)
     flavor = cloud.flavor(name)
-    described = f'flavor {flavor.name}'
-    _check_not_forbidden(described, flavor.extra_specs, trait)
-    if trait in xs.required_traits(flavor.extra_specs):
-        return Plan(notes=tuple(_useless(cloud, trait)))
-    key = xs.TRAIT_PREFIX + trait
-    return Plan(
-        (
-            Change(
-                f'set {key}={xs.REQUIRED} on {described}',
-                functools.partial(
-                    cloud.nova_writer.set_extra_spec, flavor, key, xs.REQUIRED
-                ),
-            ),
-        ),
-        (trait,),
-        (_NOT_OLD_SERVERS, *_useless(cloud, trait)),
+    return _granted(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        xs.required_traits(flavor.extra_specs),
+        trait,
+        functools.partial(cloud.nova_writer.set_extra_spec, flavor),
+        _useless(cloud, trait),
     )
 
 
@@ -59,9 +49,7 @@ def grant_image(
 ) -> Plan:
     """Return what it takes to let servers of an image in.
 
-    :param cloud: The cloud.
     :param name: The image's name or id.
-    :param trait: The trait that locks.
     :param trait_sources: Whose traits open an aggregate, as in the option of
         that name.
     :raises NotFound: if there is no such image.
@@ -72,69 +60,74 @@ def grant_image(
     """
     _check_known(cloud, trait)
     image = cloud.image(name)
-    described = f'image {image.name}'
-    _check_not_forbidden(described, image.properties, trait)
-    notes = (
-        *_image_notes(cloud, image, trait_sources),
-        *_useless(cloud, trait),
-    )
-    if trait in xs.image_required_traits(image.properties):
-        return Plan(notes=notes)
-    key = xs.TRAIT_PREFIX + trait
-    return Plan(
-        (
-            Change(
-                f'set {key}={xs.REQUIRED} on {described}',
-                functools.partial(
-                    cloud.glance_writer.set_property, image, key, xs.REQUIRED
-                ),
-            ),
+    return _granted(
+        f'image {image.name}',
+        image.properties,
+        xs.image_required_traits(image.properties),
+        trait,
+        functools.partial(cloud.glance_writer.set_property, image),
+        itertools.chain(
+            _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
         ),
-        (trait,),
-        (_NOT_OLD_SERVERS, *notes),
     )
+
+
+def _granted(
+    described: str,
+    settings: Mapping[str, str],
+    required: frozenset[str],
+    trait: str,
+    put: Callable[[str, str], object],
+    notes: Iterable[str],
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) == xs.FORBIDDEN:
+        raise exception.InvalidRequest(
+            f'The {described} has {key}={xs.FORBIDDEN}, which keeps '
+            'its servers away from such hosts on purpose; take that off '
+            'first if it is wrong.'
+        )
+    if trait in required:
+        return Plan(notes=tuple(notes))
+    change = Change(
+        f'set {key}={xs.REQUIRED} on {described}',
+        functools.partial(put, key, xs.REQUIRED),
+    )
+    return Plan((change,), (trait,), (_NOT_OLD_SERVERS, *notes))
 
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let no more servers of a flavor in.
 
-    :param cloud: The cloud.
     :param name: The flavor's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if no trait can have the name.
     :raises ServiceError: if something can not be read.
     """
     names.check_trait(trait)
     flavor = cloud.flavor(name)
-    key = xs.TRAIT_PREFIX + trait
     # A request group of its own is more than a key.
-    others = [
-        f'trait{spec.suffix}:{trait}'
+    problems = tuple(
+        f'flavor {flavor.name} still requires {trait} by '
+        f'trait{spec.suffix}:{trait}, which belongs to a request group; '
+        'change the flavor yourself'
         for spec in xs.parse(flavor.extra_specs)
         if (spec.kind, spec.name, spec.value) == ('trait', trait, xs.REQUIRED)
         and spec.suffix
-    ]
-    problems = tuple(
-        f'flavor {flavor.name} still requires {trait} by {other}, which '
-        'belongs to a request group; change the flavor yourself'
-        for other in others
     )
-    if flavor.extra_specs.get(key) != xs.REQUIRED:
-        return Plan(problems=problems)
-    unset = Change(
-        f'unset {key} on flavor {flavor.name}',
-        functools.partial(cloud.nova_writer.unset_extra_spec, flavor, key),
+    return _revoked(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        trait,
+        functools.partial(cloud.nova_writer.unset_extra_spec, flavor),
+        problems,
     )
-    return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 
 def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let no more servers of an image in.
 
-    :param cloud: The cloud.
     :param name: The image's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such image.
     :raises NotUnique: if several images have the name.
     :raises InvalidRequest: if no trait can have the name.
@@ -142,14 +135,28 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """
     names.check_trait(trait)
     image = cloud.image(name)
-    key = xs.TRAIT_PREFIX + trait
-    if image.properties.get(key) != xs.REQUIRED:
-        return Plan()
-    unset = Change(
-        f'unset {key} on image {image.name}',
-        functools.partial(cloud.glance_writer.unset_property, image, key),
+    return _revoked(
+        f'image {image.name}',
+        image.properties,
+        trait,
+        functools.partial(cloud.glance_writer.unset_property, image),
     )
-    return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,))
+
+
+def _revoked(
+    described: str,
+    settings: Mapping[str, str],
+    trait: str,
+    unset: Callable[[str], object],
+    problems: tuple[str, ...] = (),
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) != xs.REQUIRED:
+        return Plan(problems=problems)
+    change = Change(
+        f'unset {key} on {described}', functools.partial(unset, key)
+    )
+    return Plan((change,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
@@ -159,18 +166,6 @@ def _check_known(cloud: LiveCloud, trait: str) -> None:
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '
             'first.'
-        )
-
-
-def _check_not_forbidden(
-    described: str, settings: Mapping[str, str], trait: str
-) -> None:
-    key = xs.TRAIT_PREFIX + trait
-    if settings.get(key) == xs.FORBIDDEN:
-        raise exception.InvalidRequest(
-            f'The {described} has {key}={xs.FORBIDDEN}, which keeps '
-            'its servers away from such hosts on purpose; take that off '
-            'first if it is wrong.'
         )
 
 
