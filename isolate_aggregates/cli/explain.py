@@ -11,7 +11,7 @@ from isolate_aggregates.cli import base, output
 from isolate_aggregates.filters.destination import Refuse
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates, explain
-from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
 
@@ -114,7 +114,7 @@ class ExplainRequest(output.ReportLister):
                     if len(count.cause) > 1
                 ],
                 'drop_any_of': [
-                    [constraint.label for constraint in remedy]
+                    [requirement.label for requirement in remedy]
                     for remedy in explanation.remedies
                 ],
             },
@@ -163,15 +163,15 @@ def _word(verdict: explain.Verdict) -> str:
     return 'candidate' if verdict.is_candidate else 'excluded'
 
 
-def _remedies(remedies: Sequence[Sequence[Constraint]]) -> Iterable[str]:
+def _remedies(remedies: Sequence[Sequence[Requirement]]) -> Iterable[str]:
     if len(remedies[0]) == 1:
         yield 'Nothing fits. Any one of these, dropped, would help:'
-        for [constraint] in remedies:
-            yield f'  {constraint.label}'
+        for [requirement] in remedies:
+            yield f'  {requirement.label}'
         return
     yield 'Nothing fits. To get one host, drop all of:'
     for number, remedy in enumerate(remedies):
         if number:
             yield 'or all of:'
-        for constraint in remedy:
-            yield f'  {constraint.label}'
+        for requirement in remedy:
+            yield f'  {requirement.label}'

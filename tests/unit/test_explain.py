@@ -7,7 +7,6 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
@@ -30,6 +29,7 @@ from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
@@ -190,7 +190,7 @@ def test_a_refusal_is_the_reason_of_every_host() -> None:
     assert found['off'] == ['compute service disabled', refused]
 
 
-# One constraint of the request
+# One requirement of the request
 
 
 @pytest.mark.parametrize(
@@ -722,7 +722,7 @@ def test_a_provider_that_shares_is_no_host() -> None:
     assert found.verdicts[0].is_candidate
 
 
-# Constraints that contradict each other
+# Requirements that contradict each other
 
 
 def test_two_trees_that_are_both_required_are_in_the_way_of_all() -> None:
@@ -776,7 +776,7 @@ THREE = [
 def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
     """Return how many hosts each cause excludes, and how many only it."""
     return {
-        ' and '.join(constraint.label for constraint in count.cause): (
+        ' and '.join(requirement.label for requirement in count.cause): (
             len(count.excludes),
             len(count.only),
         )

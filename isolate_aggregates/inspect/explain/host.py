@@ -11,7 +11,7 @@ from isolate_aggregates.placement.simulator.index import ProviderIndex
 
 
 @dataclasses.dataclass(frozen=True)
-class Cloud:
+class Context:
     """What is the same for all hosts.
 
     :param index: The resource providers.
@@ -41,21 +41,21 @@ class Cloud:
         return found
 
 
-class Site:
+class HostProviders:
     """A host, with the providers that its servers could take from.
 
-    :param cloud: What is the same for all hosts.
+    :param context: What is the same for all hosts.
     :param root: The host's root provider.
     """
 
-    def __init__(self, cloud: Cloud, root: Provider) -> None:
-        number = cloud.index.numbers[root.uuid]
-        providers = cloud.index.providers
-        self.cloud = cloud
+    def __init__(self, context: Context, root: Provider) -> None:
+        number = context.index.numbers[root.uuid]
+        providers = context.index.providers
+        self.context = context
         self.root = root
-        self.lenders = [providers[n] for n in cloud.lenders.get(number, ())]
+        self.lenders = [providers[n] for n in context.lenders.get(number, ())]
         # The tree, the root first, and the providers that share with it.
-        self.around = [providers[n] for n in cloud.index.trees[number]]
+        self.around = [providers[n] for n in context.index.trees[number]]
         self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
@@ -72,7 +72,7 @@ class Site:
 
         :param suffix: The suffix of the group.
         """
-        classes = self.cloud.classes[suffix]
+        classes = self.context.classes[suffix]
         found = [p for p in self.around if classes & p.inventories.keys()]
         if any(self.owns(provider) for provider in found):
             return found
@@ -85,7 +85,7 @@ class Site:
         """
         return [
             [p for p in self.around if resource_class in p.inventories]
-            for resource_class in self.cloud.classes[suffix]
+            for resource_class in self.context.classes[suffix]
         ]
 
     def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
@@ -99,14 +99,11 @@ class Site:
         if len(self.around) == 1:
             return '; '.join(by_text)
         return '; '.join(
-            f'{named(providers)}: {objection}'
+            f'{provider_names(providers)}: {objection}'
             for objection, providers in by_text.items()
         )
 
 
-def named(providers: Iterable[Provider]) -> str:
-    """Name some providers in a sentence.
-
-    :param providers: The providers.
-    """
+def provider_names(providers: Iterable[Provider]) -> str:
+    """Name providers in a sentence."""
     return text.listed(provider.name for provider in providers)

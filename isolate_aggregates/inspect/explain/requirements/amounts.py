@@ -1,20 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constraint that there is enough of a resource class."""
+"""The requirement that there is enough of a resource class."""
 
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates.inspect.explain.constraints.constraint import (
-    Constraint,
+from isolate_aggregates.inspect.explain.host import (
+    HostProviders,
+    provider_names,
 )
-from isolate_aggregates.inspect.explain.site import Site, named
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator.index import capacity, free
 
 
 @dataclasses.dataclass(frozen=True)
-class Amount(Constraint):
+class Amount(Requirement):
     """An amount of a resource class.
 
     :param resource_class: The resource class.
@@ -44,31 +47,31 @@ class Amount(Constraint):
         """Ask for so little that it does not count."""
         request.group(self.suffix or '').resources[self.waived] = 1
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say how little the provider has left."""
         shortage = self._shortage(provider)
         if not shortage or self.resource_class not in provider.inventories:
             return shortage
         return f'{self.resource_class}: {shortage}'
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say who has how little left, or gives out other amounts."""
         name = f'{self.where}{self.resource_class}'
         givers = [
-            p for p in site.around if self.resource_class in p.inventories
+            p for p in host.around if self.resource_class in p.inventories
         ]
         if not givers:
             return f'{name}: has none'
         shortages = [(p, self._shortage(p)) for p in givers]
-        if givers == [site.root]:
+        if givers == [host.root]:
             return f'{name}: {shortages[0][1]}'
         enough = [p for p, shortage in shortages if not shortage]
         if enough:
             return (
-                f'{name}: only {named(enough)} has enough, and nothing would '
-                'come from the host itself'
+                f'{name}: only {provider_names(enough)} has enough, and '
+                'nothing would come from the host itself'
             )
-        return f'{name}: {site.told(shortages)}'
+        return f'{name}: {host.told(shortages)}'
 
     def _shortage(self, provider: Provider) -> str:
         """Say why a provider does not give the amount, if it does not."""
