@@ -8,7 +8,11 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.cloud.clouds import Cloud
 from isolate_aggregates.inspect.openers import openers
-from isolate_aggregates.inspect.overview import Capacity, capacities, overview
+from isolate_aggregates.inspect.overview import (
+    ResourceUsage,
+    overview,
+    usage_by_host,
+)
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
@@ -110,7 +114,7 @@ class Details:
             'locks': [lock.name for lock in locks],
             'traits': sorted(t for t in traits if not marks.is_mark(t)),
             'put_from_here': sorted(marks.marked_traits(traits)),
-            'capacity': _amounts(capacities(snapshot).get(host, {})),
+            'capacity': _amounts(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),
         }
@@ -205,7 +209,7 @@ def _wrong(
             )
 
 
-def _amounts(capacity: Mapping[str, Capacity]) -> dict[str, Any]:
+def _amounts(capacity: Mapping[str, ResourceUsage]) -> dict[str, Any]:
     return {
         resource_class: {'free': one.free, 'used': one.used}
         for resource_class, one in sorted(capacity.items())

@@ -29,6 +29,15 @@ class Inventory:
     step_size: int = 1
     allocation_ratio: float = 1.0
 
+    @property
+    def capacity(self) -> int:
+        """How much may be given out in all.
+
+        ``(total - reserved) * allocation_ratio``, and a fraction of a unit
+        can not be allocated (API reference, *Resource provider inventories*).
+        """
+        return int((self.total - self.reserved) * self.allocation_ratio)
+
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
@@ -59,6 +68,14 @@ class Provider:
     def is_sharing(self) -> bool:
         """Whether it shares its resources with its aggregates' members."""
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
+
+    def free(self, resource_class: str) -> int:
+        """Return how much is left; less than nothing if too much is in use.
+
+        :param resource_class: A class that it has an inventory of.
+        """
+        used = self.usages.get(resource_class, 0)
+        return self.inventories[resource_class].capacity - used
 
 
 def nodes_by_host(

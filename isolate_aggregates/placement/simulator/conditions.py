@@ -133,7 +133,7 @@ def in_tree(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     return index.tree_with(group.in_tree)
 
 
-def alone(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+def meeting_all(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return the providers that each meet all conditions of a group.
 
     :param index: The providers.

@@ -117,10 +117,12 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     :param group: The group.
     """
     if group.resources:
-        return conditions.alone(index, group)
+        return conditions.meeting_all(index, group)
     if not conditions.required(group) and not group.aggregates:
         return 0
-    return conditions.alone(index, dataclasses.replace(group, in_tree=None))
+    return conditions.meeting_all(
+        index, dataclasses.replace(group, in_tree=None)
+    )
 
 
 def _by_one(
@@ -204,7 +206,7 @@ def _by_tree(
 
     def around(root: int) -> Sequence[Pick]:
         if not helped[root]:
-            return index.alone[root]
+            return index.single_picks[root]
         return [
             givers if len(set(givers)) > 1 else givers[:1]
             for givers in itertools.product(

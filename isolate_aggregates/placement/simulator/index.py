@@ -14,37 +14,13 @@ import itertools
 import os_traits
 
 from isolate_aggregates.placement.client import ProviderSummary
-from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement.provider import Provider
 
 ProviderSet = int
 
 _IN, _OUT = b'1'[0], b'0'
 # From the digits of a binary number to the truth values of its bits.
 _TRUTH = bytes.maketrans(b'01', b'\x00\x01')
-
-
-def capacity(inventory: Inventory) -> int:
-    """Return how much of an inventory may be given out in all.
-
-    ``(total - reserved) * allocation_ratio``, and a fraction of a unit can
-    not be allocated (API reference, *Resource provider inventories*).
-
-    :param inventory: The inventory.
-    """
-    return int(
-        (inventory.total - inventory.reserved) * inventory.allocation_ratio
-    )
-
-
-def free(provider: Provider, resource_class: str) -> int:
-    """Return how much is left; less than nothing if too much is in use.
-
-    :param provider: A provider that has an inventory of the class.
-    :param resource_class: The resource class.
-    """
-    return capacity(
-        provider.inventories[resource_class]
-    ) - provider.usages.get(resource_class, 0)
 
 
 class ProviderIndex:
@@ -58,7 +34,7 @@ class ProviderIndex:
         self.size = len(self.providers)
         self.uuids = [provider.uuid for provider in self.providers]
         # What an answer has of most providers, made once: fewer objects.
-        self.alone = [((number,),) for number in range(self.size)]
+        self.single_picks = [((number,),) for number in range(self.size)]
         self.mapping = [(uuid,) for uuid in self.uuids]
         self.numbers = {uuid: number for number, uuid in enumerate(self.uuids)}
         self.parent_of: list[int | None] = [
@@ -220,7 +196,7 @@ class ProviderIndex:
             root=self.uuids[self.root_of[number]],
             parent=provider.parent,
             capacity={
-                resource_class: capacity(inventory)
+                resource_class: inventory.capacity
                 for resource_class, inventory in provider.inventories.items()
             },
             used={
@@ -249,7 +225,7 @@ class Stock:
         self._index = index
         self.providers = index.set_of(numbers)
         by_free = sorted(
-            (free(index.providers[number], resource_class), number)
+            (index.providers[number].free(resource_class), number)
             for number in numbers
         )
         self._free = [amount for amount, _ in by_free]

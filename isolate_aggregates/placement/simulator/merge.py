@@ -16,7 +16,6 @@ from isolate_aggregates.placement.simulator.groups import Pick, Serving
 from isolate_aggregates.placement.simulator.index import (
     ProviderIndex,
     ProviderSet,
-    free,
 )
 
 # One pick for each group, in the order of the groups.
@@ -40,7 +39,7 @@ def combinations(
     anchors = index.members(_common(servings))
     around: Callable[[int], Iterable[Combination]]
     if len(servings) == 1:
-        around = _alone(servings[0])
+        around = _of_only_group(servings[0])
     else:
         around = _Merger(index, request, servings).around
     found = itertools.chain.from_iterable(map(around, anchors))
@@ -54,7 +53,7 @@ def _common(servings: Sequence[Serving]) -> ProviderSet:
     )
 
 
-def _alone(serving: Serving) -> Callable[[int], Iterable[Combination]]:
+def _of_only_group(serving: Serving) -> Callable[[int], Iterable[Combination]]:
     """Return the combinations of the only group: its picks."""
     return lambda anchor: zip(serving.around(anchor), strict=True)
 
@@ -170,7 +169,7 @@ class _Merger:
                     taken[number, rc] += amount
         for (number, rc), amount in taken.items():
             provider = self._index.providers[number]
-            most = min(provider.inventories[rc].max_unit, free(provider, rc))
+            most = min(provider.inventories[rc].max_unit, provider.free(rc))
             if amount > most:
                 return False
         return True

@@ -175,7 +175,7 @@ class Simulator:
         if not self._has_members(group):
             return 0
         self._check_classes(group)
-        return conditions.alone(index, group)
+        return conditions.meeting_all(index, group)
 
     def _check_traits(self, traits: Iterable[str]) -> None:
         self._check('trait', traits, self._traits)

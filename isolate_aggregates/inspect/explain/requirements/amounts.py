@@ -13,7 +13,6 @@ from isolate_aggregates.inspect.explain.requirements.requirement import (
 )
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.placement.simulator.index import capacity, free
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,7 +78,7 @@ class Amount(Requirement):
         if inventory is None:
             return f'has no {self.resource_class}'
         problems = list(_unit_problems(inventory, self.amount))
-        if free(provider, self.resource_class) < self.amount:
+        if provider.free(self.resource_class) < self.amount:
             problems.append(in_words(provider, self.resource_class))
         return (
             ', '.join([f'asks {self.amount}', *problems]) if problems else ''
@@ -109,8 +108,8 @@ def in_words(provider: Provider, resource_class: str) -> str:
     ratio = round(float(inventory.allocation_ratio), 6)
     formula = f'{total} x {ratio}'
     exact = round((inventory.total - inventory.reserved) * ratio, 6)
-    if exact != capacity(inventory):
+    if exact != inventory.capacity:
         formula += ' rounded down'
-    left = max(free(provider, resource_class), 0)
+    left = max(provider.free(resource_class), 0)
     used = provider.usages.get(resource_class, 0)
     return f'free {left} ({formula} - {used} used)'
