@@ -7,14 +7,14 @@ import enum
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.inspect.matrix import Matrix, Row
-from isolate_aggregates.inspect.rules import Reason
+from isolate_aggregates.inspect.rules import Objection
 from isolate_aggregates.text import listed
 
 # What the hosts are called that no lock keeps anybody out of.
 UNLOCKED = '(no lock)'
 
 
-class Verdict(enum.Enum):
+class Access(enum.Enum):
     """Whether a request may go to the hosts of a column."""
 
     YES = 'yes'
@@ -36,14 +36,13 @@ class Column:
 
 
 @dataclasses.dataclass(frozen=True)
-class Objection:
-    """A reason, and the hosts that it keeps a request from.
+class Exclusion:
+    """The hosts that one objection keeps a request from.
 
-    :param reason: The reason.
-    :param hosts: The names of the hosts, sorted.
+    :param hosts: Their names, sorted.
     """
 
-    reason: Reason
+    objection: Objection
     hosts: tuple[str, ...]
 
 
@@ -69,8 +68,8 @@ def alike(matrix: Matrix) -> list[Column]:
     """
     places: dict[tuple[bool, ...], list[int]] = {}
     for place in range(len(matrix.groups)):
-        verdicts = tuple(not row.reasons[place] for row in matrix.rows)
-        places.setdefault(verdicts, []).append(place)
+        access = tuple(not row.objections[place] for row in matrix.rows)
+        places.setdefault(access, []).append(place)
     return [
         Column(_naming(hosts_of(matrix, same)), tuple(same))
         for same in places.values()
@@ -116,19 +115,19 @@ def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
     return tuple(sorted(h for p in places for h in matrix.groups[p].hosts))
 
 
-def verdict(row: Row, column: Column) -> Verdict:
+def access(row: Row, column: Column) -> Access:
     """Tell whether a request may go to all hosts of a column, some or none.
 
     :param row: The row of the request.
     :param column: The column. If it has no hosts there are none to go to.
     """
-    may = [not row.reasons[place] for place in column.groups]
+    may = [not row.objections[place] for place in column.groups]
     if not any(may):
-        return Verdict.NO
-    return Verdict.YES if all(may) else Verdict.SOME
+        return Access.NO
+    return Access.YES if all(may) else Access.SOME
 
 
-def objections(matrix: Matrix, row: Row, column: Column) -> list[Objection]:
+def exclusions(matrix: Matrix, row: Row, column: Column) -> list[Exclusion]:
     """Return why a request may not go to hosts of a column.
 
     :param matrix: The matrix.
@@ -136,14 +135,14 @@ def objections(matrix: Matrix, row: Row, column: Column) -> list[Objection]:
     :param column: The column.
     """
     if not column.groups:
-        return [Objection(Reason(None, 'has no hosts'), ())]
-    places: dict[Reason, list[int]] = {}
+        return [Exclusion(Objection(None, 'has no hosts'), ())]
+    places: dict[Objection, list[int]] = {}
     for place in column.groups:
-        for reason in row.reasons[place]:
-            places.setdefault(reason, []).append(place)
+        for objection in row.objections[place]:
+            places.setdefault(objection, []).append(place)
     return [
-        Objection(reason, hosts_of(matrix, kept_out))
-        for reason, kept_out in places.items()
+        Exclusion(objection, hosts_of(matrix, kept_out))
+        for objection, kept_out in places.items()
     ]
 
 

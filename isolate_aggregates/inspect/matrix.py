@@ -15,7 +15,7 @@ import itertools
 
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.rules import HostGroup, Reason, Rules
+from isolate_aggregates.inspect.rules import HostGroup, Objection, Rules
 from isolate_aggregates.placement.provider import nodes_by_host
 from isolate_aggregates.placement.simulator.index import ProviderIndex
 from isolate_aggregates.request import Flavor, Image, RequestSpec
@@ -26,12 +26,12 @@ class Row:
     """What there is against a request on each host.
 
     :param request: The request.
-    :param reasons: The reasons for each group of hosts, in the order of the
+    :param objections: Those for each group of hosts, in the order of the
         groups; where there are none, the request may go there.
     """
 
     request: RequestSpec
-    reasons: tuple[tuple[Reason, ...], ...]
+    objections: tuple[tuple[Objection, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ def matrix(
     return Matrix(
         groups,
         tuple(
-            Row(one.request, tuple(one.reasons(group) for group in groups))
+            Row(one.request, tuple(one.objections(group) for group in groups))
             for one in rules
         ),
     )

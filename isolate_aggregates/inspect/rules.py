@@ -17,7 +17,7 @@ from isolate_aggregates.request import RequestSpec
 
 
 @dataclasses.dataclass(frozen=True)
-class Reason:
+class Objection:
     """Why a request may not go to a host.
 
     :param filter_name: The request filter that keeps it out; None if it is
@@ -77,7 +77,7 @@ class Rules:
         self._closed: dict[str, list[int]] = {}
         self._others: list[tuple[int, Destination]] = []
         self._members: dict[int, dict[str, Aggregate]] = {}
-        self._told: dict[tuple[int, frozenset[str]], Reason] = {}
+        self._told: dict[tuple[int, frozenset[str]], Objection] = {}
         for number, conclusion in enumerate(conclusions):
             alone = conclusion.alone
             if isinstance(conclusion.constraint, Forbid):
@@ -134,31 +134,31 @@ class Rules:
             alone.in_tree for _, alone in self._others if alone.in_tree
         )
 
-    def reasons(self, group: HostGroup) -> tuple[Reason, ...]:
+    def objections(self, group: HostGroup) -> tuple[Objection, ...]:
         """Return what is said against the request on some hosts.
 
         :param group: The hosts.
         """
         if self._nonsense:
-            return (Reason(None, self._nonsense),)
-        objecting = {
+            return (Objection(None, self._nonsense),)
+        found = {
             number
             for uuid in group.aggregates
             for number in self._closed.get(uuid, ())
         }
-        objecting.update(
+        found.update(
             number for number, alone in self._others if _objects(alone, group)
         )
         return (
-            *(self._reason(number, group) for number in sorted(objecting)),
+            *(self._objection(number, group) for number in sorted(found)),
             *self._of_traits(group),
         )
 
-    def _reason(self, number: int, group: HostGroup) -> Reason:
+    def _objection(self, number: int, group: HostGroup) -> Objection:
         conclusion = self._conclusions[number]
         constraint = conclusion.constraint
         if not isinstance(constraint, Forbid):
-            return Reason(conclusion.filter_name, constraint.reason)
+            return Objection(conclusion.filter_name, constraint.reason)
         # Of many aggregates only those of these hosts are of interest here.
         members = self._members[number]
         own = tuple(
@@ -167,18 +167,22 @@ class Rules:
         key = number, frozenset(a.uuid for a in own)
         if key not in self._told:
             narrowed = dataclasses.replace(constraint, aggregates=own)
-            self._told[key] = Reason(conclusion.filter_name, narrowed.reason)
+            self._told[key] = Objection(
+                conclusion.filter_name, narrowed.reason
+            )
         return self._told[key]
 
-    def _of_traits(self, group: HostGroup) -> Iterator[Reason]:
+    def _of_traits(self, group: HostGroup) -> Iterator[Objection]:
         missing = self.required - group.traits
         if missing:
             traits = text.named('trait', missing, most=None)
-            yield Reason(None, f'has no {traits}, which the request requires')
+            yield Objection(
+                None, f'has no {traits}, which the request requires'
+            )
         unwanted = self.forbidden & group.root_traits
         if unwanted:
             traits = text.named('trait', unwanted, most=None)
-            yield Reason(None, f'has {traits}, which the request forbids')
+            yield Objection(None, f'has {traits}, which the request forbids')
 
 
 def _objects(alone: Destination, group: HostGroup) -> bool:

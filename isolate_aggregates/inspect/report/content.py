@@ -137,7 +137,7 @@ def figures(content: Content) -> list[Figure]:
     closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
     locked = sum(len(g.hosts) for g in groups if g.aggregates & closed)
     rows = content.matrix.rows
-    nowhere = sum(all(row.reasons) for row in rows)
+    nowhere = sum(all(row.objections) for row in rows)
     severities = [finding.severity for finding in content.findings]
     return [
         Figure('Hosts', hosts, f'{locked:,} behind a lock'),
