@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.operate import names
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
@@ -89,11 +89,11 @@ def _granted(
         )
     if trait in required:
         return Plan(notes=tuple(notes))
-    change = Change(
+    step = Step(
         f'set {key}={xs.REQUIRED} on {described}',
         functools.partial(put, key, xs.REQUIRED),
     )
-    return Plan((change,), (trait,), (_NOT_OLD_SERVERS, *notes))
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS, *notes))
 
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
@@ -153,10 +153,8 @@ def _revoked(
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) != xs.REQUIRED:
         return Plan(problems=problems)
-    change = Change(
-        f'unset {key} on {described}', functools.partial(unset, key)
-    )
-    return Plan((change,), (trait,), (_NOT_OLD_SERVERS,), problems)
+    step = Step(f'unset {key} on {described}', functools.partial(unset, key))
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:

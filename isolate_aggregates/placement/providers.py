@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
 
-Change = Callable[[frozenset[str]], frozenset[str]]
+Edit = Callable[[frozenset[str]], frozenset[str]]
 
 
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
@@ -52,7 +52,7 @@ def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
 
 
 def change_traits(
-    placement: PlacementClient, provider: str, change: Change
+    placement: PlacementClient, provider: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the traits of a resource provider.
 
@@ -60,31 +60,31 @@ def change_traits(
 
     :param placement: Placement.
     :param provider: The uuid of the provider.
-    :param change: Takes the traits as they are and returns what they shall
+    :param edit: Takes the traits as they are and returns what they shall
         be; called again with what is there then, if somebody else was faster.
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
     :raises ServiceError: if it can not be done.
     """
-    return _change(placement, provider, 'traits', change)
+    return _change(placement, provider, 'traits', edit)
 
 
 def change_aggregates(
-    placement: PlacementClient, provider: str, change: Change
+    placement: PlacementClient, provider: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the aggregates a resource provider is a member of.
 
     :param placement: Placement.
     :param provider: The uuid of the provider.
-    :param change: Takes the uuids as they are and returns what they shall be;
+    :param edit: Takes the uuids as they are and returns what they shall be;
         called again with what is there then, if somebody else was faster.
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
     :raises ServiceError: if it can not be done.
     """
-    return _change(placement, provider, 'aggregates', change)
+    return _change(placement, provider, 'aggregates', edit)
 
 
 def known_traits(placement: PlacementClient) -> frozenset[str]:
@@ -116,10 +116,10 @@ def create_trait(placement: PlacementClient, trait: str) -> None:
     reraise=True,
 )
 def _change(
-    placement: PlacementClient, provider: str, what: str, change: Change
+    placement: PlacementClient, provider: str, what: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     before, generation = _read(placement, provider, what)
-    after = change(before)
+    after = edit(before)
     if after != before:
         body = {
             what: sorted(after),

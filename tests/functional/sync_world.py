@@ -17,8 +17,9 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.filters import pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 
 PARTS = ('traits', 'aggregates')
@@ -163,7 +164,7 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = state.read(self.nova, self.placement)
+        found = read(self.nova, self.placement)
         locks = pipeline.locks(self.filters, found.index)
         return plans.make(found, locks, parts)
 

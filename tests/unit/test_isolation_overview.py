@@ -5,7 +5,11 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.overview import ResourceUsage, usage_by_host, overview
+from isolate_aggregates.inspect.overview import (
+    ResourceUsage,
+    usage_by_host,
+    overview,
+)
 
 LEFT = Aggregate('uuid-left', 'left', hosts=frozenset({'cn2', 'cn1'}))
 RIGHT = Aggregate('uuid-right', 'right', hosts=frozenset({'cn2', 'metal'}))

@@ -21,7 +21,7 @@ from isolate_aggregates.request import Image
 
 # Takes what comes one by one, what it is, and how many will come if that is
 # known, and gives it back.
-Track = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
+TrackNamed = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
 
 
 def _untracked(
@@ -34,7 +34,7 @@ def facts(
     cloud: LiveCloud,
     conf: cfg.ConfigOpts,
     servers: bool = False,
-    track: Track = _untracked,
+    track: TrackNamed = _untracked,
 ) -> Facts:
     """Return what an audit of a live cloud looks at.
 
@@ -80,7 +80,7 @@ def _newest(placement: PlacementClient) -> str:
 
 
 def _servers(
-    cloud: LiveCloud, images: Iterable[Image], track: Track
+    cloud: LiveCloud, images: Iterable[Image], track: TrackNamed
 ) -> Servers:
     placed = tuple(track(cloud.nova.servers(), 'servers', None))
     known = {image.id: image for image in images}

@@ -14,7 +14,8 @@ from isolate_aggregates.cloud.servers import PlacedServer
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters import pipeline
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
-from isolate_aggregates.operate.sync import plan, state
+from isolate_aggregates.operate.sync import plan
+from isolate_aggregates.operate.sync.snapshot import of_snapshot
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Image
@@ -112,9 +113,9 @@ class Facts:
         )
 
     @functools.cached_property
-    def plan(self) -> plan.Plan:
+    def plan(self) -> plan.SyncPlan:
         """What a sync would do."""
-        known = state.of_snapshot(self.snapshot)
+        known = of_snapshot(self.snapshot)
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)

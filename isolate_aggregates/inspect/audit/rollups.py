@@ -19,7 +19,7 @@ from isolate_aggregates.text import listed
 def lagging(facts: Facts) -> Iterator[Finding]:
     """Find rollups that do not have all they stand for yet."""
     names = _names(facts)
-    in_use = bool(marks.marked_rollups(facts.plan.state.traits))
+    in_use = bool(marks.marked_rollups(facts.plan.snapshot.traits))
     missing: dict[str, set[str]] = {}
     for provider, after in _synced(facts):
         in_use |= not provider.aggregates.isdisjoint(names)

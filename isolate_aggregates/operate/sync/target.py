@@ -18,7 +18,7 @@ Causes = Mapping[str, tuple[Aggregate, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class ProviderChange:
     """One change of one resource provider.
 
     :param host: The compute service whose node it is; empty if it is none.
@@ -151,7 +151,7 @@ class Target:
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
-    ) -> Iterator[Change]:
+    ) -> Iterator[ProviderChange]:
         """Yield what changes from some traits to others, in words.
 
         :param before: Its traits before.
@@ -174,7 +174,7 @@ class Target:
 
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]
-    ) -> Iterator[Change]:
+    ) -> Iterator[ProviderChange]:
         """Yield what changes from some aggregates to others, in words.
 
         :param before: The uuids of its aggregates before.
@@ -203,7 +203,7 @@ class Target:
                 'it stands for no aggregate of the host any more',
             )
 
-    def correction(self, aggregate: Aggregate, member: bool) -> Change:
+    def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:
         """Return that a mirrored membership is undone, or put back, in words.
 
         :param aggregate: The host aggregate.
@@ -221,5 +221,5 @@ class Target:
             'the host left it meanwhile',
         )
 
-    def _change(self, action: str, subject: str, why: str) -> Change:
-        return Change(self.host, self.name, action, subject, why)
+    def _change(self, action: str, subject: str, why: str) -> ProviderChange:
+        return ProviderChange(self.host, self.name, action, subject, why)

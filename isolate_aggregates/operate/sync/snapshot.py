@@ -30,7 +30,7 @@ Track = Callable[[Iterator[Any], int], Iterable[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class SyncSnapshot:
     """Nova and Placement at one moment.
 
     :param index: The host aggregates.
@@ -60,7 +60,7 @@ def untracked(found: Iterator[Any], total: int) -> Iterable[Any]:
 
 def read(
     nova: NovaReader, placement: PlacementClient, track: Track = untracked
-) -> State:
+) -> SyncSnapshot:
     """Read how things are in a live cloud.
 
     :param nova: Its Nova.
@@ -86,7 +86,7 @@ def read(
         read_roots = [node for node in track(found, len(roots)) if node]
     read_roots.sort(key=lambda node: node.name)
     strays = [e for e in roots if hosts is not None and e['uuid'] not in hosts]
-    return State(
+    return SyncSnapshot(
         index=index,
         nodes=tuple(node for node in read_roots if node.host is not None),
         traits=providers.known_traits(placement),
@@ -97,12 +97,12 @@ def read(
     )
 
 
-def of_snapshot(snapshot: Snapshot) -> State:
+def of_snapshot(snapshot: Snapshot) -> SyncSnapshot:
     """Return how things are in a snapshot.
 
     :param snapshot: The cloud.
     """
-    return State(
+    return SyncSnapshot(
         index=snapshot.index,
         nodes=tuple(p for p in snapshot.providers if p.host),
         traits=frozenset(os_traits.get_traits()).union(
