@@ -56,7 +56,7 @@ def _sorted(nodes: Iterable[ComputeNode]) -> list[ComputeNode]:
     return sorted(nodes, key=lambda node: (node.host, node.name))
 
 
-def named(node: ComputeNode) -> str:
+def node_label(node: ComputeNode) -> str:
     """Name a compute node in a sentence.
 
     :param node: The node.

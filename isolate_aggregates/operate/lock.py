@@ -112,8 +112,8 @@ def _join(
     for node in nodes:
         if node.uuid not in members:
             yield Step(
-                f'add {hosts.named(node)} to aggregate {aggregate.name} in '
-                'Placement',
+                f'add {hosts.node_label(node)} to aggregate {aggregate.name} '
+                'in Placement',
                 functools.partial(
                     providers.change_aggregates,
                     cloud.placement,
@@ -156,7 +156,7 @@ def _give(
     for trait, nodes in lacking.items():
         for node in nodes:
             yield Step(
-                f'add trait {trait} to {hosts.named(node)}',
+                f'add trait {trait} to {hosts.node_label(node)}',
                 functools.partial(
                     providers.change_traits,
                     cloud.placement,

@@ -141,7 +141,7 @@ def _take(
         for node in nodes:
             if _is_to_go(trait, node, found, needed):
                 yield Step(
-                    f'remove trait {trait} from {hosts.named(node)}',
+                    f'remove trait {trait} from {hosts.node_label(node)}',
                     functools.partial(
                         providers.change_traits,
                         cloud.placement,
@@ -218,11 +218,11 @@ def _notes(
             other = needed.get(node.host, {}).get(trait)
             if other:
                 yield (
-                    f'{hosts.named(node)} keeps trait {trait}, which '
+                    f'{hosts.node_label(node)} keeps trait {trait}, which '
                     f'aggregate {other.name} requires'
                 )
             elif node.uuid not in found.marked:
                 yield (
-                    f'{hosts.named(node)} keeps trait {trait}, which was not '
-                    'put there from here'
+                    f'{hosts.node_label(node)} keeps trait {trait}, which was '
+                    'not put there from here'
                 )

@@ -14,7 +14,7 @@ from audit_facts import (
 )
 import pytest
 
-from isolate_aggregates.inspect.audit import Facts, Severity, audit
+from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -156,9 +156,11 @@ def test_nobody_knows_what_a_foreign_filter_looks_at():
     snapshot = make_snapshot([WIN], NODES, flavors=[KEYED])
     known = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
-    facts = Facts.of(snapshot, conf, servers=known)
-    facts = dataclasses.replace(facts, enabled=facts.enabled | {'foreign'})
-    assert [f.kind for f in audit(facts)] == [
+    audited = AuditedCloud.of(snapshot, conf, servers=known)
+    audited = dataclasses.replace(
+        audited, enabled=audited.enabled | {'foreign'}
+    )
+    assert [f.kind for f in audit(audited)] == [
         'server-not-judged',
         'servers-image-unknown',
     ]

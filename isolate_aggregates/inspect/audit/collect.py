@@ -14,7 +14,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.cloud.servers import PlacedServer
-from isolate_aggregates.inspect.audit.facts import Facts, Servers
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud, Servers
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Image
@@ -30,12 +30,12 @@ def _untracked(
     return found
 
 
-def facts(
+def audited(
     cloud: LiveCloud,
     conf: cfg.ConfigOpts,
     servers: bool = False,
     track: TrackNamed = _untracked,
-) -> Facts:
+) -> AuditedCloud:
     """Return what an audit of a live cloud looks at.
 
     :param cloud: The cloud.
@@ -54,7 +54,7 @@ def facts(
         {},
         lambda found, total: track(found, 'resource providers', total),
     )
-    return Facts.of(
+    return AuditedCloud.of(
         snapshot,
         conf,
         nova=cloud.nova.microversion,

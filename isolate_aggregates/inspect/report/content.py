@@ -6,7 +6,12 @@ import dataclasses
 import datetime
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.inspect.audit import Facts, Finding, Severity, audit
+from isolate_aggregates.inspect.audit import (
+    AuditedCloud,
+    Finding,
+    Severity,
+    audit,
+)
 from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
 from isolate_aggregates.inspect.overview import LockOverview, overview
 from isolate_aggregates.request import Image
@@ -20,7 +25,7 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """All that the page shows.
 
-    :param facts: The cloud and its configuration.
+    :param cloud: The cloud and its configuration.
     :param matrix: Which request may go to which host.
     :param locks: What is behind each lock.
     :param findings: What the audit found.
@@ -28,7 +33,7 @@ class Content:
     :param made_at: When the page is made, in UTC.
     """
 
-    facts: Facts
+    cloud: AuditedCloud
     matrix: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[Finding, ...]
@@ -38,26 +43,26 @@ class Content:
     @classmethod
     def of(
         cls,
-        facts: Facts,
+        cloud: AuditedCloud,
         images: Sequence[Image],
         project_id: str | None,
         made_at: datetime.datetime,
     ) -> 'Content':
         """Gather what there is to show.
 
-        :param facts: The cloud and its configuration.
+        :param cloud: The cloud and its configuration.
         :param images: The images to show each flavor with; none for flavors
             alone.
         :param project_id: Id of the project that asks.
         :param made_at: The time, in UTC.
         :raises FilterError: if a request filter fails.
         """
-        asked = requests(facts.snapshot.flavors, images, project_id)
+        asked = requests(cloud.snapshot.flavors, images, project_id)
         return cls(
-            facts,
-            matrix(facts.snapshot, facts.pipeline, asked),
-            overview(facts.snapshot, facts.locks),
-            tuple(audit(facts)),
+            cloud,
+            matrix(cloud.snapshot, cloud.pipeline, asked),
+            overview(cloud.snapshot, cloud.locks),
+            tuple(audit(cloud)),
             project_id,
             made_at,
         )
@@ -65,18 +70,18 @@ class Content:
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The host aggregates."""
-        return self.facts.snapshot.aggregates
+        return self.cloud.snapshot.aggregates
 
     @property
     def filters(self) -> tuple[str, ...]:
         """The names of the request filters that run, in their order."""
-        return self.facts.pipeline.names
+        return self.cloud.pipeline.names
 
     @property
     def idle(self) -> tuple[str, ...]:
         """The names of the request filters that are switched off."""
-        running = self.facts.enabled
-        names = (loaded.name for loaded in self.facts.filters)
+        running = self.cloud.enabled
+        names = (loaded.name for loaded in self.cloud.filters)
         return tuple(name for name in names if name not in running)
 
 
@@ -149,7 +154,7 @@ def figures(content: Content) -> list[Figure]:
         Figure('Aggregates', len(content.aggregates)),
         Figure(
             'Flavors',
-            len(content.facts.snapshot.flavors),
+            len(content.cloud.snapshot.flavors),
             f'{nowhere:,} may go nowhere' if nowhere else 'all have hosts',
         ),
     ] + [

@@ -36,7 +36,7 @@ class Servers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class AuditedCloud:
     """A cloud and its configuration at one moment.
 
     :param snapshot: Aggregates, resource providers, flavors and images.
@@ -66,7 +66,7 @@ class Facts:
     @classmethod
     def of(
         cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
-    ) -> 'Facts':
+    ) -> 'AuditedCloud':
         """Return a cloud together with its configuration.
 
         :param snapshot: The cloud.
