@@ -47,10 +47,7 @@ class Exclusion:
 
 
 def by_host(matrix: Matrix) -> list[Column]:
-    """Return a column for each host, sorted by name.
-
-    :param matrix: The matrix.
-    """
+    """Return a column for each host, sorted by name."""
     return sorted(
         (
             Column(host, (place,))
@@ -62,10 +59,7 @@ def by_host(matrix: Matrix) -> list[Column]:
 
 
 def alike(matrix: Matrix) -> list[Column]:
-    """Return a column for all hosts that the same requests may go to.
-
-    :param matrix: The matrix.
-    """
+    """Return a column for all hosts that the same requests may go to."""
     places: dict[tuple[bool, ...], list[int]] = {}
     for place in range(len(matrix.groups)):
         access = tuple(not row.objections[place] for row in matrix.rows)
@@ -83,11 +77,7 @@ def _naming(hosts: tuple[str, ...]) -> str:
 def by_aggregate(
     matrix: Matrix, aggregates: Iterable[Aggregate]
 ) -> list[Column]:
-    """Return a column for each aggregate, in their order.
-
-    :param matrix: The matrix.
-    :param aggregates: The aggregates of the cloud.
-    """
+    """Return a column for each aggregate, in their order."""
     return [
         Column(aggregate.name, _inside(matrix, [aggregate]))
         for aggregate in aggregates
@@ -95,11 +85,7 @@ def by_aggregate(
 
 
 def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
-    """Return a column for each lock, and one for hosts without any.
-
-    :param matrix: The matrix.
-    :param locks: The locks of the cloud.
-    """
+    """Return a column for each lock, and one for hosts without any."""
     columns = [Column(k.name, _inside(matrix, k.aggregates)) for k in locks]
     locked = {place for column in columns for place in column.groups}
     rest = tuple(p for p in range(len(matrix.groups)) if p not in locked)
@@ -107,18 +93,13 @@ def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
 
 
 def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
-    """Return the hosts of some groups, sorted.
-
-    :param matrix: The matrix.
-    :param places: The places of the groups.
-    """
+    """Return the hosts of some groups, sorted."""
     return tuple(sorted(h for p in places for h in matrix.groups[p].hosts))
 
 
 def access(row: Row, column: Column) -> Access:
     """Tell whether a request may go to all hosts of a column, some or none.
 
-    :param row: The row of the request.
     :param column: The column. If it has no hosts there are none to go to.
     """
     may = [not row.objections[place] for place in column.groups]
@@ -128,12 +109,7 @@ def access(row: Row, column: Column) -> Access:
 
 
 def exclusions(matrix: Matrix, row: Row, column: Column) -> list[Exclusion]:
-    """Return why a request may not go to hosts of a column.
-
-    :param matrix: The matrix.
-    :param row: The row of the request.
-    :param column: The column.
-    """
+    """Return why a request may not go to hosts of a column."""
     if not column.groups:
         return [Exclusion(Objection(None, 'has no hosts'), ())]
     places: dict[Objection, list[int]] = {}

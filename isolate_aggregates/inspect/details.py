@@ -24,8 +24,6 @@ KINDS = ('lock', 'aggregate', 'host')
 class Details:
     """Looks things of a cloud up and tells everything about them.
 
-    :param cloud: The cloud.
-    :param locks: All its locks.
     :param trait_sources: Whose traits open an aggregate, as in the option of
         that name.
     """

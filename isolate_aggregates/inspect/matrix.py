@@ -25,7 +25,6 @@ from isolate_aggregates.request import Flavor, Image, RequestSpec
 class Row:
     """What there is against a request on each host.
 
-    :param request: The request.
     :param objections: Those for each group of hosts, in the order of the
         groups; where there are none, the request may go there.
     """
@@ -39,7 +38,6 @@ class Matrix:
     """Which request may go to which host.
 
     :param groups: All hosts, in groups of which the first hosts are sorted.
-    :param rows: A row for each request.
     """
 
     groups: tuple[HostGroup, ...]
@@ -53,9 +51,7 @@ def requests(
 ) -> list[RequestSpec]:
     """Return a request for each flavor, or for each flavor with each image.
 
-    :param flavors: The flavors.
     :param images: The images; without any, the requests have no image.
-    :param project_id: Id of the project that asks.
     """
     return [
         RequestSpec(flavor, image, project_id)
@@ -68,8 +64,6 @@ def matrix(
 ) -> Matrix:
     """Tell which request may go to which host.
 
-    :param snapshot: The cloud.
-    :param pipeline: The request filters.
     :param asked: The requests. One that makes no sense may go nowhere.
     :raises FilterError: if a filter fails.
     """

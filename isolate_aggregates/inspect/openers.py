@@ -42,8 +42,6 @@ def openers(
 ) -> Openers:
     """Return what requires a trait.
 
-    :param cloud: The cloud.
-    :param trait: The trait.
     :param sources: Whose traits open an aggregate, as in the option
         ``trait_sources``.
     :raises ServiceError: if the flavors can not be read.
@@ -72,8 +70,6 @@ def after_lock(
 ) -> Iterator[tuple[bool, str]]:
     """Yield who can use hosts that some traits lock.
 
-    :param cloud: The cloud.
-    :param traits: The traits.
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.
@@ -102,7 +98,6 @@ def after_unlock(
     """Yield who asks for traits that no aggregate requires any more.
 
     :param cloud: The cloud, its aggregates read before or after.
-    :param traits: The traits.
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.

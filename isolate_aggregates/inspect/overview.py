@@ -54,8 +54,6 @@ def overview(
     A host in several aggregates of a lock counts once for it, and for each
     lock it is behind.
 
-    :param snapshot: The cloud.
-    :param locks: Locks on aggregates of that cloud.
     :returns: One overview for each lock, in the order of the locks.
     """
     by_host = usage_by_host(snapshot)
@@ -65,7 +63,6 @@ def overview(
 def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
     """Return what the provider trees of each host have, by resource class.
 
-    :param snapshot: The cloud.
     :returns: By name of the compute service; a service without a compute
         node in Placement is not in it.
     """

@@ -54,8 +54,6 @@ class HostGroup:
 class Rules:
     """What is said against a request, arranged by what it depends on.
 
-    :param request: The request.
-    :param conclusions: What the request filters concluded about it.
     :param required: The traits that it requires of a host.
     :param forbidden: The traits that a compute node must not have for it.
     :param nonsense: Why the request makes no sense, if it does not.
@@ -100,9 +98,6 @@ class Rules:
     ) -> 'Rules':
         """Evaluate a request.
 
-        :param request: The request.
-        :param pipeline: The request filters.
-        :param index: The aggregates.
         :raises FilterError: if a filter fails.
         """
         try:
@@ -135,10 +130,7 @@ class Rules:
         )
 
     def objections(self, group: HostGroup) -> tuple[Objection, ...]:
-        """Return what is said against the request on some hosts.
-
-        :param group: The hosts.
-        """
+        """Return what is said against the request on some hosts."""
         if self._nonsense:
             return (Objection(None, self._nonsense),)
         found = {

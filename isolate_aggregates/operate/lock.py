@@ -42,9 +42,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :mod:`~isolate_aggregates.operate.unlock` and ``sync`` that they may
     take it away again. One that is there already gets none.
 
-    :param cloud: The cloud.
     :param name: The aggregate's name, uuid or number.
-    :param traits: The traits that servers have to ask for.
     :raises NotFound: if there is no such aggregate.
     :raises NotUnique: if several have the name.
     :raises InvalidRequest: if one of the traits can not lock.

@@ -31,7 +31,6 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     A trait stays on a host if somebody else put it there, or if another
     aggregate of the host requires it.
 
-    :param cloud: The cloud.
     :param name: The aggregate's name, uuid or number.
     :param traits: The traits that are not to be required any more; none for
         all that lock the aggregate.

@@ -43,8 +43,6 @@ class Inventory:
 class Provider:
     """A resource provider.
 
-    :param uuid: Its uuid.
-    :param name: Its name.
     :param parent: Uuid of its parent; None for a root.
     :param host: The compute service whose node it is; None if it is none.
     :param inventories: Inventories by resource class.

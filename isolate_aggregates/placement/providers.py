@@ -8,7 +8,7 @@ they were read; Placement refuses a generation that is not the newest. See
 and `Update resource provider aggregates
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-aggregates>`_.
 nova-compute writes its provider in the same way, so whoever comes second
-reads again, and nothing is lost.
+reads again, and nothing is lost. Providers are named by their uuids.
 """
 
 from collections.abc import Callable
@@ -32,8 +32,6 @@ Edit = Callable[[frozenset[str]], frozenset[str]]
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the traits of a resource provider.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they can not be read.
     """
@@ -43,8 +41,6 @@ def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
 def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the uuids of the aggregates a resource provider is a member of.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they can not be read.
     """
@@ -58,8 +54,6 @@ def change_traits(
 
     Custom traits have to be there already, see :func:`create_trait`.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :param edit: Takes the traits as they are and returns what they shall
         be; called again with what is there then, if somebody else was faster.
     :returns: The traits before and after.
@@ -75,8 +69,6 @@ def change_aggregates(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the aggregates a resource provider is a member of.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :param edit: Takes the uuids as they are and returns what they shall be;
         called again with what is there then, if somebody else was faster.
     :returns: The uuids before and after.
@@ -100,7 +92,6 @@ def known_traits(placement: PlacementClient) -> frozenset[str]:
 def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it is there.
 
-    :param placement: Placement.
     :param trait: Its name, which starts with ``CUSTOM_``.
     :raises ServiceError: if it can not be done.
     """

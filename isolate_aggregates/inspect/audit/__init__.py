@@ -61,7 +61,6 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
 def audit(cloud: AuditedCloud) -> list[Finding]:
     """Return what is not as it should be, the worst first.
 
-    :param cloud: The cloud and its configuration.
     :raises FilterError: if a request filter fails.
     """
     found = [finding for check in CHECKS for finding in check(cloud)]

@@ -69,7 +69,6 @@ class AuditedCloud:
     ) -> 'AuditedCloud':
         """Return a cloud together with its configuration.
 
-        :param snapshot: The cloud.
         :param conf: A configuration with our options registered.
         :param more: What else is known, by the names of the fields.
         :raises ConfigError: if the configuration can not work.
@@ -126,10 +125,7 @@ class AuditedCloud:
         return {target.provider: target for target in self.plan.targets}
 
     def has_filter(self, name: str) -> bool:
-        """Tell whether a filter is configured, on or off.
-
-        :param name: Its name.
-        """
+        """Tell whether a filter is configured, on or off."""
         return any(loaded.name == name for loaded in self.filters)
 
     @property
@@ -169,8 +165,5 @@ class AuditedCloud:
         return {trait: tuple(members) for trait, members in found.items()}
 
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
-        """Return all providers of the tree of a compute node.
-
-        :param node: The compute node.
-        """
+        """Return all providers of the tree of a compute node."""
         return self.trees[node.uuid]

@@ -38,10 +38,8 @@ def audited(
 ) -> AuditedCloud:
     """Return what an audit of a live cloud looks at.
 
-    :param cloud: The cloud.
     :param conf: A configuration with our options registered.
     :param servers: Whether to read the servers of all projects too.
-    :param track: Shows progress.
     :raises IsolateAggregatesError: if anything can not be read.
     """
     snapshot = save.take(

@@ -115,11 +115,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 def traits_of(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
-    """Return the traits a flavor or an image requires; none if it is invalid.
-
-    :param flavor: The flavor, if any.
-    :param image: The image, if any.
-    """
+    """Return the traits a flavor or image requires; none if it is invalid."""
     try:
         return _traits(flavor, image)
     except exception.InvalidRequest:

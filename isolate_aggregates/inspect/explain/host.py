@@ -14,7 +14,6 @@ from isolate_aggregates.placement.simulator.index import ProviderIndex
 class Context:
     """What is the same for all hosts.
 
-    :param index: The resource providers.
     :param names: Names of aggregates by uuid.
     :param classes: The resource classes that each request group asks for, by
         its suffix.
@@ -42,11 +41,7 @@ class Context:
 
 
 class HostProviders:
-    """A host, with the providers that its servers could take from.
-
-    :param context: What is the same for all hosts.
-    :param root: The host's root provider.
-    """
+    """A host, with the providers that its servers could take from."""
 
     def __init__(self, context: Context, root: Provider) -> None:
         number = context.index.numbers[root.uuid]
@@ -59,18 +54,13 @@ class HostProviders:
         self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
-        """Tell whether a provider around is in the host's own tree.
-
-        :param provider: The provider.
-        """
+        """Tell whether a provider around is in the host's own tree."""
         return all(provider is not lender for lender in self.lenders)
 
     def givers(self, suffix: str) -> list[Provider]:
         """Return who has any of what a group asks for.
 
         If nobody in the tree has, the root stands for it.
-
-        :param suffix: The suffix of the group.
         """
         classes = self.context.classes[suffix]
         found = [p for p in self.around if classes & p.inventories.keys()]
@@ -79,10 +69,7 @@ class HostProviders:
         return [self.root, *found]
 
     def givers_by_class(self, suffix: str) -> list[list[Provider]]:
-        """Return who has each of the resource classes a group asks for.
-
-        :param suffix: The suffix of the group.
-        """
+        """Return who has each of the resource classes a group asks for."""
         return [
             [p for p in self.around if resource_class in p.inventories]
             for resource_class in self.context.classes[suffix]

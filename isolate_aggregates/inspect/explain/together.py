@@ -20,7 +20,6 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
 
     :param conflict: The requirements; the host would meet them if any one of
         them were dropped.
-    :param host: The host.
     """
     suffixes = {requirement.suffix for requirement in conflict}
     told = host.told(_objections(conflict, host))

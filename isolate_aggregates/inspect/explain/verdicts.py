@@ -51,8 +51,6 @@ class Reason:
 class Verdict:
     """What there is to say of one host.
 
-    :param context: What is the same for all hosts.
-    :param root: Its root provider.
     :param causes: All that keeps it from being offered; none if it is.
     """
 
@@ -107,7 +105,6 @@ def _text(cause: Cause, host: HostProviders) -> str:
 class Count:
     """Which hosts a cause excludes.
 
-    :param cause: The requirements; mostly one.
     :param excludes: The root providers of the hosts that have it among their
         causes.
     :param only: The root providers of the hosts that would be offered if it
@@ -146,7 +143,6 @@ def explain(
     A trait or a resource class that is asked for is taken to exist, even if
     no provider has it.
 
-    :param snapshot: The cloud.
     :param request: What is asked for, before any filter has spoken.
     :param destination: What the request filters concluded, even a refusal.
     :raises BadQuery: if Placement would call the query invalid.
@@ -160,7 +156,6 @@ class _Alike:
     """Hosts with the same causes.
 
     :param hosts: Their root providers.
-    :param causes: The causes.
     """
 
     hosts: ProviderSet

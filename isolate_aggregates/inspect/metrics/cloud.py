@@ -20,7 +20,6 @@ _PREFIX = 'isolate_aggregates'
 def families(cloud: AuditedCloud) -> tuple[Metric, ...]:
     """Return all metrics of a cloud.
 
-    :param cloud: The cloud and its configuration.
     :raises FilterError: if a request filter fails.
     """
     return (

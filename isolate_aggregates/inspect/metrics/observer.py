@@ -20,11 +20,7 @@ class Observer:
     """Takes no notice of anything."""
 
     def timed(self, name: str, narrow: Narrow) -> Narrow:
-        """Return what runs a filter from now on.
-
-        :param name: The name of the filter.
-        :param narrow: What runs it.
-        """
+        """Return what runs a filter from now on."""
         return narrow
 
     def passed(self, started_at: float, shortened: bool) -> None:
@@ -37,8 +33,4 @@ class Observer:
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
-        """Note that a request was refused.
-
-        :param name: The name of the filter that ran.
-        :param error: Why it was refused.
-        """
+        """Note that a request was refused."""

@@ -21,10 +21,6 @@ def cells(
     A cell is the number of a case; a case is a list of numbers of reasons,
     case 0 the empty one. Columns are made of groups of hosts; those of single
     hosts are left to the script.
-
-    :param matrix: The matrix.
-    :param aggregates: The aggregates of the cloud.
-    :param locks: Its locks.
     """
     reasons: _Numbers[Objection] = _Numbers()
     cases: _Numbers[tuple[int, ...]] = _Numbers()

@@ -25,10 +25,6 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """All that the page shows.
 
-    :param cloud: The cloud and its configuration.
-    :param matrix: Which request may go to which host.
-    :param locks: What is behind each lock.
-    :param findings: What the audit found.
     :param project_id: Id of the project that the requests are of.
     :param made_at: When the page is made, in UTC.
     """
@@ -50,10 +46,8 @@ class Content:
     ) -> 'Content':
         """Gather what there is to show.
 
-        :param cloud: The cloud and its configuration.
         :param images: The images to show each flavor with; none for flavors
             alone.
-        :param project_id: Id of the project that asks.
         :param made_at: The time, in UTC.
         :raises FilterError: if a request filter fails.
         """
@@ -105,7 +99,6 @@ class Figure:
 class Bar:
     """How much of a resource class is in use.
 
-    :param resource_class: The resource class.
     :param used: What is in use.
     :param total: What there is.
     """
@@ -133,10 +126,7 @@ class Bar:
 
 
 def figures(content: Content) -> list[Figure]:
-    """Return the numbers of the overview.
-
-    :param content: What the page shows.
-    """
+    """Return the numbers of the overview."""
     groups = content.matrix.groups
     hosts = sum(len(group.hosts) for group in groups)
     closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
@@ -168,10 +158,7 @@ def figures(content: Content) -> list[Figure]:
 
 
 def bars(overview: LockOverview) -> list[Bar]:
-    """Return the capacity behind a lock, what matters most first.
-
-    :param overview: What is behind the lock.
-    """
+    """Return the capacity behind a lock, what matters most first."""
     order = {name: place for place, name in enumerate(_FIRST)}
     return [
         Bar(name, capacity.used, capacity.total)

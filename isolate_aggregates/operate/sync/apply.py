@@ -63,13 +63,10 @@ def carry_out(
 
     A provider that can not be changed does not stop the others.
 
-    :param plan: The plan.
-    :param placement: Placement.
     :param aggregates: Reads the host aggregates anew.
     :param track: Shows progress: takes what comes one by one, and how many
         will come, and gives it back.
     :param stopped: Tells whether to leave the rest to another run.
-    :param parallel: How many providers to change at a time.
     :raises IsolateAggregatesError: if what all providers need fails.
     """
     run = _Run(plan, placement, stopped)

@@ -47,7 +47,6 @@ class Part(enum.Enum):
 class SyncPlan:
     """What is to be done.
 
-    :param snapshot: How things are.
     :param parts: The parts of it that are to be done.
     :param targets: What each resource provider shall have.
     :param pending: Those of them that do not have it, by uuid of the provider.
@@ -72,12 +71,7 @@ def make(
     locks: Iterable[Lock],
     parts: Collection[Part] = tuple(Part),
 ) -> SyncPlan:
-    """Work out what is to be done.
-
-    :param snapshot: How things are.
-    :param locks: All locks of the cloud.
-    :param parts: What to do.
-    """
+    """Work out what is to be done."""
     planner = _Planner(snapshot, locks, frozenset(parts))
     nodes = (*snapshot.nodes, *snapshot.others)
     targets = tuple(planner.target(node) for node in nodes)
@@ -111,12 +105,7 @@ def make(
 
 
 class _Planner:
-    """Works out targets.
-
-    :param snapshot: How things are.
-    :param locks: All locks.
-    :param parts: What to do.
-    """
+    """Works out targets."""
 
     def __init__(
         self,
@@ -213,11 +202,7 @@ class _Planner:
 
 
 def why_not_put(trait: str, known: Collection[str]) -> str | None:
-    """Return why a trait is not put on providers from here; None if it is.
-
-    :param trait: The name of the trait.
-    :param known: The traits that Placement knows.
-    """
+    """Return why a trait is not put on providers from here; None if it is."""
     if trait.startswith(_NOT_BY_HAND):
         return (
             'nova-compute reports it, or it has a meaning of its own; '

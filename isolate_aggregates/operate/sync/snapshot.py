@@ -33,7 +33,6 @@ Track = Callable[[Iterator[Any], int], Iterable[Any]]
 class SyncSnapshot:
     """Nova and Placement at one moment.
 
-    :param index: The host aggregates.
     :param nodes: The compute nodes that have a resource provider, with their
         traits and aggregates.
     :param traits: The names of all traits that Placement knows.
@@ -50,11 +49,7 @@ class SyncSnapshot:
 
 
 def untracked(found: Iterator[Any], total: int) -> Iterable[Any]:
-    """Show no progress.
-
-    :param found: What comes one by one.
-    :param total: How many will come.
-    """
+    """Show no progress."""
     return found
 
 
@@ -63,8 +58,6 @@ def read(
 ) -> SyncSnapshot:
     """Read how things are in a live cloud.
 
-    :param nova: Its Nova.
-    :param placement: Its Placement.
     :param track: Shows progress: takes what comes one by one, and how many
         will come, and gives it back.
     :raises IsolateAggregatesError: if anything can not be read.
@@ -98,10 +91,7 @@ def read(
 
 
 def of_snapshot(snapshot: Snapshot) -> SyncSnapshot:
-    """Return how things are in a snapshot.
-
-    :param snapshot: The cloud.
-    """
+    """Return how things are in a snapshot."""
     return SyncSnapshot(
         index=snapshot.index,
         nodes=tuple(p for p in snapshot.providers if p.host),

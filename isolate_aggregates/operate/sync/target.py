@@ -107,7 +107,6 @@ class Target:
     """What a resource provider shall have.
 
     :param provider: The uuid of the provider.
-    :param name: Its name.
     :param host: The compute service whose node it is; empty if it is none.
     :param traits: The traits it needs, each with the aggregates that require
         it; None to leave all traits alone.
@@ -152,11 +151,7 @@ class Target:
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
     ) -> Iterator[ProviderChange]:
-        """Yield what changes from some traits to others, in words.
-
-        :param before: Its traits before.
-        :param after: Its traits after.
-        """
+        """Yield what changes from some traits to others, in words."""
         for trait in sorted(after - before):
             if not marks.is_mark(trait):
                 required = (self.traits or {}).get(trait, ())
@@ -175,11 +170,7 @@ class Target:
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]
     ) -> Iterator[ProviderChange]:
-        """Yield what changes from some aggregates to others, in words.
-
-        :param before: The uuids of its aggregates before.
-        :param after: The uuids of its aggregates after.
-        """
+        """Yield what changes from some aggregates to others, in words."""
         added = after - before
         for uuid, aggregate in self.mirror.items():
             if uuid in added:
@@ -204,11 +195,7 @@ class Target:
             )
 
     def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:
-        """Return that a mirrored membership is undone, or put back, in words.
-
-        :param aggregate: The host aggregate.
-        :param member: Whether the host is in it.
-        """
+        """Say that a mirrored membership is undone, or put back."""
         if member:
             return self._change(
                 'add aggregate',

@@ -26,12 +26,7 @@ def answer(
     servings: Sequence[Serving],
     combinations: Sequence[Combination],
 ) -> AllocationCandidates:
-    """Return the answer that offers some combinations.
-
-    :param index: The providers.
-    :param servings: How the groups of the request may be served.
-    :param combinations: The combinations to offer.
-    """
+    """Return the answer that offers some combinations."""
     if len(servings) == 1 and all(len(pick) == 1 for [pick] in combinations):
         return _of_single_providers(
             index, servings[0], [pick for [pick] in combinations]

@@ -76,10 +76,7 @@ class ProviderIndex:
         return self._with_trait.keys()
 
     def with_trait(self, trait: str) -> ProviderSet:
-        """Return the providers that have a trait.
-
-        :param trait: The trait.
-        """
+        """Return the providers that have a trait."""
         return self._with_trait.get(trait, 0)
 
     def in_aggregate(self, aggregate: str) -> ProviderSet:
@@ -100,25 +97,16 @@ class ProviderIndex:
         return int(digits, 2)
 
     def flags(self, providers: ProviderSet) -> bytes:
-        """Return a set as one byte per provider, 1 for those in it.
-
-        :param providers: The set.
-        """
+        """Return a set as one byte per provider, 1 for those in it."""
         digits = f'{providers:0{self.size}b}'.encode()
         return digits[::-1].translate(_TRUTH)
 
     def members(self, providers: ProviderSet) -> Iterator[int]:
-        """Return the numbers of the providers in a set, in order.
-
-        :param providers: The set.
-        """
+        """Return the numbers of the providers in a set, in order."""
         return itertools.compress(range(self.size), self.flags(providers))
 
     def roots_of(self, providers: ProviderSet) -> ProviderSet:
-        """Return the roots of the trees that some providers are in.
-
-        :param providers: The providers.
-        """
+        """Return the roots of the trees that some providers are in."""
         children = providers & ~self.roots
         roots = providers & self.roots
         if children:
@@ -128,10 +116,7 @@ class ProviderIndex:
         return roots
 
     def trees_of(self, roots: ProviderSet) -> ProviderSet:
-        """Return all providers of some trees.
-
-        :param roots: The roots of the trees.
-        """
+        """Return all providers of some trees."""
         if not roots or self.roots == self.everyone:
             return roots
         chosen = self.flags(roots)
@@ -150,10 +135,7 @@ class ProviderIndex:
         return self.set_of(self.trees[self.root_of[self.numbers[uuid]]])
 
     def ancestry(self, number: int) -> Iterator[int]:
-        """Yield a provider, its parent, its parent's parent, to the root.
-
-        :param number: The provider.
-        """
+        """Yield a provider, its parent, its parent's parent, to the root."""
         ancestor: int | None = number
         while ancestor is not None:
             yield ancestor
@@ -211,8 +193,6 @@ class ProviderIndex:
 class Stock:
     """Who has how much of one resource class.
 
-    :param index: The index it is part of.
-    :param resource_class: The resource class.
     :param numbers: The providers that have an inventory of it.
     """
 
@@ -240,10 +220,7 @@ class Stock:
         ]
 
     def with_free(self, amount: int) -> ProviderSet:
-        """Return the providers that have at least so much left.
-
-        :param amount: The amount.
-        """
+        """Return the providers that have at least so much left."""
         first = bisect.bisect_left(self._free, amount)
         if first == 0:
             return self.providers
@@ -254,8 +231,6 @@ class Stock:
 
         It must be from ``min_unit`` to ``max_unit`` and a multiple of
         ``step_size``.
-
-        :param amount: The amount.
         """
         accepting = 0
         for (smallest, largest, step), providers in self._by_units:

@@ -31,10 +31,6 @@ def combinations(
 
     They come by anchor, in the order of the snapshot. A combination of
     providers that share with several trees has several anchors and comes once.
-
-    :param index: The providers.
-    :param request: The request.
-    :param servings: The ways to serve each of its groups.
     """
     anchors = index.members(_common(servings))
     around: Callable[[int], Iterable[Combination]]
@@ -63,12 +59,7 @@ def local_anchors(
     request: ResourceRequest,
     servings: Sequence[Serving],
 ) -> ProviderSet:
-    """Return the anchors whose own tree gives something.
-
-    :param index: The providers.
-    :param request: The request.
-    :param servings: The ways to serve each of its groups.
-    """
+    """Return the anchors whose own tree gives something."""
     around = _Merger(index, request, servings).around
     return index.set_of(
         anchor
@@ -113,10 +104,7 @@ class _Merger:
         self._contested = {rc for rc, groups in wanted.items() if groups > 1}
 
     def around(self, anchor: int) -> Iterator[Combination]:
-        """Return the combinations of one anchor.
-
-        :param anchor: The anchor.
-        """
+        """Return the combinations of one anchor."""
         picks = [serving.around(anchor) for serving in self._servings]
         if self._isolate or self._contested or self._subtrees:
             return self._extended(picks, ())

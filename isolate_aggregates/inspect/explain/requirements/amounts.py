@@ -17,11 +17,7 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 
 @dataclasses.dataclass(frozen=True)
 class Amount(Requirement):
-    """An amount of a resource class.
-
-    :param resource_class: The resource class.
-    :param amount: The amount.
-    """
+    """An amount of a resource class."""
 
     resource_class: str
     amount: int
@@ -98,7 +94,6 @@ def in_words(provider: Provider, resource_class: str) -> str:
     """Say how much a provider has left, and how that comes about.
 
     :param provider: A provider that has an inventory of the class.
-    :param resource_class: The resource class.
     """
     inventory = provider.inventories[resource_class]
     total = f'{inventory.total} total'

@@ -40,10 +40,7 @@ class Isolate(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class SameSubtree(Requirement):
-    """``same_subtree`` of some groups.
-
-    :param suffixes: Their suffixes.
-    """
+    """``same_subtree`` of some groups."""
 
     suffixes: frozenset[str]
 

@@ -75,10 +75,7 @@ def _held(
 
 @dataclasses.dataclass(frozen=True)
 class WithinTree(Requirement):
-    """The tree of one provider.
-
-    :param provider: Its uuid.
-    """
+    """The tree of the provider with a uuid."""
 
     provider: str
 
@@ -105,7 +102,6 @@ class WithinTree(Requirement):
 class RootTrait(Requirement):
     """A trait that the root provider must have, or must not.
 
-    :param trait: The trait.
     :param required: Whether it must be there.
     """
 

@@ -31,32 +31,23 @@ class Requirement(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, request: ResourceRequest) -> None:
-        """Put it onto a request.
-
-        :param request: The request.
-        """
+        """Put it onto a request."""
 
     def waive(self, request: ResourceRequest) -> None:  # noqa: B027
         """Leave something in its place on a request that does without it.
 
         Most leave nothing.
-
-        :param request: The request.
         """
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say what keeps a provider from meeting it; nothing if it does.
 
         :param provider: A provider around the host.
-        :param host: The host.
         """
         return ''
 
     def reason(self, host: HostProviders) -> str:
-        """Say why a host is excluded by this requirement alone.
-
-        :param host: The host.
-        """
+        """Say why a host is excluded by this requirement alone."""
         givers = host.givers(self.suffix or '')
         own = {self.objection(p, host) for p in givers if host.owns(p)}
         if len(own) == 1 and '' not in own:

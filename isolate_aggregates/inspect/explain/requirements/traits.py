@@ -70,10 +70,7 @@ class RequiredTrait(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class ForbiddenTrait(Requirement):
-    """A trait that is forbidden.
-
-    :param trait: The trait.
-    """
+    """A trait that is forbidden."""
 
     trait: str
 
