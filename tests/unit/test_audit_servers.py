@@ -64,10 +64,7 @@ def test_what_is_said_of_a_misplaced_server():
     [found] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
     assert found.severity == Severity.ERROR
     assert found.subject == 'server vm (id-of-vm)'
-    assert found.problem == (
-        f'runs on host h1: aggregate win: locked by trait {LICENSED}, which '
-        'neither flavor m1.small nor image debian requires'
-    )
+    assert found.problem.startswith('runs on host h1: aggregate win: ')
     assert 'demo' in found.consequence
     assert not found.safe
     assert found.repair == (

@@ -177,14 +177,10 @@ def test_the_matrix_is_data(content):
     assert plain['cells'][0] == 0
     assert keyed['cells'][1] == 0
     assert 0 not in lost['cells']
-    case = cells['cases'][plain['cells'][1]]
-    assert [cells['reasons'][number] for number in case] == [
-        {
-            'filter': 'isolate_aggregates',
-            'text': 'aggregate windows: locked by trait CUSTOM_WINDOWS, which '
-            'flavor plain does not require',
-        }
-    ]
+    [number] = cells['cases'][plain['cells'][1]]
+    reason = cells['reasons'][number]
+    assert reason['filter'] == 'isolate_aggregates'
+    assert reason['text'].startswith('aggregate windows: ')
     assert [c['name'] for c in cells['columns']['lock']] == [
         'trait:CUSTOM_WINDOWS',
         '(no lock)',
