@@ -18,7 +18,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.rules import HostGroup, Objection, Rules
 from isolate_aggregates.placement.provider import nodes_by_host
 from isolate_aggregates.placement.simulator.index import ProviderIndex
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Row:
         groups; where there are none, the request may go there.
     """
 
-    request: RequestSpec
+    request: Request
     objections: tuple[tuple[Objection, ...], ...]
 
 
@@ -48,19 +48,19 @@ def requests(
     flavors: Iterable[Flavor],
     images: Sequence[Image] = (),
     project_id: str | None = None,
-) -> list[RequestSpec]:
+) -> list[Request]:
     """Return a request for each flavor, or for each flavor with each image.
 
     :param images: The images; without any, the requests have no image.
     """
     return [
-        RequestSpec(flavor, image, project_id)
+        Request(flavor, image, project_id)
         for flavor, image in itertools.product(flavors, images or (None,))
     ]
 
 
 def matrix(
-    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[RequestSpec]
+    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[Request]
 ) -> Matrix:
     """Tell which request may go to which host.
 

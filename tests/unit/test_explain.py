@@ -10,20 +10,17 @@ from typing import Any
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
-from isolate_aggregates.filters.mirrored.requested_host import (
-    RequestedHostFilter,
-)
+from isolate_aggregates.filters.mirrored.requested_host import RequestedHost
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
@@ -104,7 +101,7 @@ def tree(*children: Provider, **more: Any) -> Tree:
 FILTERS = Pipeline(
     {
         'compute_status': ComputeStatus(),
-        'requested_host': RequestedHostFilter(),
+        'requested_host': RequestedHost(),
         'reservation_prefix': ReservationPrefix(
             ('reservation:',), ('reservation:',)
         ),

@@ -8,12 +8,13 @@ from typing import cast
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud, Servers
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 # What each filter reads of an image; of others nothing is known.
 _BUILT_IN = {
@@ -138,7 +139,7 @@ class _Judge:
         self, server: PlacedServer, flavor: Flavor
     ) -> Destination | str:
         """Return what the filters conclude, or why they can not."""
-        request = RequestSpec(
+        request = Request(
             flavor=flavor,
             image=self.servers.images.get(server.image_id or ''),
             project_id=server.project_id,
@@ -146,7 +147,9 @@ class _Judge:
             boot_from_volume=not server.image_id,
         )
         try:
-            return self.cloud.pipeline.evaluate(request, self.cloud.index)
+            return decide(
+                request, self.cloud.index, self.cloud.pipeline
+            ).destination
         except exception.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
