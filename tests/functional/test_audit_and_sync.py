@@ -9,7 +9,7 @@ from sync_world import GOLD, LICENSED, World
 from isolate_aggregates.aggregates import Aggregate, rollups
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import Facts, audit, repairs
+from isolate_aggregates.inspect.audit import AuditedCloud, audit, repairs
 from isolate_aggregates.request import Flavor
 
 HOSTS = ('h1', 'h2', 'h3', 'h4')
@@ -44,7 +44,7 @@ def audited(world, conf):
         FLAVORS,
     )
     known = world.direct.get('/traits')['traits']
-    return audit(Facts.of(snapshot, conf, traits=frozenset(known)))
+    return audit(AuditedCloud.of(snapshot, conf, traits=frozenset(known)))
 
 
 def others(findings):

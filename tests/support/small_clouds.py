@@ -2,7 +2,7 @@
 """Small clouds made of what helps to test filters."""
 
 from isolate_aggregates import testing
-from isolate_aggregates.filters.destination import Forbid
+from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.placement.provider import Inventory
 
 LOCKED = testing.make_aggregate(

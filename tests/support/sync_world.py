@@ -18,9 +18,11 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 
 PARTS = ('traits', 'aggregates')
@@ -108,7 +110,7 @@ class World:
             ['reservation:'],
             ia_conf.SCHEDULER,
         )
-        self.filters = pipeline.load(conf)
+        self.filters = loading.load(conf)
         self._empty = self.keep()
 
     def keep(self):
@@ -171,8 +173,8 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = state.read(self.nova, self.placement)
-        locks = pipeline.locks(self.filters, found.index)
+        found = read(self.nova, self.placement)
+        locks = Pipeline(self.filters).locks(found.index)
         return plans.make(found, locks, parts)
 
     def sync(self, parts=tuple(plans.Part), parallel=1):

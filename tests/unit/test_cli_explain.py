@@ -309,14 +309,13 @@ def test_a_cloud_without_hosts_has_nothing_to_explain(
         pytest.param(
             on_example('shared-storage', '--flavor', 'small', '--host', 'cn1'),
             'cn2',
-            "not in the requested host's tree: host cn1 was requested",
+            "not in the requested host's tree",
             id='a requested host',
         ),
         pytest.param(
             on_example('reservations', '--flavor', 'reserved.small'),
             'open-1',
-            'not in aggregate lease-4d17d41a: the request names '
-            'reservation:4d17d41a',
+            'not in aggregate lease-4d17d41a',
             id='a reservation',
         ),
         pytest.param(
@@ -326,15 +325,13 @@ def test_a_cloud_without_hosts_has_nothing_to_explain(
                 *('--image', 'reserved-debian-12'),
             ),
             'reserved-1',
-            'reservation:4d17d41a is named by the image or a hint, but '
-            'project other does not own it',
+            'reservation:4d17d41a is named by the image or a hint',
             id='a reservation of another project',
         ),
         pytest.param(
             on_example('nested-aggregates', '--flavor', 'm1.small'),
             'cn1',
-            'in aggregate aggA, locked by trait CUSTOM_A, which flavor '
-            'm1.small does not require',
+            'in aggregate aggA',
             id='a tree in an aggregate',
         ),
     ],
@@ -342,7 +339,7 @@ def test_a_cloud_without_hosts_has_nothing_to_explain(
 def test_each_filter_has_its_say_on_the_examples(
     run: Run, arguments: tuple[str, ...], host: str, said: str
 ) -> None:
-    assert rows(run(*arguments))[host] == said
+    assert rows(run(*arguments))[host].startswith(said)
 
 
 # Mistakes

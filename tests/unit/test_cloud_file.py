@@ -615,11 +615,11 @@ def test_settings_are_kept_by_group_and_option(load):
     cloud = load("""
         settings:
           scheduler: {max_placement_results: 5}
-          isolate_aggregates: {request_filters: [compute_status]}
+          isolate_aggregates: {request_filters: [isolate_tenants]}
         """)
     assert cloud.settings == {
         ('scheduler', 'max_placement_results'): 5,
-        ('isolate_aggregates', 'request_filters'): ['compute_status'],
+        ('isolate_aggregates', 'request_filters'): ['isolate_tenants'],
     }
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit looks at: plain values, read beforehand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
@@ -12,11 +12,13 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
 from isolate_aggregates.cloud.servers import PlacedServer
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
-from isolate_aggregates.operate.sync import plan, state
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.operate.sync import plan
+from isolate_aggregates.operate.sync.snapshot import of_snapshot
 from isolate_aggregates.operate.sync.target import Target
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Image
 
 
@@ -35,11 +37,12 @@ class Servers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class AuditedCloud:
     """A cloud and its configuration at one moment.
 
     :param snapshot: Aggregates, resource providers, flavors and images.
     :param filters: The request filters that are configured, on or off.
+    :param mirrored: The filters that repeat what Nova itself adds.
     :param enabled: The names of those that are switched on.
     :param settings: The configuration, by group and option.
     :param nova: The newest microversion of Nova; None if it is not known.
@@ -54,6 +57,7 @@ class Facts:
 
     snapshot: Snapshot
     filters: tuple[LoadedFilter, ...]
+    mirrored: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
     settings: Mapping[tuple[str, str], Any]
     nova: str | None = None
@@ -65,19 +69,19 @@ class Facts:
     @classmethod
     def of(
         cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
-    ) -> 'Facts':
+    ) -> 'AuditedCloud':
         """Return a cloud together with its configuration.
 
-        :param snapshot: The cloud.
         :param conf: A configuration with our options registered.
         :param more: What else is known, by the names of the fields.
         :raises ConfigError: if the configuration can not work.
         :raises FilterError: if a filter is missing or can not be loaded.
         """
-        filters = tuple(pipeline.load(conf))
+        filters = loading.load(conf)
         return cls(
             snapshot,
             filters,
+            loading.mirrored(conf),
             frozenset(f.name for f in filters if f.is_enabled(conf)),
             {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
             **more,
@@ -90,19 +94,14 @@ class Facts:
 
     @functools.cached_property
     def pipeline(self) -> Pipeline:
-        """The filters that are switched on."""
-        return Pipeline(
-            {
-                loaded.name: loaded.request_filter
-                for loaded in self.filters
-                if loaded.name in self.enabled
-            }
-        )
+        """The filters that are switched on, and those of Nova itself."""
+        on = (one for one in self.filters if one.name in self.enabled)
+        return Pipeline((*on, *self.mirrored))
 
     @functools.cached_property
     def locks(self) -> tuple[Lock, ...]:
         """All locks that the configured filters know of."""
-        return pipeline.locks(self.filters, self.index)
+        return Pipeline(self.filters).locks(self.index)
 
     @functools.cached_property
     def locked(self) -> frozenset[str]:
@@ -112,9 +111,9 @@ class Facts:
         )
 
     @functools.cached_property
-    def plan(self) -> plan.Plan:
+    def plan(self) -> plan.SyncPlan:
         """What a sync would do."""
-        known = state.of_snapshot(self.snapshot)
+        known = of_snapshot(self.snapshot)
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)
@@ -125,10 +124,7 @@ class Facts:
         return {target.provider: target for target in self.plan.targets}
 
     def has_filter(self, name: str) -> bool:
-        """Tell whether a filter is configured, on or off.
-
-        :param name: Its name.
-        """
+        """Tell whether a filter is configured, on or off."""
         return any(loaded.name == name for loaded in self.filters)
 
     @property
@@ -139,11 +135,7 @@ class Facts:
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
         """The compute nodes by the name of their compute service."""
-        found: dict[str, list[Provider]] = {}
-        for provider in self.snapshot.providers:
-            if provider.host:
-                found.setdefault(provider.host, []).append(provider)
-        return {host: tuple(nodes) for host, nodes in found.items()}
+        return nodes_by_host(self.snapshot.providers)
 
     @functools.cached_property
     def trees(self) -> Mapping[str, tuple[Provider, ...]]:
@@ -171,30 +163,6 @@ class Facts:
                 found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(members) for trait, members in found.items()}
 
-    @functools.cached_property
-    def aggregates_of(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The host aggregates that a host is in, by host."""
-        found: dict[str, list[Aggregate]] = {}
-        for aggregate in self.snapshot.aggregates:
-            for host in aggregate.hosts:
-                found.setdefault(host, []).append(aggregate)
-        return {host: tuple(held) for host, held in found.items()}
-
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
-        """Return all providers of the tree of a compute node.
-
-        :param node: The compute node.
-        """
+        """Return all providers of the tree of a compute node."""
         return self.trees[node.uuid]
-
-
-def named(names: Iterable[str], most: int = 5) -> str:
-    """Return names for the middle of a sentence.
-
-    :param names: The names, at least one.
-    :param most: How many to give before counting the rest.
-    """
-    ordered = sorted(names)
-    shown = ', '.join(ordered[:most])
-    more = len(ordered) - most
-    return f'{shown} and {more} more' if more > 0 else shown
