@@ -13,7 +13,9 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import Cloud, LiveCloud, SnapshotCloud
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
@@ -28,7 +30,7 @@ class Program(Protocol):
     conf: cfg.ConfigOpts
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud."""
+        """Return the connection to the live cloud, the same each time."""
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
@@ -41,6 +43,15 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
         metavar='<file>',
         help='Ask this cloud file instead of the live cloud',
     )
+
+
+def add_servers_argument(
+    parser: argparse.ArgumentParser,
+    meaning: str = 'Look at the servers of all projects too: do they run '
+    'where they may',
+) -> None:
+    """Add ``--servers`` to the parser of a command that audits."""
+    parser.add_argument('--servers', action='store_true', help=meaning)
 
 
 def add_request_arguments(
@@ -187,8 +198,6 @@ def max_length_from(conf: cfg.ConfigOpts) -> int:
 def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
     """Open the cloud that the arguments name, and close it at the end.
 
-    :param app: The program.
-    :param args: The parsed arguments.
     :raises CloudFileError: if a cloud file does not describe a cloud.
     """
     cloud: Cloud
@@ -198,18 +207,29 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
         cloud = SnapshotCloud(snapshot)
     else:
         cloud = LiveCloud(app.conf, app.connect)
-    try:
+    with contextlib.closing(cloud):
         yield cloud
-    finally:
-        cloud.close()
+
+
+def check_live(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, *options: str
+) -> None:
+    """End with 2 if a cloud file is asked for what only a live cloud has.
+
+    :param options: What only a live cloud has, such as ``servers``.
+    """
+    for option in options if args.snapshot else ():
+        if getattr(args, option):
+            parser.error(
+                f'--{option} needs a live cloud: leave out --{option} or '
+                '--snapshot'
+            )
 
 
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Use the scheduler settings of a snapshot where nothing else is set.
 
-    :param conf: The configuration.
-    :param snapshot: The snapshot.
-    :raises CloudFileError: if a setting has a value it can not have.
+    :raises CloudFileError: if a setting has a value it cannot have.
     """
     for (group, option), value in snapshot.settings.items():
         try:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_log import log as logging
-import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import output
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate.plan import Change, Plan
 
 LOG = logging.getLogger(__name__)
@@ -132,9 +131,7 @@ class ChangeCommand(output.ReportLister):
         if self._dry_run:
             return [_PLANNED] * len(changes)
         results = []
-        for change in tqdm.tqdm(
-            changes, 'Changing', unit='', leave=False, disable=None
-        ):
+        for change in progress.shown(changes, 'Changing', len(changes)):
             try:
                 change.make()
             except (

@@ -41,9 +41,6 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     """Yield the differences between two snapshots, by kind and name.
 
     Things are the same if they have the same uuid or id.
-
-    :param before: The older one.
-    :param after: The newer one.
     """
     old, new = (document.from_snapshot(one) for one in (before, after))
     yield from _parts('setting', 'settings', old['settings'], new['settings'])

@@ -46,17 +46,15 @@ class Snapshot:
         return AggregateIndex(self.aggregates)
 
     def flavor(self, name: str) -> Flavor:
-        """Return a flavor.
+        """Return the flavor of an id or, if there is none, of a name.
 
-        :param name: Its id or its name; an id goes first.
         :raises NotFound: if there is none.
         """
         return self._find('flavor', name, self.flavors)
 
     def image(self, name: str) -> Image:
-        """Return an image.
+        """Return the image of an id or, if there is none, of a name.
 
-        :param name: Its id or its name; an id goes first.
         :raises NotFound: if there is none.
         :raises NotUnique: if several images have the name.
         """

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 import dataclasses
 
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources

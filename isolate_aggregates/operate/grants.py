@@ -10,7 +10,7 @@ import functools
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.plan import Change, Plan
 from isolate_aggregates.request import Image
@@ -44,7 +44,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
             Change(
                 f'set {key}={xs.REQUIRED} on {described}',
                 functools.partial(
-                    cloud.nova_writer.set_extra_spec, flavor, key, xs.REQUIRED
+                    cloud.nova.set_extra_specs, flavor, {key: xs.REQUIRED}
                 ),
             ),
         ),
@@ -85,7 +85,7 @@ def grant_image(
             Change(
                 f'set {key}={xs.REQUIRED} on {described}',
                 functools.partial(
-                    cloud.glance_writer.set_property, image, key, xs.REQUIRED
+                    cloud.glance.set_property, image, key, xs.REQUIRED
                 ),
             ),
         ),
@@ -123,7 +123,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         return Plan(problems=problems)
     unset = Change(
         f'unset {key} on flavor {flavor.name}',
-        functools.partial(cloud.nova_writer.unset_extra_spec, flavor, key),
+        functools.partial(cloud.nova.unset_extra_spec, flavor, key),
     )
     return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
@@ -146,14 +146,14 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
         return Plan()
     unset = Change(
         f'unset {key} on image {image.name}',
-        functools.partial(cloud.glance_writer.unset_property, image, key),
+        functools.partial(cloud.glance.unset_property, image, key),
     )
     return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,))
 
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in names.known_traits(cloud.placement):
+    if trait not in cloud.traits():
         # Every boot would fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.operate.sync.plan import why_not_put
-from isolate_aggregates.placement.client import PlacementClient
 
 
 def aggregate(
@@ -56,14 +55,3 @@ def check_lock(trait: str, known: Collection[str]) -> None:
         raise exception.InvalidRequest(
             f'Trait {trait} can not lock an aggregate: {reason}.'
         )
-
-
-def known_traits(placement: PlacementClient) -> frozenset[str]:
-    """Return all traits that Placement knows.
-
-    :param placement: Placement.
-    :raises ServiceError: if Placement gives no usable answer.
-    """
-    return placement.read(
-        '/traits', lambda document: frozenset(document['traits'])
-    )

@@ -15,6 +15,7 @@ import requests
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.filters import pipeline
 from isolate_aggregates.operate.sync import apply, state
@@ -101,6 +102,8 @@ class World:
         # For the test itself: nothing happens to what is sent over it.
         self.direct = PlacementClient(client)
         self.nova = Nova(self.wire)
+        self.cloud = LiveCloud(conf, connect=None)
+        self.cloud.nova, self.cloud.placement = self.nova, self.placement
         conf.set_override(
             'placement_req_default_forbidden_member_prefix',
             ['reservation:'],
@@ -163,7 +166,7 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = state.read(self.nova, self.placement)
+        found = state.read(self.cloud)
         locks = pipeline.locks(self.filters, found.index)
         return plans.make(found, locks, parts)
 

@@ -20,10 +20,10 @@ class SyncTest(LiveTest):
 
     def sync(self):
         cloud = self.live_cloud()
-        found = state.read(cloud.nova, cloud.placement)
+        found = state.read(cloud)
         locks = pipeline.locks(pipeline.load(CONF), found.index)
         outcome = apply.carry_out(
-            plan.make(found, locks), cloud.placement, cloud.nova.aggregates
+            plan.make(found, locks), cloud.placement, cloud.aggregates
         )
         assert outcome.is_complete, outcome
         return {f'{c.host}: {c.action} {c.subject}' for c in outcome.changes}

@@ -34,6 +34,7 @@ class Program:
     ) -> None:
         self._client = client
         self._running = running
+        self._connection: Connection | None = None
         self.conf = cfg.ConfigOpts()
 
     def __getattr__(self, name: str) -> Any:
@@ -56,11 +57,16 @@ class Program:
         )
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud, by the client's means.
+        """Return the connection to the live cloud, the same each time.
 
-        :raises CredentialsError: if a clouds.yaml can not be read.
+        :raises CredentialsError: if a clouds.yaml cannot be read.
         :raises ServiceError: if Keystone gives no token.
         """
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> Connection:
         client = self._client
         # Only now, so that a command that asks a cloud file needs none.
         self._running.auth_required = True

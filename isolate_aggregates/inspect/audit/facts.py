@@ -10,28 +10,16 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.servers import Servers
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.filters import pipeline
 from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
 from isolate_aggregates.operate.sync import plan, state
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.request import Image
-
-
-@dataclasses.dataclass(frozen=True)
-class Servers:
-    """The servers of a cloud.
-
-    :param placed: All servers, also those without a host.
-    :param images: Their images by id; those that are gone are not in it.
-    :param hints_known: Whether Nova tells the scheduler hints.
-    """
-
-    placed: tuple[PlacedServer, ...]
-    images: Mapping[str, Image]
-    hints_known: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +49,22 @@ class Facts:
     traits: frozenset[str] | None = None
     resource_classes: frozenset[str] | None = None
     servers: Servers | None = None
+
+    @classmethod
+    def read(
+        cls,
+        cloud: Cloud,
+        conf: cfg.ConfigOpts,
+        servers: bool = False,
+        track: Track = untracked,
+    ) -> 'Facts':
+        """Read a cloud, and return it together with its configuration.
+
+        :param conf: A configuration with our options registered.
+        :param servers: Whether to read the servers of all projects too.
+        :raises IsolateAggregatesError: if anything cannot be read.
+        """
+        return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
 
     @classmethod
     def of(
@@ -114,7 +118,7 @@ class Facts:
     @functools.cached_property
     def plan(self) -> plan.Plan:
         """What a sync would do."""
-        known = state.of_snapshot(self.snapshot)
+        known = state.read(SnapshotCloud(self.snapshot))
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)

@@ -95,5 +95,5 @@ def without_compute_node(facts: Facts) -> Iterator[Finding]:
                 f'its host {host} has no compute node in Placement',
                 'no server can land there, and a host that gets the name '
                 'later is in the aggregate at once',
-                repairs.remove_host(aggregate, host),
+                repairs.remove_hosts(aggregate, [host]),
             )

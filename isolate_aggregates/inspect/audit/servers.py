@@ -135,7 +135,7 @@ class _Judge:
             f'server {server.name} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
             f'project {server.project_id} uses a host it would not get',
-            None if destination.refusals else _migration(server),
+            () if destination.refusals else _migration(server),
         )
 
     def _conclude(
@@ -189,10 +189,10 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
     )
 
 
-def _migration(server: PlacedServer) -> str | None:
+def _migration(server: PlacedServer) -> repairs.Commands:
     if server.status in _LIVE + _COLD:
         return repairs.migrate(server.id, live=server.status in _LIVE)
-    return None
+    return ()
 
 
 def _images_matter(facts: Facts) -> bool:
