@@ -34,10 +34,7 @@ class Program(Protocol):
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--snapshot`` to the parser of a command that only reads.
-
-    :param parser: The parser of the command.
-    """
+    """Add ``--snapshot`` to the parser of a command that only reads."""
     parser.add_argument(
         '--snapshot',
         metavar='<file>',
@@ -59,7 +56,6 @@ def add_request_arguments(
 ) -> None:
     """Add the arguments that describe a request for a server.
 
-    :param parser: The parser of the command.
     :param server: Whether an existing server may stand for its request.
     """
     what = parser.add_mutually_exclusive_group(required=True)
@@ -102,9 +98,7 @@ def add_project_arguments(
 ) -> None:
     """Add ``--project`` and its domain to the parser of a command.
 
-    :param parser: The parser of the command.
     :param meaning: What the project is to the command.
-    :param required: Whether it has to be given.
     """
     parser.add_argument(
         '--project', required=required, metavar='<project>', help=meaning
@@ -120,8 +114,6 @@ def add_project_arguments(
 def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
     """Return the id of the project that asks, None for nobody in particular.
 
-    :param args: The parsed arguments.
-    :param cloud: Where the project is looked up.
     :raises NotFound: if there is no such project.
     :raises NotUnique: if several projects have the name.
     """
@@ -131,10 +123,7 @@ def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
 
 
 def add_limit_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--limit`` to the parser of a command that asks Placement.
-
-    :param parser: The parser of the command.
-    """
+    """Add ``--limit`` to the parser of a command that asks Placement."""
     parser.add_argument(
         '--limit',
         type=positive,
@@ -147,8 +136,6 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
 def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
     """Return the request that the arguments describe.
 
-    :param args: The parsed arguments.
-    :param cloud: Where flavor, image, host and project are looked up.
     :raises NotFound: if flavor, image or project does not exist.
     """
     hints: dict[str, tuple[str, ...]] = {}
@@ -178,19 +165,12 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
 
 
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
-    """Return the most candidates to ask for.
-
-    :param args: The parsed arguments.
-    :param conf: The configuration.
-    """
+    """Return the most candidates to ask for."""
     return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
 
 
 def max_length_from(conf: cfg.ConfigOpts) -> int:
-    """Return the most bytes of a query that may be spent on aggregates.
-
-    :param conf: The configuration.
-    """
+    """Return the most bytes of a query that may be spent on aggregates."""
     return int(conf[ia_conf.GROUP].max_query_length)
 
 
@@ -266,7 +246,6 @@ def _hint(text: str) -> tuple[str, str]:
 def positive(text: str) -> int:
     """Return the whole number from 1 on that an argument gives.
 
-    :param text: The argument.
     :raises ArgumentTypeError: if it is none.
     """
     if not text.isdecimal() or not int(text):
@@ -277,11 +256,7 @@ def positive(text: str) -> int:
 
 
 def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
-    """Say so when aggregates are tagged but the option is off.
-
-    :param cloud: The cloud.
-    :param conf: The configuration.
-    """
+    """Say so when aggregates are tagged but the option is off."""
     if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
         return
     locked = sum(

@@ -40,11 +40,7 @@ class ChangeCommand(output.ReportLister):
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what is to be done.
-
-        :param cloud: The cloud.
-        :param args: The parsed arguments.
-        """
+        """Return what is to be done."""
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
@@ -52,7 +48,6 @@ class ChangeCommand(output.ReportLister):
         """Yield what to know afterwards, and whether it is left to do.
 
         :param cloud: The cloud, as it was or as it is.
-        :param plan: What was to be done.
         """
         return ()
 

@@ -14,10 +14,7 @@ from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what each flavor is asked for with.
-
-    :param parser: The parser of the command.
-    """
+    """Add the arguments that say what each flavor is asked for with."""
     parser.add_argument(
         '--images',
         nargs='+',

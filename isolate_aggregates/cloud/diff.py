@@ -22,8 +22,6 @@ _KINDS = {
 class Change:
     """One difference.
 
-    :param kind: What kind of thing it is about.
-    :param name: The name of the thing.
     :param what: Which part of it: a path such as ``metadata.trait:X``; empty
         for the whole thing.
     :param before: What it was; None if it was not there.

@@ -50,8 +50,6 @@ def derived_uuid(kind: str, name: str) -> str:
 def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
     """Return the cloud that a document describes.
 
-    :param document: A document that is valid by the schema.
-    :param origin: Where it comes from, for messages.
     :raises Contradictions: if its parts do not fit together.
     """
     problems: list[str] = []

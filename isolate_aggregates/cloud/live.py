@@ -31,7 +31,6 @@ _IN_SCHEDULER = 'nova'
 class LiveCloud:
     """A :class:`~isolate_aggregates.cloud.cloud.Cloud` that can be changed.
 
-    :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud; called once, when
         something is asked.
     """

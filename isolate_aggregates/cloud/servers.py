@@ -27,7 +27,6 @@ class Server:
 
     :param flavor: Its flavor as it was then.
     :param image_id: Id of its image; None if it boots from a volume.
-    :param project_id: Id of its project.
     :param scheduler_hints: Its scheduler hints, where Nova tells them.
     """
 
@@ -41,7 +40,6 @@ class Server:
 class PlacedServer:
     """A server and where it is.
 
-    :param id: Its id.
     :param name: Its name, which its owner chose.
     :param project_id: Id of its project; empty if Nova could not tell.
     :param status: Its status, such as ``ACTIVE``.

@@ -19,10 +19,7 @@ class Snapshot:
     """Everything that decides where servers may go.
 
     :param origin: Where it comes from, for messages.
-    :param aggregates: The host aggregates.
     :param providers: All resource providers; parents before children.
-    :param flavors: The flavors.
-    :param images: The images.
     :param settings: Scheduler settings of the cloud, by ``(group, option)``.
     :param placement_aggregates: Names of aggregates that only Placement
         knows, by uuid.

@@ -237,6 +237,12 @@ def test_fix_asks_before_it_changes_anything(broken, monkeypatch):
         assert 'Nothing was changed.' in finished.err
 
 
+def test_one_token_does_for_the_audit_and_for_its_repairs(broken, http):
+    broken('--yes')
+    tokens = [r for r in http.request_history if r.path == '/v3/auth/tokens']
+    assert len(tokens) == 1
+
+
 @pytest.mark.parametrize(
     ('arguments', 'answer'), [((), 'y\n'), (('--yes',), '')]
 )

@@ -23,11 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Program:
-    """The client, with what our commands want of their program on top.
-
-    :param client: The client.
-    :param running: The command that is to run.
-    """
+    """The client, with what our commands want of their program on top."""
 
     def __init__(
         self, client: 'shell.OpenStackShell', running: 'ClientCommand'
@@ -88,7 +84,6 @@ class Program:
 class ClientCommand(command.Command):
     """The part of a command that is the same for all of them.
 
-    :param app: The client.
     :param app_args: Its parsed options; None to look at the help only.
     """
 
@@ -111,7 +106,6 @@ class ClientCommand(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command.
 
-        :param parsed_args: The parsed arguments of the command.
         :raises IsolateAggregatesError: if something foreseeable goes wrong.
         """
         try:
