@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a live cloud into plain values: a snapshot, or parts of one."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent import futures
-from typing import Any, TypeVar
+from typing import Any
 
 import os_resource_classes as orc
 import os_traits
@@ -24,8 +24,6 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 
 # Enough to hide the time on the wire, few enough to be a good guest.
 PARALLEL = 8
-
-_T = TypeVar('_T')
 
 
 def take(
@@ -175,37 +173,37 @@ def _provider(
     placement: PlacementClient,
     summary: ProviderSummary | None = None,
 ) -> Provider:
-    def read(what: str, pick: Callable[[Any], _T]) -> _T:
-        return placement.read(
-            f'/resource_providers/{entry["uuid"]}/{what}',
-            lambda document: pick(document[what]),
-        )
-
-    fields = Inventory.__dataclass_fields__
-    traits: frozenset[str] = (
-        summary.traits if summary else read('traits', frozenset)
-    )
-    usages: Mapping[str, int] = (
-        summary.used if summary else read('usages', dict)
-    )
+    uuid = entry['uuid']
+    path = f'/resource_providers/{uuid}'
+    if summary:
+        traits, usages = summary.traits, summary.used
+    else:
+        traits = placement_providers.traits(placement, uuid)
+        usages = placement.read(f'{path}/usages', _usages)
     return Provider(
-        uuid=entry['uuid'],
+        uuid=uuid,
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
         host=_host_of(entry, traits, hosts),
-        inventories=read(
-            'inventories',
-            lambda found: {
-                resource_class: Inventory(
-                    **{k: v for k, v in amounts.items() if k in fields}
-                )
-                for resource_class, amounts in found.items()
-            },
-        ),
+        inventories=placement.read(f'{path}/inventories', _inventories),
         usages={rc: used for rc, used in usages.items() if used},
         traits=traits,
-        aggregates=read('aggregates', frozenset),
+        aggregates=placement_providers.aggregates(placement, uuid),
     )
+
+
+def _usages(document: Any) -> Mapping[str, int]:
+    return dict(document['usages'])
+
+
+def _inventories(document: Any) -> Mapping[str, Inventory]:
+    fields = Inventory.__dataclass_fields__
+    return {
+        resource_class: Inventory(
+            **{k: v for k, v in amounts.items() if k in fields}
+        )
+        for resource_class, amounts in document['inventories'].items()
+    }
 
 
 def _root(

@@ -161,7 +161,10 @@ def test_a_provider_that_changes_meanwhile_is_read_again(
     http.get(f'{PLACEMENT}/resource_providers', lists)
     traits = http.get(
         f'{PLACEMENT}/resource_providers/{NODE}/traits',
-        [{'json': {'traits': []}}, {'json': {'traits': ['CUSTOM_NEW']}}],
+        [
+            {'json': {'traits': traits, 'resource_provider_generation': 1}}
+            for traits in ([], ['CUSTOM_NEW'])
+        ],
     )
     [node] = save.take_providers(reader, placement)
     assert node.traits == {'CUSTOM_NEW'}
