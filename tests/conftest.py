@@ -25,7 +25,7 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -174,7 +174,7 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
         project: str | None = None,
     ) -> Outcome:
         base.apply_settings(conf, cloud.snapshot)
-        request = RequestSpec(flavor, image, project)
+        request = Request(flavor, image, project)
         return candidates.find(cloud, Pipeline.from_conf(conf), request, None)
 
     return find_hosts

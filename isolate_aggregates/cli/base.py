@@ -17,7 +17,7 @@ from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.connection import Connection
 
@@ -133,7 +133,7 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
+def request_from(args: argparse.Namespace, cloud: Cloud) -> Request:
     """Return the request that the arguments describe.
 
     :raises NotFound: if flavor, image or project does not exist.
@@ -141,7 +141,7 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
     hints: dict[str, tuple[str, ...]] = {}
     for key, value in args.hint:
         hints[key] = (*hints.get(key, ()), value)
-    given = RequestSpec(
+    given = Request(
         # Replaced below if a server stands for the flavor.
         flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
         image=cloud.image(args.image) if args.image else None,

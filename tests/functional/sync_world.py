@@ -17,7 +17,8 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply, state
 from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.placement.client import PlacementClient
@@ -109,7 +110,7 @@ class World:
             ['reservation:'],
             ia_conf.SCHEDULER,
         )
-        self.filters = pipeline.load(conf)
+        self.pipeline = Pipeline(loading.load(conf))
 
     def reset(self):
         """Forget everything but standard traits."""
@@ -167,7 +168,7 @@ class World:
 
     def plan(self, parts=tuple(plans.Part)):
         found = state.read(self.cloud)
-        locks = pipeline.locks(self.filters, found.index)
+        locks = self.pipeline.locks(found.index)
         return plans.make(found, locks, parts)
 
     def sync(self, parts=tuple(plans.Part), parallel=1):

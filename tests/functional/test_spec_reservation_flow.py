@@ -12,7 +12,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 # The example has the free pool of step 1 and the reservation of step 2.
 POOL = 'reservation:2e1dfa7c'
@@ -68,7 +68,7 @@ def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
     assert conf.scheduler.placement_req_required_member_prefix == []
     assert conf.scheduler.placement_req_default_forbidden_member_prefix == []
     destination = Pipeline.from_conf(conf).run(
-        RequestSpec(flavor(LEASE)), cloud.index
+        Request(flavor(LEASE)), cloud.index
     )
     assert destination.required_aggregates == []
     assert destination.forbidden_aggregates == set()

@@ -13,7 +13,7 @@ from keystoneauth1 import session
 
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 
 THOROUGH = bool(os.environ.get('THOROUGH'))
 
@@ -82,7 +82,7 @@ class DayTwoTest(CommandTest):
         outcome = candidates.find(
             cloud,
             Pipeline.from_conf(CONF),
-            RequestSpec(cloud.flavor(flavor)),
+            Request(cloud.flavor(flavor)),
             None,
         )
         return {host.name for host in outcome.hosts}

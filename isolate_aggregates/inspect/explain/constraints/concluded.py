@@ -6,7 +6,7 @@ import functools
 
 import os_traits
 
-from isolate_aggregates.filters.destination import Conclusion, Destination
+from isolate_aggregates.filters.destination import Conclusion
 from isolate_aggregates.inspect.explain.constraints.constraint import (
     Constraint,
 )
@@ -38,16 +38,9 @@ class Concluded(Constraint):
         return f'{self.conclusion.filter_name}: {constraint.reason}'
 
     @functools.cached_property
-    def _alone(self) -> Destination:
-        """The destination if there were no other conclusion."""
-        destination = Destination()
-        self.conclusion.constraint.narrow(destination)
-        return destination
-
-    @functools.cached_property
     def _parts(self) -> list[tuple[Constraint, str]]:
         """What it comes to, and how the cause is joined to a text on it."""
-        alone = self._alone
+        alone = self.conclusion.alone
         parts: list[tuple[Constraint, str]] = []
         if alone.forbidden_aggregates:
             forbidden = frozenset(alone.forbidden_aggregates)
@@ -76,7 +69,7 @@ class Concluded(Constraint):
 
     def reason(self, site: Site) -> str:
         """Say what is refused, or which aggregate, tree or trait it is."""
-        alone = self._alone
+        alone = self.conclusion.alone
         constraint = self.conclusion.constraint
         if alone.refusals:
             return '; '.join(alone.refusals)
