@@ -7,12 +7,12 @@ from typing import cast
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, Servers
+from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Request
 

@@ -103,13 +103,16 @@ class WorkerMetrics(Observer):
             buckets=_BUCKETS,
             registry=None,
         )
-        self._filter_seconds = prometheus_client.Histogram(
+        filter_seconds = prometheus_client.Histogram(
             f'{PREFIX}_filter_duration_seconds',
             'How long one request filter took for a request.',
             ['filter'],
             buckets=_BUCKETS,
             registry=None,
         )
+        self._filter_seconds = {
+            name: filter_seconds.labels(name) for name in filters
+        }
         # A rate can be told from the first refusal on only if there was a 0
         # before it.
         for _, reason, is_of_filter in _REASONS:
@@ -117,7 +120,7 @@ class WorkerMetrics(Observer):
                 self._refusals.labels(reason, name)
 
     def _took(self, name: str, seconds: float) -> None:
-        self._count(self._filter_seconds.labels(name).observe, seconds)
+        self._count(self._filter_seconds[name].observe, seconds)
 
     def passed(self, started_at: float, shortened: bool) -> None:
         """Count a request that may go to Placement."""
