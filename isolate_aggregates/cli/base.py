@@ -2,9 +2,8 @@
 """Arguments that several commands share, and what they stand for."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
-import dataclasses
 from typing import Protocol
 
 from oslo_config import cfg
@@ -17,7 +16,6 @@ from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.connection import Connection
 
@@ -51,45 +49,6 @@ def add_servers_argument(
     parser.add_argument('--servers', action='store_true', help=meaning)
 
 
-def add_request_arguments(
-    parser: argparse.ArgumentParser, server: bool = False
-) -> None:
-    """Add the arguments that describe a request for a server.
-
-    :param server: Whether an existing server may stand for its request.
-    """
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
-    if server:
-        what.add_argument(
-            '--server',
-            metavar='<server>',
-            help='Id of a server of the live cloud, whose flavor, image, '
-            'project and hints are used where they are not given',
-        )
-    parser.add_argument('--image', metavar='<image>', help='Name or id')
-    add_project_arguments(parser)
-    parser.add_argument(
-        '--hint',
-        action='append',
-        default=[],
-        type=_hint,
-        metavar='<key>=<value>',
-        help='Scheduler hint; may be repeated',
-    )
-    parser.add_argument(
-        '--host',
-        metavar='<host>',
-        help='Name of the one host, or compute node, to use',
-    )
-    parser.add_argument(
-        '--boot-from-volume',
-        action='store_true',
-        help='The root disk is a volume, so none is taken from the host',
-    )
-    add_snapshot_argument(parser)
-
-
 def add_project_arguments(
     parser: argparse.ArgumentParser,
     meaning: str = 'Name or id of the project that asks; with --snapshot its '
@@ -120,58 +79,6 @@ def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
     if not args.project:
         return None
     return cloud.project(args.project, args.project_domain)
-
-
-def add_limit_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--limit`` to the parser of a command that asks Placement."""
-    parser.add_argument(
-        '--limit',
-        type=positive,
-        metavar='<number>',
-        help='Most allocation candidates to ask for; default: [scheduler] '
-        'max_placement_results',
-    )
-
-
-def request_from(args: argparse.Namespace, cloud: Cloud) -> Request:
-    """Return the request that the arguments describe.
-
-    :raises NotFound: if flavor, image or project does not exist.
-    """
-    hints: dict[str, tuple[str, ...]] = {}
-    for key, value in args.hint:
-        hints[key] = (*hints.get(key, ()), value)
-    given = Request(
-        # Replaced below if a server stands for the flavor.
-        flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
-        image=cloud.image(args.image) if args.image else None,
-        project_id=project_from(args, cloud),
-        scheduler_hints=hints,
-        requested_host=cloud.requested_host(args.host) if args.host else None,
-        boot_from_volume=args.boot_from_volume,
-    )
-    if args.flavor:
-        return given
-    server = cloud.server(args.server)
-    return dataclasses.replace(
-        given,
-        flavor=server.flavor,
-        image=given.image
-        or (cloud.image(server.image_id) if server.image_id else None),
-        project_id=given.project_id or server.project_id,
-        scheduler_hints={**server.scheduler_hints, **hints},
-        boot_from_volume=given.boot_from_volume or not server.image_id,
-    )
-
-
-def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
-    """Return the most candidates to ask for."""
-    return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
-
-
-def max_length_from(conf: cfg.ConfigOpts) -> int:
-    """Return the most bytes of a query that may be spent on aggregates."""
-    return int(conf[ia_conf.GROUP].max_query_length)
 
 
 @contextlib.contextmanager
@@ -234,13 +141,21 @@ def _as_written(value: object) -> str | list[str]:
     raise TypeError('write a text, a number, true, false or a list of them')
 
 
-def _hint(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition('=')
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is no scheduler hint; write <key>=<value>'
-        )
-    return key, value
+def pair(what: str) -> Callable[[str], tuple[str, str]]:
+    """Return what parses the key and the value that an argument gives.
+
+    :param what: What they are together, such as "scheduler hint".
+    """
+
+    def parse(text: str) -> tuple[str, str]:
+        key, equals, value = text.partition('=')
+        if not key or not equals:
+            raise argparse.ArgumentTypeError(
+                f'{text!r} is no {what}; write <key>=<value>'
+            )
+        return key, value
+
+    return parse
 
 
 def positive(text: str) -> int:

@@ -13,7 +13,6 @@ from isolate_aggregates.cli import base, output, periodic, progress
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply, state
 from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.target import Change
@@ -129,7 +128,7 @@ class SyncPlacement(output.ReportLister):
     def _plan_for(self, cloud: Cloud, args: argparse.Namespace) -> plans.Plan:
         """Plan, and warn of the problems that the last plan did not have."""
         found = state.read(cloud, progress.reading)
-        locks = Pipeline(loading.load(self.app.conf)).locks(found.index)
+        locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
         plan = plans.make(
             found, locks, [p for p in plans.Part if p not in without]

@@ -208,6 +208,7 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
             'providers': [
                 {'name': 'h1', 'traits': ['CUSTOM_X']},
                 {'name': 'share', 'traits': [SHARES, 'CUSTOM_Z']},
+                {'name': 'gone', 'host': None, 'traits': [MARK]},
             ],
         },
         'test',
@@ -217,3 +218,5 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
     assert [n.name for n in found.nodes] == ['h1']
     assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits
     assert 'CUSTOM_Y' not in found.traits
+    [problem] = found.problems
+    assert problem.startswith('resource provider gone: has traits that sync')

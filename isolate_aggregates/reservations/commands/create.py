@@ -142,7 +142,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
         '--property',
         action='append',
         default=[],
-        type=_property,
+        type=base.pair('extra spec'),
         metavar='<key>=<value>',
         help='Extra spec of its flavor, such as trait:HW_CPU_X86_AVX2='
         'required; may be repeated',
@@ -153,12 +153,3 @@ def _size(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f'{text!r} is no whole number')
     return int(text)
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition('=')
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is no extra spec; write <key>=<value>'
-        )
-    return key, value
