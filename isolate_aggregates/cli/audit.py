@@ -14,7 +14,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base, output, progress
 from isolate_aggregates.inspect.audit import (
-    Facts,
+    AuditedCloud,
     Finding,
     Severity,
     audit,
@@ -152,10 +152,10 @@ class AuditCloud(output.ReportLister):
 
     def _audit(self, args: argparse.Namespace) -> list[Finding]:
         with base.opened(self.app, args) as cloud:
-            facts = Facts.read(
+            audited = AuditedCloud.read(
                 cloud, self.app.conf, args.servers, progress.reading
             )
-        return audit(facts)
+        return audit(audited)
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""

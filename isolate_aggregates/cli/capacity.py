@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, output
-from isolate_aggregates.inspect import capacity
+from isolate_aggregates.inspect.capacity import fitting_servers
 
 
 class ListCapacity(output.ReportLister):
@@ -29,7 +29,7 @@ class ListCapacity(output.ReportLister):
         """Pack the servers."""
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
-            self._found = capacity.capacity(asked.cloud.snapshot, query)
+            self._found = fitting_servers(asked.cloud.snapshot, query)
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 

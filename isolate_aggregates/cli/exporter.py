@@ -13,7 +13,7 @@ from cliff import command
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
-from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -118,7 +118,7 @@ class ExportMetrics(command.Command):
             # Credentials that can not be used count as a failure too.
             stopped = threading.Event()
             one = reading.CloudReading(
-                lambda: cloud.families(self._facts(args, stopped)()),
+                lambda: cloud.families(self._audited(args, stopped)()),
                 textfile.known(args.textfile),
                 tells_age=False,
             )
@@ -140,8 +140,8 @@ class ExportMetrics(command.Command):
         stopped = threading.Event()
         one = None
         if not args.no_cloud:
-            facts = self._facts(args, stopped)
-            one = reading.CloudReading(lambda: cloud.families(facts()))
+            audited = self._audited(args, stopped)
+            one = reading.CloudReading(lambda: cloud.families(audited()))
             registry.register(one)
         with (
             serving.end_signals() as asked,
@@ -152,14 +152,16 @@ class ExportMetrics(command.Command):
             self.app.stdout.flush()
             signal.sigwait(asked)
 
-    def _facts(
+    def _audited(
         self, args: argparse.Namespace, stopped: threading.Event
-    ) -> Callable[[], Facts]:
+    ) -> Callable[[], AuditedCloud]:
         """Return what reads the cloud, each time anew."""
 
-        def read() -> Facts:
+        def read() -> AuditedCloud:
             with base.opened(self.app, args) as cloud:
-                return Facts.read(cloud, self.app.conf, args.servers, track)
+                return AuditedCloud.read(
+                    cloud, self.app.conf, args.servers, track
+                )
 
         def track(
             found: Iterator[Any], what: str, total: int | None

@@ -9,7 +9,7 @@ from cliff import command
 
 from isolate_aggregates.cli import base, progress
 from isolate_aggregates.cli.matrix import add_row_arguments
-from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page
 from isolate_aggregates.inspect.report.content import Content
 
@@ -45,11 +45,11 @@ class WriteReport(command.Command):
         page.check(parsed_args.output)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
-            facts = Facts.read(
+            audited = AuditedCloud.read(
                 cloud, self.app.conf, parsed_args.servers, progress.reading
             )
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
-            content = Content.of(facts, images, project, now)
+            content = Content.of(audited, images, project, now)
         page.write(content, parsed_args.output)
         self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

@@ -18,6 +18,7 @@ from isolate_aggregates.cloud.servers import PlacedServer, Server, Servers
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members, PlacementMembers
@@ -111,9 +112,7 @@ class LiveCloud:
 
     def traits(self) -> frozenset[str]:
         """Return all traits that Placement knows."""
-        return self.placement.read(
-            '/traits', lambda document: frozenset(document['traits'])
-        )
+        return providers.known_traits(self.placement)
 
     def survey(
         self, servers: bool = False, track: Track = untracked

@@ -13,7 +13,6 @@ def aggregate(
 ) -> Aggregate:
     """Return the aggregate of a uuid, a number or a name.
 
-    :param aggregates: All aggregates.
     :param name: Its uuid, its number or its name; the name goes last.
     :param place: Where they come from, for messages.
     :raises NotFound: if there is none.
@@ -33,7 +32,6 @@ def aggregate(
 def check_trait(trait: str) -> None:
     """Refuse what is no name of a trait.
 
-    :param trait: The name.
     :raises InvalidRequest: if no trait can have the name.
     """
     if not tags.is_trait_name(trait):
@@ -46,8 +44,6 @@ def check_trait(trait: str) -> None:
 def check_lock(trait: str, known: Collection[str]) -> None:
     """Refuse a trait that can not lock an aggregate.
 
-    :param trait: The name of the trait.
-    :param known: The traits that Placement knows.
     :raises InvalidRequest: if it can not.
     """
     reason = why_not_put(trait, known)

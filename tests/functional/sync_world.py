@@ -19,8 +19,9 @@ from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 
 PARTS = ('traits', 'aggregates')
@@ -167,7 +168,7 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = state.read(self.cloud)
+        found = read(self.cloud)
         locks = self.pipeline.locks(found.index)
         return plans.make(found, locks, parts)
 

@@ -14,7 +14,7 @@ from isolate_aggregates.cloud import document
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
 from isolate_aggregates.cloud.saved import SnapshotCloud
-from isolate_aggregates.operate.sync import state
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 
@@ -112,7 +112,7 @@ def node(uuid: str, host: str) -> Provider:
 def test_compute_nodes_are_read_with_traits_and_aggregates(
     cloud: LiveCloud,
 ) -> None:
-    found = state.read(cloud)
+    found = read(cloud)
     assert list(found.index) == [GROUP]
     assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
     assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
@@ -123,7 +123,7 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
 def test_no_more_is_asked_than_has_to_be(
     http: requests_mock.Mocker, cloud: LiveCloud
 ) -> None:
-    state.read(cloud)
+    read(cloud)
     asked = sorted(
         request.path
         for request in http.request_history
@@ -144,7 +144,7 @@ def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
     nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.newest = '2.52'
-    found = state.read(cloud)
+    found = read(cloud)
     assert {n.name: n.host for n in found.nodes} == {
         'node-1': 'node-1',
         'ironic-1': 'ironic-1',
@@ -156,7 +156,7 @@ def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
     nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.nodes = nova.nodes[1:]
-    found = state.read(cloud)
+    found = read(cloud)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (
         'resource provider node-1: has traits that sync put there, but Nova '
@@ -173,7 +173,7 @@ def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
-    found = state.read(cloud)
+    found = read(cloud)
     assert [n.name for n in found.nodes] == ['node-1']
 
 
@@ -198,7 +198,7 @@ def test_what_can_not_be_read_is_an_error_and_not_empty(
 ) -> None:
     http.get(f'{PLACEMENT}{path}', **answer)
     with pytest.raises(exception.ServiceError, match=path):
-        state.read(cloud)
+        read(cloud)
 
 
 def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
@@ -213,7 +213,7 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
         },
         'test',
     )
-    found = state.read(SnapshotCloud(snapshot))
+    found = read(SnapshotCloud(snapshot))
     assert [a.name for a in found.index] == ['a']
     assert [n.name for n in found.nodes] == ['h1']
     assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits

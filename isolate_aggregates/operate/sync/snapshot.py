@@ -11,10 +11,9 @@ from isolate_aggregates.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class SyncSnapshot:
     """Nova and Placement at one moment.
 
-    :param index: The host aggregates.
     :param nodes: The compute nodes that have a resource provider, with their
         traits and aggregates.
     :param traits: The names of all traits that Placement knows.
@@ -30,7 +29,7 @@ class State:
     others: tuple[Provider, ...] = ()
 
 
-def read(cloud: Cloud, track: Track = untracked) -> State:
+def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
     """Read how things are in a cloud.
 
     :raises IsolateAggregatesError: if anything cannot be read.
@@ -38,7 +37,7 @@ def read(cloud: Cloud, track: Track = untracked) -> State:
     index = AggregateIndex(cloud.aggregates())
     roots = cloud.roots(track)
     others = [root for root in roots if root.host is None]
-    return State(
+    return SyncSnapshot(
         index=index,
         nodes=tuple(root for root in roots if root.host is not None),
         traits=cloud.traits(),
