@@ -73,6 +73,11 @@ class IsolateAggregates:
         """The metadata keys that lock."""
         return (f'{self.key_prefix}*',)
 
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Whose traits open an aggregate."""
+        return self.trait_sources
+
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[LazyForbid]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, grants, tags
+from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.demands import traits_of
@@ -91,7 +92,7 @@ def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find images of tenants that open an isolated aggregate."""
-    if not cloud.images_open or not cloud.has_filter('isolate_aggregates'):
+    if not cloud.isolating or not cloud.images_open:
         return
     for image in cloud.snapshot.images:
         opened = traits_of(image=image) & cloud.required_by.keys()
@@ -114,12 +115,19 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys of flavors and images whose reservation is not there."""
-    prefixes = _prefixes(cloud)
-    if not prefixes:
-        return
+    for loaded in cloud.filters:
+        keys = loaded.reservation_keys
+        yield from _flavor_keys(cloud, keys)
+        if 'image' in loaded.key_sources:
+            yield from _image_keys(cloud, keys)
+
+
+def _flavor_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
     for flavor in cloud.snapshot.flavors:
         for key in sorted(flavor.extra_specs):
-            if key.startswith(prefixes) and not cloud.index.with_key(key):
+            if key.startswith(keys.required) and not cloud.index.with_key(key):
                 yield Finding(
                     'reservation-key-left',
                     Severity.WARNING,
@@ -128,19 +136,21 @@ def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
                     'its servers are refused',
                     repairs.unset_spec(flavor, key),
                 )
-    if 'image' not in cloud.settings[ia_conf.GROUP, 'reservation_key_sources']:
-        return
+
+
+def _image_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
     for image in cloud.snapshot.images:
         for key in sorted(image.properties):
-            if key.startswith(prefixes):
-                yield from _image_key(cloud, image, key)
+            if key.startswith(keys.required):
+                yield from _image_key(cloud, image, key, keys.owner_key)
 
 
 def _image_key(
-    cloud: AuditedCloud, image: Image, key: str
+    cloud: AuditedCloud, image: Image, key: str, owner_key: str
 ) -> Iterator[Finding]:
     reserved = cloud.index.with_key(key)
-    owner_key = cloud.settings[ia_conf.BLAZAR, 'blazar_owner']
     if not reserved:
         problem = f'names {key}, which no aggregate has'
         consequence = 'its servers are refused'
@@ -162,13 +172,6 @@ def _image_key(
         consequence,
         repairs.unset_property(image, key),
     )
-
-
-def _prefixes(cloud: AuditedCloud) -> tuple[str, ...]:
-    if not cloud.has_filter('reservation_prefix'):
-        return ()
-    option = 'placement_req_required_member_prefix'
-    return tuple(cloud.settings[ia_conf.SCHEDULER, option])
 
 
 def _is_tenants(image: Image) -> bool:
