@@ -68,25 +68,6 @@ def test_a_filter_of_the_wrong_shape_is_refused_when_it_is_registered(shape):
         pipeline.Pipeline({'mine': shape})
 
 
-@pytest.mark.parametrize(
-    'member',
-    [
-        'IMAGE_PROPERTIES',
-        'IMAGE_KEYS',
-        'METADATA',
-        'KEY_SOURCES',
-        'PROJECT_KEYS',
-        'REPLACES',
-    ],
-)
-@pytest.mark.parametrize('value', ['trait:*', (1,), ('',)])
-def test_what_a_filter_declares_by_name_has_to_be_names(member, value):
-    body = {'__call__': lambda self, *given: (), member: value}
-    declaring = type('Declaring', (), body)()
-    with pytest.raises(exception.FilterError, match=f'mine has {member} '):
-        pipeline.Pipeline({'mine': declaring})
-
-
 def test_by_default_isolate_aggregates_is_off(conf):
     assert loading.deciding(conf).names == ('reservation_prefix',)
 
