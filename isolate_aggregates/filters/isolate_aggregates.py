@@ -25,6 +25,7 @@ from isolate_aggregates.filters.constraints import Forbid, LazyForbid
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.text import named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +43,9 @@ class MissingTraits:
     image: str | None = None
 
     def __str__(self) -> str:
-        noun = 'trait' if len(self.traits) == 1 else 'traits'
+        traits = named('trait', self.traits, most=None)
         return (
-            f'locked by {noun} {", ".join(sorted(self.traits))}, which '
+            f'locked by {traits}, which '
             f'{lacking(self.flavor, self.image, "require")}'
         )
 

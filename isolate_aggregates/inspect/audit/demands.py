@@ -10,7 +10,6 @@ from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
 
-_RESERVATION = 'CUSTOM_RESERVATION_'
 _NOWHERE = 'servers get "No valid host was found."'
 
 
@@ -97,7 +96,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                 wanted = spec.kind == 'resources' and value.strip('0')
                 if not wanted or spec.name in known:
                     continue
-                ended = spec.name.startswith(_RESERVATION)
+                ended = spec.name.startswith(xs.RESERVATION_CLASS)
                 yield Finding(
                     'reservation-flavor-left'
                     if ended
