@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from audit_facts import (
+from audit_clouds import (
     LICENSED,
     LOCK,
     PREFIXES,

@@ -44,11 +44,11 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.nodes:
         return
     for flavor in cloud.snapshot.flavors:
-        for trait in _unknown(cloud, traits_of(flavor)):
+        for trait in _unknown(cloud, traits_if_valid(flavor)):
             subject = f'flavor {flavor.name}'
             yield _nowhere(cloud, subject, trait, _unset(trait, flavor))
     for image in cloud.snapshot.images:
-        for trait in _unknown(cloud, traits_of(image=image)):
+        for trait in _unknown(cloud, traits_if_valid(image=image)):
             subject = f'image {image.name} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
             # Some other property may imply it.
@@ -111,7 +111,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                 )
 
 
-def traits_of(
+def traits_if_valid(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
     """Return the traits a flavor or image requires; none if it is invalid."""

@@ -8,7 +8,7 @@ from isolate_aggregates.aggregates import Aggregate, grants, tags
 from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
-from isolate_aggregates.inspect.audit.demands import traits_of
+from isolate_aggregates.inspect.audit.demands import traits_if_valid
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
@@ -71,10 +71,12 @@ def _opening(
 
 def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
     """Return the traits that flavors have together with images."""
-    flavors = {traits_of(flavor) for flavor in cloud.snapshot.flavors}
+    flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
     images = {frozenset[str]()}
     if cloud.images_open:
-        images |= {traits_of(image=image) for image in cloud.snapshot.images}
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
     return {flavor | image for flavor in flavors for image in images}
 
 
@@ -95,7 +97,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.isolating or not cloud.images_open:
         return
     for image in cloud.snapshot.images:
-        opened = traits_of(image=image) & cloud.required_by.keys()
+        opened = traits_if_valid(image=image) & cloud.required_by.keys()
         for trait in sorted(opened) if _is_tenants(image) else ():
             key = TRAIT_PREFIX + trait
             yield Finding(
