@@ -6,7 +6,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.inspect.openers import openers
 from isolate_aggregates.inspect.overview import (
     overview,

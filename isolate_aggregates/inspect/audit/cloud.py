@@ -9,31 +9,19 @@ from typing import Any
 from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.servers import Servers
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import plan
-from isolate_aggregates.operate.sync.snapshot import of_snapshot
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
-from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
-
-
-@dataclasses.dataclass(frozen=True)
-class Servers:
-    """The servers of a cloud.
-
-    :param placed: All servers, also those without a host.
-    :param images: Their images by id; those that are gone are not in it.
-    :param hints_known: Whether Nova tells the scheduler hints.
-    """
-
-    placed: tuple[PlacedServer, ...]
-    images: Mapping[str, Image]
-    hints_known: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,6 +51,22 @@ class AuditedCloud:
     traits: frozenset[str] | None = None
     resource_classes: frozenset[str] | None = None
     servers: Servers | None = None
+
+    @classmethod
+    def read(
+        cls,
+        cloud: Cloud,
+        conf: cfg.ConfigOpts,
+        servers: bool = False,
+        track: Track = untracked,
+    ) -> 'AuditedCloud':
+        """Read a cloud, and return it together with its configuration.
+
+        :param conf: A configuration with our options registered.
+        :param servers: Whether to read the servers of all projects too.
+        :raises IsolateAggregatesError: if anything cannot be read.
+        """
+        return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
 
     @classmethod
     def of(
@@ -114,7 +118,7 @@ class AuditedCloud:
     @functools.cached_property
     def plan(self) -> plan.SyncPlan:
         """What a sync would do."""
-        known = of_snapshot(self.snapshot)
+        known = read(SnapshotCloud(self.snapshot))
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)

@@ -53,7 +53,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             key = xs.TRAIT_PREFIX + trait
             # Some other property may imply it.
             own = key in image.properties
-            unset = repairs.unset_property(image, key) if own else None
+            unset = repairs.unset_property(image, key) if own else ()
             yield _nowhere(cloud, subject, trait, unset)
 
 
@@ -62,7 +62,7 @@ def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
 
 
 def _nowhere(
-    cloud: AuditedCloud, subject: str, trait: str, unset: str | None
+    cloud: AuditedCloud, subject: str, trait: str, unset: repairs.Commands
 ) -> Finding:
     synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
     return Finding(
@@ -76,13 +76,13 @@ def _nowhere(
     )
 
 
-def _unset(trait: str, flavor: Flavor) -> str | None:
+def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
             if (spec.kind, spec.name) == ('trait', trait):
                 return repairs.unset_spec(flavor, key)
     # Some other setting implies it.
-    return None
+    return ()
 
 
 def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:

@@ -48,25 +48,23 @@ def _opening(
     locking: tuple[Aggregate, ...],
     hosts: set[str],
     keys: set[frozenset[str]],
-) -> str | None:
-    """Return the command that takes away as little of the locks as helps."""
+) -> repairs.Commands:
+    """Return the commands that take away as little of the locks as helps."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
         closest = max(
             keys, key=lambda held: (len(required & held), sorted(held))
         )
-        return ' && '.join(
-            repairs.unset_tag(locking[0], TRAIT_PREFIX + trait)
-            for trait in sorted(required - closest)
+        return repairs.unset_tags(
+            locking[0],
+            (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
         )
     for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
         others = (tags.required_traits(a) for a in locking if a is not left)
         wanted = frozenset[str]().union(*others)
         if any(wanted <= held for held in keys):
-            return ' && '.join(
-                repairs.remove_host(left, host) for host in sorted(hosts)
-            )
-    return None
+            return repairs.remove_hosts(left, hosts)
+    return ()
 
 
 def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
@@ -111,7 +109,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
                 'or not an operator wants it',
                 repairs.unset_property(image, key)
                 if key in image.properties
-                else None,
+                else (),
             )
 
 

@@ -47,5 +47,5 @@ def providers(cloud: AuditedCloud) -> Iterator[Finding]:
             'is below no compute node'
             + (', and servers use it' if used else ''),
             'what it reserves is on no host',
-            None if used else repairs.delete_provider(provider),
+            () if used else repairs.delete_provider(provider),
         )

@@ -5,12 +5,12 @@ from collections.abc import Hashable, Iterator
 import dataclasses
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.cloud import AuditedCloud, Servers
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Request
 
@@ -120,7 +120,7 @@ class _Judge:
             f'server {server.name} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
             f'project {server.project_id} uses a host it would not get',
-            None if destination.refusals else _migration(server),
+            () if destination.refusals else _migration(server),
         )
 
     def _conclude(
@@ -176,10 +176,10 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
     )
 
 
-def _migration(server: PlacedServer) -> str | None:
+def _migration(server: PlacedServer) -> repairs.Commands:
     if server.status in _LIVE + _COLD:
         return repairs.migrate(server.id, live=server.status in _LIVE)
-    return None
+    return ()
 
 
 def _matters(cloud: AuditedCloud, source: str) -> bool:

@@ -34,7 +34,7 @@ def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'aggregate {aggregate.name}',
                     f'has {key}={value}, and only the value {REQUIRED} locks',
                     'the tag does nothing',
-                    repairs.unset_tag(aggregate, key),
+                    repairs.unset_tags(aggregate, [key]),
                 )
 
 
@@ -63,7 +63,7 @@ def _misspelt(
         f'has {key}={value}, which {problem}',
         consequence,
         # A trait that nobody knows is none to lock with.
-        repairs.unset_tag(aggregate, key)
+        repairs.unset_tags(aggregate, [key])
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),
     )
