@@ -34,6 +34,7 @@ from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
 from isolate_aggregates.cloud.clouds import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.inspect import candidates  # noqa: E402
 from isolate_aggregates.inspect.candidates import Outcome  # noqa: E402
@@ -223,7 +224,7 @@ def configured() -> Pipeline:
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
-    return Pipeline.from_conf(conf)
+    return loading.as_in_nova(conf)
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.clouds import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.candidates import Outcome
 from isolate_aggregates.placement.client import PlacementClient
@@ -175,7 +175,7 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
     ) -> Outcome:
         base.apply_settings(conf, cloud.snapshot)
         request = Request(flavor, image, project)
-        return candidates.find(cloud, Pipeline.from_conf(conf), request, None)
+        return candidates.find(cloud, loading.as_in_nova(conf), request, None)
 
     return find_hosts
 

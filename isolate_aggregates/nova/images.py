@@ -6,6 +6,8 @@ them converted, and drops the rest, such as ``reservation:<id>``. What it keeps
 as it was is taken from there; the rest is read from Glance.
 """
 
+from __future__ import annotations
+
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 import functools

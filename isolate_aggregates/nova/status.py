@@ -16,6 +16,7 @@ import uuid
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+from oslo_utils import importutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
@@ -155,13 +156,14 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @functools.cached_property
     def _source(self) -> AggregateSource:
-        from nova import config
         from nova.db.api import api as api_db
 
-        # Nova's database looks at options that are registered here, where
-        # nova-scheduler registers them at its start.
-        if config.profiler:
-            config.profiler.set_defaults(self._conf)
+        # As nova-scheduler does at its start: where osprofiler is installed
+        # Nova's database looks at its options.
+        profiler = importutils.try_import('osprofiler.opts')
+        if profiler:
+            profiler.set_defaults(self._conf)
+        # Once: a database that is in use cannot be configured again.
         api_db.configure(self._conf)
         return sources.load(
             self._conf, lambda: connection.from_conf(self._conf)

@@ -3,7 +3,8 @@
 
 from base import CONF, IMAGE, LiveTest
 
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import explain
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
@@ -39,7 +40,7 @@ class ExplainTest(LiveTest):
         explanation = explain.explain(
             cloud.snapshot,
             resources.resource_request(request),
-            Pipeline.from_conf(CONF).evaluate(request, cloud.index),
+            decide(request, cloud.index, loading.as_in_nova(CONF)).destination,
         )
 
         assert {
