@@ -17,7 +17,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cli import base, output
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.inspect.audit import (
-    Facts,
+    AuditedCloud,
     Finding,
     Severity,
     audit,
@@ -165,12 +165,12 @@ class AuditCloud(output.ReportLister):
     def _audit(self, args: argparse.Namespace) -> list[Finding]:
         with base.opened(self.app, args) as cloud:
             if isinstance(cloud, LiveCloud):
-                facts = collect.facts(
+                audited = collect.audited(
                     cloud, self.app.conf, args.servers, progress
                 )
             else:
-                facts = Facts.of(cloud.snapshot, self.app.conf)
-        return audit(facts)
+                audited = AuditedCloud.of(cloud.snapshot, self.app.conf)
+        return audit(audited)
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""

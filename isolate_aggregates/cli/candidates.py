@@ -12,6 +12,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
+from isolate_aggregates.text import counted
 
 
 class ListCandidates(output.ReportLister):
@@ -77,8 +78,7 @@ class ListCandidates(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the number of hosts, the constraints and the query."""
         outcome = self._outcome
-        found = len(outcome.hosts)
-        yield f'{found} {"host" if found == 1 else "hosts"} may be used.'
+        yield f'{counted(len(outcome.hosts), "host")} may be used.'
         yield ''
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):

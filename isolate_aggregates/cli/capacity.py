@@ -7,7 +7,8 @@ from typing import Any
 
 from isolate_aggregates.cli import base, output
 from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import candidates, capacity
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect.capacity import fitting_servers
 
 
 class ListCapacity(output.ReportLister):
@@ -34,7 +35,7 @@ class ListCapacity(output.ReportLister):
             query = candidates.decide_on(
                 cloud, pipeline, request, base.max_length_from(self.app.conf)
             ).query(request)
-            self._found = capacity.capacity(cloud.snapshot, query)
+            self._found = fitting_servers(cloud.snapshot, query)
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows

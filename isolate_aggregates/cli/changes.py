@@ -12,7 +12,7 @@ import tqdm
 from isolate_aggregates import exception
 from isolate_aggregates.cli import output
 from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.plan import Plan, Step
 
 LOG = logging.getLogger(__name__)
 
@@ -67,9 +67,9 @@ class ChangeCommand(output.ReportLister):
         self._error: BaseException | None = None
         self._problems = plan.problems
         self._rows = [
-            (change.what, result)
-            for change, result in zip(
-                plan.changes, self._results(plan.changes), strict=True
+            (step.what, result)
+            for step, result in zip(
+                plan.steps, self._results(plan.steps), strict=True
             )
         ]
         for problem in plan.problems:
@@ -128,15 +128,15 @@ class ChangeCommand(output.ReportLister):
             self._error = exc
             return []
 
-    def _results(self, changes: Sequence[Change]) -> Iterable[str]:
+    def _results(self, steps: Sequence[Step]) -> Iterable[str]:
         if self._dry_run:
-            return [_PLANNED] * len(changes)
+            return [_PLANNED] * len(steps)
         results = []
-        for change in tqdm.tqdm(
-            changes, 'Changing', unit='', leave=False, disable=None
+        for step in tqdm.tqdm(
+            steps, 'Changing', unit='', leave=False, disable=None
         ):
             try:
-                change.make()
+                step.make()
             except (
                 exception.IsolateAggregatesError,
                 KeyboardInterrupt,
@@ -146,7 +146,7 @@ class ChangeCommand(output.ReportLister):
                 results.append(_FAILED)
                 break
             results.append(_DONE)
-        return results + [_LEFT] * (len(changes) - len(results))
+        return results + [_LEFT] * (len(steps) - len(results))
 
 
 def _sentence(text: str) -> str:

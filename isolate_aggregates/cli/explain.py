@@ -9,8 +9,9 @@ from typing import Any
 from isolate_aggregates.cli import base, output
 from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates, explain
-from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement import resources
+from isolate_aggregates.text import counted
 
 
 class ExplainRequest(output.ReportLister):
@@ -103,7 +104,7 @@ class ExplainRequest(output.ReportLister):
                     if len(count.cause) > 1
                 ],
                 'drop_any_of': [
-                    [constraint.label for constraint in remedy]
+                    [requirement.label for requirement in remedy]
                     for remedy in explanation.remedies
                 ],
             },
@@ -126,8 +127,7 @@ class ExplainRequest(output.ReportLister):
         if not hosts:
             yield 'There are no compute hosts.'
             return
-        noun = 'host' if hosts == 1 else 'hosts'
-        yield f'{self._found} of {hosts} {noun} may be used.'
+        yield f'{self._found} of {counted(hosts, "host")} may be used.'
         excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''
@@ -153,15 +153,15 @@ def _word(verdict: explain.Verdict) -> str:
     return 'candidate' if verdict.is_candidate else 'excluded'
 
 
-def _remedies(remedies: Sequence[Sequence[Constraint]]) -> Iterable[str]:
+def _remedies(remedies: Sequence[Sequence[Requirement]]) -> Iterable[str]:
     if len(remedies[0]) == 1:
         yield 'Nothing fits. Any one of these, dropped, would help:'
-        for [constraint] in remedies:
-            yield f'  {constraint.label}'
+        for [requirement] in remedies:
+            yield f'  {requirement.label}'
         return
     yield 'Nothing fits. To get one host, drop all of:'
     for number, remedy in enumerate(remedies):
         if number:
             yield 'or all of:'
-        for constraint in remedy:
-            yield f'  {constraint.label}'
+        for requirement in remedy:
+            yield f'  {requirement.label}'

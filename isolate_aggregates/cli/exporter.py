@@ -14,7 +14,7 @@ from cliff import command
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.inspect.audit import Facts, collect
+from isolate_aggregates.inspect.audit import AuditedCloud, collect
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -125,7 +125,7 @@ class ExportMetrics(command.Command):
             # Credentials that can not be used count as a failure too.
             stopped = threading.Event()
             one = reading.CloudReading(
-                lambda: cloud.families(self._facts(args, stopped)()),
+                lambda: cloud.families(self._audited(args, stopped)()),
                 textfile.known(args.textfile),
                 tells_age=False,
             )
@@ -147,8 +147,8 @@ class ExportMetrics(command.Command):
         stopped = threading.Event()
         one = None
         if not args.no_cloud:
-            facts = self._facts(args, stopped)
-            one = reading.CloudReading(lambda: cloud.families(facts()))
+            audited = self._audited(args, stopped)
+            one = reading.CloudReading(lambda: cloud.families(audited()))
             registry.register(one)
         with (
             serving.end_signals() as asked,
@@ -159,19 +159,19 @@ class ExportMetrics(command.Command):
             self.app.stdout.flush()
             signal.sigwait(asked)
 
-    def _facts(
+    def _audited(
         self, args: argparse.Namespace, stopped: threading.Event
-    ) -> Callable[[], Facts]:
+    ) -> Callable[[], AuditedCloud]:
         """Return what reads the cloud, each time anew."""
         conf = self.app.conf
 
-        def of_file() -> Facts:
+        def of_file() -> AuditedCloud:
             with base.opened(self.app, args) as cloud:
-                return Facts.of(cloud.snapshot, conf)
+                return AuditedCloud.of(cloud.snapshot, conf)
 
-        def of_cloud() -> Facts:
+        def of_cloud() -> AuditedCloud:
             cloud = LiveCloud(conf, lambda: connection)
-            return collect.facts(cloud, conf, args.servers, track)
+            return collect.audited(cloud, conf, args.servers, track)
 
         def track(
             found: Iterator[Any], what: str, total: int | None

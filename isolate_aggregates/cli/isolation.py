@@ -14,8 +14,8 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import details
 from isolate_aggregates.inspect.overview import (
-    Capacity,
     LockOverview,
+    ResourceUsage,
     overview,
 )
 
@@ -104,7 +104,7 @@ class ShowDetails(show.ShowOne):
         return tuple(found), [fields.field(v) for v in found.values()]
 
 
-def _amount(capacity: Capacity | None) -> str:
+def _amount(capacity: ResourceUsage | None) -> str:
     if capacity is None:
         return '-'
     return f'{capacity.free} free, {capacity.used} used'

@@ -104,20 +104,20 @@ class ShowMatrix(output.ReportLister):
 
     def _row(self, row: Row) -> list[str]:
         image = [row.request.image.name] if row.request.image else []
-        verdicts = (columns.verdict(row, c).value for c in self._columns)
-        return [row.request.flavor.name, *image, *verdicts]
+        access = (columns.access(row, c).value for c in self._columns)
+        return [row.request.flavor.name, *image, *access]
 
     def _cell(self, row: Row, column: Column) -> dict[str, Any]:
         return {
             'name': column.name,
             'hosts': columns.hosts_of(self._matrix, column.groups),
-            'verdict': columns.verdict(row, column).value,
+            'verdict': columns.access(row, column).value,
             'reasons': [
                 {
-                    'filter': objection.reason.filter_name,
-                    'reason': objection.reason.text,
-                    'hosts': objection.hosts,
+                    'filter': exclusion.objection.filter_name,
+                    'reason': exclusion.objection.text,
+                    'hosts': exclusion.hosts,
                 }
-                for objection in columns.objections(self._matrix, row, column)
+                for exclusion in columns.exclusions(self._matrix, row, column)
             ],
         }

@@ -11,7 +11,7 @@ from isolate_aggregates.cli import base
 from isolate_aggregates.cli.audit import progress
 from isolate_aggregates.cli.matrix import add_row_arguments
 from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.inspect.audit import Facts, collect
+from isolate_aggregates.inspect.audit import AuditedCloud, collect
 from isolate_aggregates.inspect.report import page
 from isolate_aggregates.inspect.report.content import Content
 
@@ -57,13 +57,13 @@ class WriteReport(command.Command):
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             if isinstance(cloud, LiveCloud):
-                facts = collect.facts(
+                audited = collect.audited(
                     cloud, self.app.conf, parsed_args.servers, progress
                 )
             else:
-                facts = Facts.of(cloud.snapshot, self.app.conf)
+                audited = AuditedCloud.of(cloud.snapshot, self.app.conf)
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
-            content = Content.of(facts, images, project, now)
+            content = Content.of(audited, images, project, now)
         page.write(content, parsed_args.output)
         self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

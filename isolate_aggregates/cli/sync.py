@@ -14,9 +14,10 @@ from isolate_aggregates.cli import base, output, periodic
 from isolate_aggregates.cloud.clouds import Cloud, LiveCloud
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.target import Change
+from isolate_aggregates.operate.sync.snapshot import of_snapshot, read
+from isolate_aggregates.operate.sync.target import ProviderChange
 
 # Exit statuses, beside 2 for arguments that make no sense.
 DONE = 0
@@ -76,22 +77,22 @@ class SyncPlacement(output.ReportLister):
             self._watch(parsed_args)
             return DONE
         super().run(parsed_args)
-        if self._outcome and not self._outcome.is_complete:
+        if self._result and not self._result.is_complete:
             return FAILED
-        return TO_DO if self._plan.changes and not self._outcome else DONE
+        return TO_DO if self._plan.changes and not self._result else DONE
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
-        self._outcome: apply.Outcome | None = None
+        self._result: apply.SyncResult | None = None
         with base.opened(self.app, parsed_args) as cloud:
             self._plan = self._plan_for(cloud, parsed_args)
             for problem in self._plan.problems:
                 LOG.warning('%s.', problem)
             if parsed_args.apply and isinstance(cloud, LiveCloud):
-                self._outcome = _carry_out(self._plan, cloud)
-                _report(self._outcome)
+                self._result = _carry_out(self._plan, cloud)
+                _report(self._result)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -101,13 +102,13 @@ class SyncPlacement(output.ReportLister):
         )
 
     @property
-    def _changes(self) -> Sequence[Change]:
-        done = self._outcome
+    def _changes(self) -> Sequence[ProviderChange]:
+        done = self._result
         return self._plan.changes if done is None else done.changes
 
     def document(self) -> dict[str, Any]:
         """Return changes and problems."""
-        done = self._outcome
+        done = self._result
         return {
             'applied': done is not None,
             'changes': [dataclasses.asdict(c) for c in self._changes],
@@ -121,17 +122,19 @@ class SyncPlacement(output.ReportLister):
         counts = collections.Counter(change.action for change in changes)
         providers = len({change.provider for change in changes})
         if not changes:
-            yield 'Nothing was changed.' if self._outcome else 'Nothing to do.'
+            yield 'Nothing was changed.' if self._result else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        done = 'changed' if self._outcome else 'to be changed with --apply'
+        done = 'changed' if self._result else 'to be changed with --apply'
         yield f'Resource providers {done}: {providers} ({kinds}).'
 
-    def _plan_for(self, cloud: Cloud, args: argparse.Namespace) -> plans.Plan:
+    def _plan_for(
+        self, cloud: Cloud, args: argparse.Namespace
+    ) -> plans.SyncPlan:
         if isinstance(cloud, LiveCloud):
-            found = state.read(cloud.nova, cloud.placement, _reading)
+            found = read(cloud.nova, cloud.placement, _reading)
         else:
-            found = state.of_snapshot(cloud.snapshot)
+            found = of_snapshot(cloud.snapshot)
         locks = Pipeline(loading.load(self.app.conf)).locks(found.index)
         without = args.without or ()
         return plans.make(
@@ -150,39 +153,39 @@ class SyncPlacement(output.ReportLister):
                 if problem not in seen:
                     LOG.warning('%s.', problem)
             seen = frozenset(plan.problems)
-            outcome = _carry_out(plan, cloud, stopped)
-            for c in outcome.changes:
+            result = _carry_out(plan, cloud, stopped)
+            for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '
                     f'{c.why}\n'
                 )
             self.app.stdout.flush()
-            _report(outcome)
+            _report(result)
 
         periodic.watch(once, args.watch)
 
 
 def _carry_out(
-    plan: plans.Plan,
+    plan: plans.SyncPlan,
     cloud: LiveCloud,
     stopped: Callable[[], bool] = lambda: False,
-) -> apply.Outcome:
+) -> apply.SyncResult:
     return apply.carry_out(
         plan, cloud.placement, cloud.nova.aggregates, _changing, stopped
     )
 
 
-def _report(outcome: apply.Outcome) -> None:
+def _report(result: apply.SyncResult) -> None:
     """Log what could not be done."""
-    for name in sorted(outcome.skipped):
+    for name in sorted(result.skipped):
         LOG.warning('resource provider %s: is gone meanwhile.', name)
-    for failure in outcome.failures:
+    for failure in result.failures:
         LOG.error('%s', failure)
-    if outcome.failures and outcome.untried:
+    if result.failures and result.untried:
         LOG.error(
             'After so many failures in a row %d resource providers were not '
             'even tried.',
-            outcome.untried,
+            result.untried,
         )
 
 

@@ -17,7 +17,7 @@ import os_traits
 from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
@@ -92,11 +92,9 @@ class _Reader:
         self._names = dict(both)
         place = '$.aggregates' + (', $.placement_aggregates' if named else '')
         self._distinct(place, 'uuid', both)
-        mirrored: dict[str, set[str]] = {}
-        if self._document.get('mirror_host_aggregates', True):
-            for aggregate in aggregates:
-                for host in aggregate.hosts:
-                    mirrored.setdefault(host, set()).add(aggregate.uuid)
+        mirror = self._document.get('mirror_host_aggregates', True)
+        index = AggregateIndex(aggregates if mirror else ())
+        mirrored = index.aggregates_of
         providers = tuple(
             provider
             for number, entry in enumerate(self._document.get('providers', []))
@@ -176,7 +174,7 @@ class _Reader:
         entry: Mapping[str, Any],
         path: str,
         parent: str | None,
-        mirrored: Mapping[str, set[str]],
+        mirrored: Mapping[str, frozenset[str]],
     ) -> Iterator[Provider]:
         traits = frozenset(entry.get('traits', []))
         # A root is a compute node unless it says otherwise or shares.
@@ -199,7 +197,7 @@ class _Reader:
             inventories=dict(_inventories(entry)),
             usages=dict(self._usages(entry, path)),
             traits=traits,
-            aggregates=frozenset(members | mirrored.get(host, set())),
+            aggregates=frozenset(members | mirrored.get(host, frozenset())),
         )
         yield provider
         for number, child in enumerate(entry.get('children', [])):

@@ -18,8 +18,9 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 
 PARTS = ('traits', 'aggregates')
@@ -164,7 +165,7 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = state.read(self.nova, self.placement)
+        found = read(self.nova, self.placement)
         locks = Pipeline(self.filters).locks(found.index)
         return plans.make(found, locks, parts)
 

@@ -9,7 +9,7 @@ from sync_world import GOLD, LICENSED, World
 from isolate_aggregates.aggregates import Aggregate, rollups
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import Facts, audit, repairs
+from isolate_aggregates.inspect.audit import AuditedCloud, audit, repairs
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.request import Flavor
 
@@ -54,7 +54,7 @@ def audited(world, conf):
         FLAVORS,
     )
     known = world.direct.get('/traits')['traits']
-    return audit(Facts.of(snapshot, conf, traits=frozenset(known)))
+    return audit(AuditedCloud.of(snapshot, conf, traits=frozenset(known)))
 
 
 def others(findings):

@@ -3,7 +3,7 @@
 
 Each example is a random cloud, put into a real Placement in this process, and
 a random request with conclusions of filters. Every claim of the explanation is
-tried out by asking Placement for the request without some constraints.
+tried out by asking Placement for the request without some requirements.
 
 Where an amount is dropped, a resource class stands for it that a dropped
 amount could come from in any case; the cloud in Placement has these classes
@@ -46,7 +46,7 @@ from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '80'))
 
-# Sets of constraints that are tried out one by one to find smaller remedies.
+# Sets of requirements that are tried out one by one to find smaller remedies.
 MOST_SETS = 30
 
 AGGREGATES = {
@@ -193,7 +193,7 @@ class Judge:
 
     :param placement: The Placement, with the cloud in it.
     :param cloud: The cloud.
-    :param question: The request as the sum of its constraints.
+    :param question: The request as the sum of its requirements.
     """
 
     def __init__(self, placement, cloud, question):
@@ -212,7 +212,7 @@ class Judge:
         return self._ask(request)
 
     def offered(self, dropped=()):
-        """Return the hosts that are offered without some constraints."""
+        """Return the hosts that are offered without some requirements."""
         try:
             request = self._question.without(dropped)
         except exception.RequestRefused:
@@ -227,10 +227,10 @@ class Judge:
         return self._known[query]
 
     def offered_with(self, kept):
-        """Return the hosts that are offered with some constraints alone."""
+        """Return the hosts that are offered with some requirements alone."""
         kept = set(map(id, kept))
         return self.offered(
-            [c for c in self._question.constraints if id(c) not in kept]
+            [c for c in self._question.requirements if id(c) not in kept]
         )
 
 
@@ -288,7 +288,7 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
         if len(count.cause) == 1:
             assert count.only == freed
         else:
-            event('several constraints exclude a host only together')
+            event('several requirements exclude a host only together')
             assert count.only <= freed
 
 
@@ -308,16 +308,16 @@ def check_reasons(verdict, judge):
 @given(world=worlds())
 def test_the_counts_and_remedies_are_right_and_complete(explained, world):
     explanation, judge = explained(*world)
-    constraints = explanation.question.constraints
-    for constraint, count in zip(
-        constraints, explanation.counts, strict=False
+    requirements = explanation.question.requirements
+    for requirement, count in zip(
+        requirements, explanation.counts, strict=False
     ):
-        assert count.cause == (constraint,)
-        excluded = judge.hosts - judge.offered_with([constraint])
+        assert count.cause == (requirement,)
+        excluded = judge.hosts - judge.offered_with([requirement])
         assert count.excludes == excluded
-    places = {id(c): place for place, c in enumerate(constraints)}
+    places = {id(c): place for place, c in enumerate(requirements)}
     remedies = {
-        frozenset(places[id(constraint)] for constraint in remedy)
+        frozenset(places[id(requirement)] for requirement in remedy)
         for remedy in explanation.remedies
     }
     if judge.offered() or not judge.hosts:
@@ -325,7 +325,7 @@ def test_the_counts_and_remedies_are_right_and_complete(explained, world):
         return
 
     def helps(dropped):
-        return bool(judge.offered([constraints[place] for place in dropped]))
+        return bool(judge.offered([requirements[place] for place in dropped]))
 
     [size] = {len(remedy) for remedy in remedies}
     event(f'a remedy of {size}')

@@ -34,7 +34,7 @@ def compared(conf, snapshot):
             may = {
                 host
                 for group, reasons in zip(
-                    found.groups, row.reasons, strict=True
+                    found.groups, row.objections, strict=True
                 )
                 for host in group.hosts
                 if not reasons

@@ -116,8 +116,8 @@ def test_a_provider_that_fails_does_not_stop_the_others(world):
     world.wire.fault = lambda _: (
         'refused' if world.wire.calls[-1] == target else None
     )
-    outcome = world.sync()
-    assert [f.partition(':')[0] for f in outcome.failures] == [
+    result = world.sync()
+    assert [f.partition(':')[0] for f in result.failures] == [
         'resource provider h2'
     ]
     world.wire.fault = None
@@ -134,9 +134,9 @@ def test_a_provider_that_is_gone_meanwhile_is_skipped(world):
             world.direct.send('DELETE', gone)
 
     world.wire.meddle = meddle
-    outcome = world.sync()
-    assert outcome.skipped == ['h2']
-    assert outcome.is_complete
+    result = world.sync()
+    assert result.skipped == ['h2']
+    assert result.is_complete
     assert LICENSED in world.of('h3', 'traits')
 
 
@@ -150,8 +150,8 @@ def test_after_many_failures_in_a_row_the_rest_is_not_tried(world):
     world.wire.fault = lambda call: (
         'cut' if 'resource_providers' in world.wire.calls[-1][1] else None
     )
-    outcome = apply.carry_out(
+    result = apply.carry_out(
         plan, world.placement, world.nova.aggregates, parallel=1
     )
-    assert (len(outcome.failures), outcome.untried) == (10, 5)
-    assert not outcome.is_complete
+    assert (len(result.failures), result.untried) == (10, 5)
+    assert not result.is_complete

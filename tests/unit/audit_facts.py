@@ -5,8 +5,8 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cloud.servers import PlacedServer
-from isolate_aggregates.inspect.audit import Facts, Finding, audit
-from isolate_aggregates.inspect.audit.facts import Servers
+from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.inspect.audit.cloud import Servers
 from isolate_aggregates.testing import make_snapshot
 
 LICENSED = 'CUSTOM_LICENSED'
@@ -42,8 +42,8 @@ def findings(
     snapshot = make_snapshot(
         aggregates, providers, flavors=flavors, images=images, mirror=mirror
     )
-    facts = Facts.of(snapshot, conf or configuration(), **more)
-    return [f for f in audit(facts) if f.kind != 'no-flavors']
+    audited = AuditedCloud.of(snapshot, conf or configuration(), **more)
+    return [f for f in audit(audited) if f.kind != 'no-flavors']
 
 
 def kinds(*arguments, **more) -> list[str]:

@@ -13,7 +13,7 @@ from audit_facts import (
 )
 import pytest
 
-from isolate_aggregates.inspect.audit import Facts, Severity, audit
+from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -271,7 +271,7 @@ def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
 
 def test_without_flavors_nobody_knows_what_opens():
     snapshot = make_snapshot([WIN], [H1])
-    [found] = audit(Facts.of(snapshot, configuration()))
+    [found] = audit(AuditedCloud.of(snapshot, configuration()))
     assert (found.kind, found.severity) == ('no-flavors', Severity.INFO)
 
 

@@ -482,7 +482,8 @@ def test_a_host_goes_by_the_name_of_its_node(broken: Run) -> None:
 def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
     shown = told(broken('show', 'gone', '-f', 'json'))
     assert shown['nodes'] == []
-    assert shown['problems'] == ['host gone has no compute node in Placement']
+    [problem] = shown['problems']
+    assert problem.startswith('host gone ')
 
 
 def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:

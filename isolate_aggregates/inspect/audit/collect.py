@@ -14,13 +14,14 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.cloud.servers import PlacedServer
-from isolate_aggregates.inspect.audit.facts import Facts, Servers
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud, Servers
+from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.request import Image
 
 # Takes what comes one by one, what it is, and how many will come if that is
 # known, and gives it back.
-Track = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
+TrackNamed = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
 
 
 def _untracked(
@@ -29,18 +30,16 @@ def _untracked(
     return found
 
 
-def facts(
+def audited(
     cloud: LiveCloud,
     conf: cfg.ConfigOpts,
     servers: bool = False,
-    track: Track = _untracked,
-) -> Facts:
+    track: TrackNamed = _untracked,
+) -> AuditedCloud:
     """Return what an audit of a live cloud looks at.
 
-    :param cloud: The cloud.
     :param conf: A configuration with our options registered.
     :param servers: Whether to read the servers of all projects too.
-    :param track: Shows progress.
     :raises IsolateAggregatesError: if anything can not be read.
     """
     snapshot = save.take(
@@ -53,14 +52,12 @@ def facts(
         {},
         lambda found, total: track(found, 'resource providers', total),
     )
-    return Facts.of(
+    return AuditedCloud.of(
         snapshot,
         conf,
         nova=cloud.nova.microversion,
         placement=_newest(cloud.placement),
-        traits=cloud.placement.read(
-            '/traits', lambda document: frozenset(document['traits'])
-        ),
+        traits=providers.known_traits(cloud.placement),
         resource_classes=cloud.placement.read(
             '/resource_classes',
             lambda document: frozenset(
@@ -81,7 +78,7 @@ def _newest(placement: PlacementClient) -> str:
 
 
 def _servers(
-    cloud: LiveCloud, images: Iterable[Image], track: Track
+    cloud: LiveCloud, images: Iterable[Image], track: TrackNamed
 ) -> Servers:
     placed = tuple(track(cloud.nova.servers(), 'servers', None))
     known = {image.id: image for image in images}

@@ -27,7 +27,6 @@ class Finding:
 
     :param kind: What kind of finding it is, such as ``trait-missing``; never
         changes, so that programs may compare it.
-    :param severity: How bad it is.
     :param subject: What it is about, such as ``aggregate win-hosts``.
     :param problem: What is wrong.
     :param consequence: What comes of it.

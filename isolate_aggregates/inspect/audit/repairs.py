@@ -74,7 +74,6 @@ def unset_property(image: Image, key: str) -> str:
 def set_members(provider: Provider, without: str) -> str:
     """Return the command that takes a provider out of a Placement aggregate.
 
-    :param provider: The provider.
     :param without: The uuid of the aggregate.
     """
     rest = sorted(provider.aggregates - {without})
@@ -85,11 +84,7 @@ def set_members(provider: Provider, without: str) -> str:
 
 
 def set_traits(provider: Provider, without: str) -> str:
-    """Return the command that takes a trait off a provider.
-
-    :param provider: The provider.
-    :param without: The trait.
-    """
+    """Return the command that takes a trait off a provider."""
     rest = sorted(provider.traits - {without})
     options = ''.join(f' --trait {shlex.quote(one)}' for one in rest)
     return _placement(_TRAITS, f'provider trait set{options}', provider.uuid)
@@ -116,7 +111,6 @@ def delete_provider(provider: Provider) -> str:
 def migrate(server_id: str, live: bool) -> str:
     """Return the command that lets the scheduler choose another host.
 
-    :param server_id: The id of the server.
     :param live: Whether it is running.
     """
     if live:

@@ -8,7 +8,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, collation, tags
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
@@ -17,11 +17,11 @@ LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
 _PROJECTS = IsolateTenants.key_prefix
 
 
-def without_meaning(facts: Facts) -> Iterator[Finding]:
+def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find tags that lock nothing, or lock for good."""
     # Placement may know more traits than the os-traits here.
-    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in facts.all_traits}
-    for aggregate in facts.snapshot.aggregates:
+    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in cloud.all_traits}
+    for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             like = LIKE_PREFIX.match(key)
             trait = key[like.end() :].strip().upper() if like else ''
@@ -72,24 +72,24 @@ def _misspelt(
     )
 
 
-def other_case(facts: Facts) -> Iterator[Finding]:
+def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys that only look like those of reservations and projects."""
-    for aggregate in facts.snapshot.aggregates:
+    for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
-            for prefix in _reservation_prefixes(facts):
+            for prefix in _reservation_prefixes(cloud):
                 if _only_looks_like(prefix, key):
                     yield _unnameable(aggregate, key, value, prefix)
-            if facts.has_filter('isolate_tenants') and _only_looks_like(
+            if cloud.has_filter('isolate_tenants') and _only_looks_like(
                 _PROJECTS, key
             ):
                 yield _nobodys(aggregate, key, value)
 
 
-def _reservation_prefixes(facts: Facts) -> tuple[str, ...]:
-    if not facts.has_filter('reservation_prefix'):
+def _reservation_prefixes(cloud: AuditedCloud) -> tuple[str, ...]:
+    if not cloud.has_filter('reservation_prefix'):
         return ()
     option = 'placement_req_default_forbidden_member_prefix'
-    return tuple(facts.settings[ia_conf.SCHEDULER, option])
+    return tuple(cloud.settings[ia_conf.SCHEDULER, option])
 
 
 def _only_looks_like(prefix: str, key: str) -> bool:

@@ -28,7 +28,6 @@ _Served = tuple[ProviderSet, ProviderSet]
 class Offers:
     """Tells which hosts would be offered for a question.
 
-    :param index: The providers.
     :param question: The question; its amounts may be waived.
     """
 
@@ -50,7 +49,6 @@ class Offers:
         candidate around it.
 
         :param hosts: The root providers to look at.
-        :param request: The request.
         """
         served, giving = hosts & self._right_roots(request), 0
         for group in request.groups.values():
@@ -171,7 +169,6 @@ def _together(
 ) -> _Served:
     """Return where one giver of each source has all that is wanted.
 
-    :param index: The providers.
     :param roots: The roots to look around.
     :param sources: Who can give each resource class.
     :param wanted: Who has each of the traits.

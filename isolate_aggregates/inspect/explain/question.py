@@ -1,29 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a request apart into its constraints, and together again."""
+"""Takes a request apart into its requirements, and together again."""
 
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
 from isolate_aggregates.filters.destination import Conclusion, Destination
-from isolate_aggregates.inspect.explain.constraints import (
+from isolate_aggregates.inspect.explain.requirements import (
     Amount,
     Concluded,
-    Constraint,
     ForbiddenTrait,
     InAggregates,
-    InTree,
     Isolate,
     OutsideAggregates,
     RequiredTrait,
+    Requirement,
     RootTrait,
     SameSubtree,
+    WithinTree,
 )
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.simulator import query
 
 
 class Question:
-    """A request as the sum of its constraints.
+    """A request as the sum of its requirements.
 
     :param request: What is asked for, before any filter has spoken. Its limit
         is not looked at: every host is to be judged.
@@ -34,7 +34,7 @@ class Question:
     def __init__(
         self, request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> None:
-        self.constraints: tuple[Constraint, ...] = (
+        self.requirements: tuple[Requirement, ...] = (
             *(Concluded('', conclusion) for conclusion in conclusions),
             *_parts(request),
         )
@@ -44,7 +44,7 @@ class Question:
     @property
     def amounts(self) -> Iterator[Amount]:
         """The amounts that are asked for."""
-        return (c for c in self.constraints if isinstance(c, Amount))
+        return (c for c in self.requirements if isinstance(c, Amount))
 
     @property
     def classes(self) -> Mapping[str, frozenset[str]]:
@@ -56,29 +56,31 @@ class Question:
             found[suffix] = held | {amount.resource_class}
         return found
 
-    def without(self, dropped: Collection[Constraint] = ()) -> ResourceRequest:
-        """Return the request without some of its constraints.
+    def without(
+        self, dropped: Collection[Requirement] = ()
+    ) -> ResourceRequest:
+        """Return the request without some of its requirements.
 
         Where an amount is dropped, its resource class is replaced by one that
         stands for it, :attr:`Amount.waived`: as if so little was asked for
         that everybody has it. The traits and aggregates of its group are
         asked for all the same.
 
-        :param dropped: The constraints to leave out; only these very objects,
+        :param dropped: The requirements to leave out; only these very objects,
             not their equals.
         :raises RequestRefused: if what is left is refused by a filter.
         """
         left_out = set(map(id, dropped))
         request = ResourceRequest(group_policy=self._policy)
         destination = Destination()
-        for constraint in self.constraints:
-            if id(constraint) in left_out:
-                constraint.waive(request)
-            elif isinstance(constraint, Concluded):
-                conclusion = constraint.conclusion
+        for requirement in self.requirements:
+            if id(requirement) in left_out:
+                requirement.waive(request)
+            elif isinstance(requirement, Concluded):
+                conclusion = requirement.conclusion
                 destination.add(conclusion.constraint, conclusion.filter_name)
             else:
-                constraint.ask(request)
+                requirement.ask(request)
         destination.apply_to(request)
         return request
 
@@ -103,8 +105,8 @@ class Question:
         query.candidates(asked.to_queryparams())
 
 
-def _parts(request: ResourceRequest) -> Iterator[Constraint]:
-    """Yield the constraints of a request, traits before amounts."""
+def _parts(request: ResourceRequest) -> Iterator[Requirement]:
+    """Yield the requirements of a request, traits before amounts."""
     for trait in sorted(request.root_required):
         yield RootTrait(None, trait, True)
     for trait in sorted(request.root_forbidden):
@@ -122,11 +124,11 @@ def _parts(request: ResourceRequest) -> Iterator[Constraint]:
         yield SameSubtree(None, subtree)
 
 
-def _conditions(group: RequestGroup) -> Iterator[Constraint]:
+def _conditions(group: RequestGroup) -> Iterator[Requirement]:
     """Yield what a group wants of those that give it something."""
     suffix = group.suffix
     if group.in_tree:
-        yield InTree(suffix, group.in_tree)
+        yield WithinTree(suffix, group.in_tree)
     for choice in dict.fromkeys(group.aggregates):
         yield InAggregates(suffix, choice)
     for aggregate in sorted(group.forbidden_aggregates):

@@ -11,7 +11,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import document
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
-from isolate_aggregates.operate.sync import state
+from isolate_aggregates.operate.sync.snapshot import of_snapshot, read
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 
@@ -101,7 +101,7 @@ def node(uuid: str, host: str) -> Provider:
 def test_compute_nodes_are_read_with_traits_and_aggregates(
     reader: NovaReader, placement: PlacementClient
 ) -> None:
-    found = state.read(reader, placement)
+    found = read(reader, placement)
     assert list(found.index) == [GROUP]
     assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
     assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
@@ -112,7 +112,7 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
 def test_no_more_is_asked_than_has_to_be(
     http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
 ) -> None:
-    state.read(reader, placement)
+    read(reader, placement)
     asked = sorted(
         request.path
         for request in http.request_history
@@ -133,7 +133,7 @@ def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
     nova: FakeNova, reader: NovaReader, placement: PlacementClient
 ) -> None:
     nova.newest = '2.52'
-    found = state.read(reader, placement)
+    found = read(reader, placement)
     assert {n.name: n.host for n in found.nodes} == {
         'node-1': 'node-1',
         'ironic-1': 'ironic-1',
@@ -145,7 +145,7 @@ def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
     nova: FakeNova, reader: NovaReader, placement: PlacementClient
 ) -> None:
     nova.nodes = nova.nodes[1:]
-    found = state.read(reader, placement)
+    found = read(reader, placement)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (
         'resource provider node-1: has traits that sync put there, but Nova '
@@ -163,7 +163,7 @@ def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
-    found = state.read(reader, placement)
+    found = read(reader, placement)
     assert [n.name for n in found.nodes] == ['node-1']
 
 
@@ -189,7 +189,7 @@ def test_what_can_not_be_read_is_an_error_and_not_empty(
 ) -> None:
     http.get(f'{PLACEMENT}{path}', **answer)
     with pytest.raises(exception.ServiceError, match=path):
-        state.read(reader, placement)
+        read(reader, placement)
 
 
 def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
@@ -203,7 +203,7 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
         },
         'test',
     )
-    found = state.of_snapshot(snapshot)
+    found = of_snapshot(snapshot)
     assert [a.name for a in found.index] == ['a']
     assert [n.name for n in found.nodes] == ['h1']
     assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits

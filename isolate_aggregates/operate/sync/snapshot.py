@@ -30,10 +30,9 @@ Track = Callable[[Iterator[Any], int], Iterable[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class State:
+class SyncSnapshot:
     """Nova and Placement at one moment.
 
-    :param index: The host aggregates.
     :param nodes: The compute nodes that have a resource provider, with their
         traits and aggregates.
     :param traits: The names of all traits that Placement knows.
@@ -50,21 +49,15 @@ class State:
 
 
 def untracked(found: Iterator[Any], total: int) -> Iterable[Any]:
-    """Show no progress.
-
-    :param found: What comes one by one.
-    :param total: How many will come.
-    """
+    """Show no progress."""
     return found
 
 
 def read(
     nova: NovaReader, placement: PlacementClient, track: Track = untracked
-) -> State:
+) -> SyncSnapshot:
     """Read how things are in a live cloud.
 
-    :param nova: Its Nova.
-    :param placement: Its Placement.
     :param track: Shows progress: takes what comes one by one, and how many
         will come, and gives it back.
     :raises IsolateAggregatesError: if anything can not be read.
@@ -86,10 +79,10 @@ def read(
         read_roots = [node for node in track(found, len(roots)) if node]
     read_roots.sort(key=lambda node: node.name)
     strays = [e for e in roots if hosts is not None and e['uuid'] not in hosts]
-    return State(
+    return SyncSnapshot(
         index=index,
         nodes=tuple(node for node in read_roots if node.host is not None),
-        traits=_all_traits(placement),
+        traits=providers.known_traits(placement),
         problems=tuple(
             _stray(e['name']) for e in strays if _is_marked(e, known)
         ),
@@ -97,12 +90,9 @@ def read(
     )
 
 
-def of_snapshot(snapshot: Snapshot) -> State:
-    """Return how things are in a snapshot.
-
-    :param snapshot: The cloud.
-    """
-    return State(
+def of_snapshot(snapshot: Snapshot) -> SyncSnapshot:
+    """Return how things are in a snapshot."""
+    return SyncSnapshot(
         index=snapshot.index,
         nodes=tuple(p for p in snapshot.providers if p.host),
         traits=frozenset(os_traits.get_traits()).union(
@@ -138,12 +128,6 @@ def _node(
         return None
     return Provider(
         uuid, entry['name'], host=host, traits=traits, aggregates=members
-    )
-
-
-def _all_traits(placement: PlacementClient) -> frozenset[str]:
-    return placement.read(
-        '/traits', lambda document: frozenset(document['traits'])
     )
 
 

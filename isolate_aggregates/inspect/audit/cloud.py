@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an audit looks at: plain values, read beforehand."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 import dataclasses
 import functools
 from typing import Any
@@ -15,9 +15,10 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.operate.sync import plan, state
+from isolate_aggregates.operate.sync import plan
+from isolate_aggregates.operate.sync.snapshot import of_snapshot
 from isolate_aggregates.operate.sync.target import Target
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Image
 
 
@@ -36,7 +37,7 @@ class Servers:
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class AuditedCloud:
     """A cloud and its configuration at one moment.
 
     :param snapshot: Aggregates, resource providers, flavors and images.
@@ -68,10 +69,9 @@ class Facts:
     @classmethod
     def of(
         cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
-    ) -> 'Facts':
+    ) -> 'AuditedCloud':
         """Return a cloud together with its configuration.
 
-        :param snapshot: The cloud.
         :param conf: A configuration with our options registered.
         :param more: What else is known, by the names of the fields.
         :raises ConfigError: if the configuration can not work.
@@ -111,9 +111,9 @@ class Facts:
         )
 
     @functools.cached_property
-    def plan(self) -> plan.Plan:
+    def plan(self) -> plan.SyncPlan:
         """What a sync would do."""
-        known = state.of_snapshot(self.snapshot)
+        known = of_snapshot(self.snapshot)
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)
@@ -124,10 +124,7 @@ class Facts:
         return {target.provider: target for target in self.plan.targets}
 
     def has_filter(self, name: str) -> bool:
-        """Tell whether a filter is configured, on or off.
-
-        :param name: Its name.
-        """
+        """Tell whether a filter is configured, on or off."""
         return any(loaded.name == name for loaded in self.filters)
 
     @property
@@ -138,11 +135,7 @@ class Facts:
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
         """The compute nodes by the name of their compute service."""
-        found: dict[str, list[Provider]] = {}
-        for provider in self.snapshot.providers:
-            if provider.host:
-                found.setdefault(provider.host, []).append(provider)
-        return {host: tuple(nodes) for host, nodes in found.items()}
+        return nodes_by_host(self.snapshot.providers)
 
     @functools.cached_property
     def trees(self) -> Mapping[str, tuple[Provider, ...]]:
@@ -170,30 +163,6 @@ class Facts:
                 found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(members) for trait, members in found.items()}
 
-    @functools.cached_property
-    def aggregates_of(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The host aggregates that a host is in, by host."""
-        found: dict[str, list[Aggregate]] = {}
-        for aggregate in self.snapshot.aggregates:
-            for host in aggregate.hosts:
-                found.setdefault(host, []).append(aggregate)
-        return {host: tuple(held) for host, held in found.items()}
-
     def tree_of(self, node: Provider) -> tuple[Provider, ...]:
-        """Return all providers of the tree of a compute node.
-
-        :param node: The compute node.
-        """
+        """Return all providers of the tree of a compute node."""
         return self.trees[node.uuid]
-
-
-def named(names: Iterable[str], most: int = 5) -> str:
-    """Return names for the middle of a sentence.
-
-    :param names: The names, at least one.
-    :param most: How many to give before counting the rest.
-    """
-    ordered = sorted(names)
-    shown = ', '.join(ordered[:most])
-    more = len(ordered) - most
-    return f'{shown} and {more} more' if more > 0 else shown

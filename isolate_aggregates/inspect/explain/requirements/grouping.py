@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints between request groups."""
+"""Requirements between request groups."""
 
 import dataclasses
 
-from isolate_aggregates.inspect.explain.constraints.constraint import (
-    Constraint,
+from isolate_aggregates.inspect.explain.host import HostProviders
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
 )
-from isolate_aggregates.inspect.explain.site import Site
 from isolate_aggregates.placement.group import ResourceRequest
 
 
 @dataclasses.dataclass(frozen=True)
-class Isolate(Constraint):
+class Isolate(Requirement):
     """``group_policy=isolate``.
 
     :param suffixes: The suffixes of the groups it keeps apart.
@@ -32,18 +32,15 @@ class Isolate(Constraint):
         """Let groups share a provider."""
         request.group_policy = 'none'
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say which groups it is about."""
         groups = ', '.join(sorted(self.suffixes))
         return f'{self.label}: groups {groups} find no provider each'
 
 
 @dataclasses.dataclass(frozen=True)
-class SameSubtree(Constraint):
-    """``same_subtree`` of some groups.
-
-    :param suffixes: Their suffixes.
-    """
+class SameSubtree(Requirement):
+    """``same_subtree`` of some groups."""
 
     suffixes: frozenset[str]
 
@@ -56,7 +53,7 @@ class SameSubtree(Constraint):
         """Keep the groups together."""
         request.same_subtree.append(self.suffixes)
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say which groups it is about."""
         groups = ', '.join(sorted(self.suffixes))
         return f'groups {groups} find no providers in one subtree'

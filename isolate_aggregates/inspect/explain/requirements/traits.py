@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints on the traits of a request group."""
+"""Requirements on the traits of a request group."""
 
 import dataclasses
 
-from isolate_aggregates.inspect.explain.constraints.constraint import (
-    Constraint,
+from isolate_aggregates import text
+from isolate_aggregates.inspect.explain.host import (
+    HostProviders,
+    provider_names,
 )
-from isolate_aggregates.inspect.explain.site import Site, named
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)
-class RequiredTrait(Constraint):
+class RequiredTrait(Requirement):
     """A trait that is required, or one of several.
 
     :param choice: The traits; one is enough.
@@ -30,8 +34,7 @@ class RequiredTrait(Constraint):
 
     @property
     def _named(self) -> str:
-        noun = 'trait' if len(self.choice) == 1 else 'traits'
-        return f'{noun} {", ".join(sorted(self.choice))}'
+        return text.named('trait', self.choice, most=None)
 
     def ask(self, request: ResourceRequest) -> None:
         """Require it."""
@@ -41,36 +44,33 @@ class RequiredTrait(Constraint):
         else:
             group.required_traits |= self.choice
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say that the provider does not have it."""
         if self.choice & provider.traits:
             return ''
         none_of = 'has none of' if len(self.choice) > 1 else 'has no'
         return f'{none_of} {self._named}'
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say that nobody has it, or only somebody of no use."""
-        holders = [p for p in site.around if self.choice & p.traits]
+        holders = [p for p in host.around if self.choice & p.traits]
         if not holders:
-            return f'{self.where}{self.objection(site.root, site)}'
-        givers = {giver.uuid for giver in site.givers(self.suffix or '')}
+            return f'{self.where}{self.objection(host.root, host)}'
+        givers = {giver.uuid for giver in host.givers(self.suffix or '')}
         if givers.isdisjoint(holder.uuid for holder in holders):
             useless = 'where there is nothing of what is asked'
         else:
             useless = 'and nothing would come from the host itself'
-        verb = 'is' if len(self.choice) == 1 else 'are'
+        verb = text.plural(len(self.choice), 'is', 'are')
         return (
-            f'{self.where}{self._named} {verb} only on {named(holders)}, '
-            f'{useless}'
+            f'{self.where}{self._named} {verb} only on '
+            f'{provider_names(holders)}, {useless}'
         )
 
 
 @dataclasses.dataclass(frozen=True)
-class ForbiddenTrait(Constraint):
-    """A trait that is forbidden.
-
-    :param trait: The trait.
-    """
+class ForbiddenTrait(Requirement):
+    """A trait that is forbidden."""
 
     trait: str
 
@@ -83,7 +83,7 @@ class ForbiddenTrait(Constraint):
         """Forbid it."""
         request.group(self.suffix or '').forbidden_traits.add(self.trait)
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say that it is there."""
         if self.trait not in provider.traits:
             return ''

@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constraint that there is enough of a resource class."""
+"""The requirement that there is enough of a resource class."""
 
 from collections.abc import Iterator
 import dataclasses
 
-from isolate_aggregates.inspect.explain.constraints.constraint import (
-    Constraint,
+from isolate_aggregates.inspect.explain.host import (
+    HostProviders,
+    provider_names,
 )
-from isolate_aggregates.inspect.explain.site import Site, named
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.placement.simulator.index import capacity, free
 
 
 @dataclasses.dataclass(frozen=True)
-class Amount(Constraint):
-    """An amount of a resource class.
-
-    :param resource_class: The resource class.
-    :param amount: The amount.
-    """
+class Amount(Requirement):
+    """An amount of a resource class."""
 
     resource_class: str
     amount: int
@@ -44,31 +42,31 @@ class Amount(Constraint):
         """Ask for so little that it does not count."""
         request.group(self.suffix or '').resources[self.waived] = 1
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say how little the provider has left."""
         shortage = self._shortage(provider)
         if not shortage or self.resource_class not in provider.inventories:
             return shortage
         return f'{self.resource_class}: {shortage}'
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say who has how little left, or gives out other amounts."""
         name = f'{self.where}{self.resource_class}'
         givers = [
-            p for p in site.around if self.resource_class in p.inventories
+            p for p in host.around if self.resource_class in p.inventories
         ]
         if not givers:
             return f'{name}: has none'
         shortages = [(p, self._shortage(p)) for p in givers]
-        if givers == [site.root]:
+        if givers == [host.root]:
             return f'{name}: {shortages[0][1]}'
         enough = [p for p, shortage in shortages if not shortage]
         if enough:
             return (
-                f'{name}: only {named(enough)} has enough, and nothing would '
-                'come from the host itself'
+                f'{name}: only {provider_names(enough)} has enough, and '
+                'nothing would come from the host itself'
             )
-        return f'{name}: {site.told(shortages)}'
+        return f'{name}: {host.told(shortages)}'
 
     def _shortage(self, provider: Provider) -> str:
         """Say why a provider does not give the amount, if it does not."""
@@ -76,7 +74,7 @@ class Amount(Constraint):
         if inventory is None:
             return f'has no {self.resource_class}'
         problems = list(_unit_problems(inventory, self.amount))
-        if free(provider, self.resource_class) < self.amount:
+        if provider.free(self.resource_class) < self.amount:
             problems.append(in_words(provider, self.resource_class))
         return (
             ', '.join([f'asks {self.amount}', *problems]) if problems else ''
@@ -96,7 +94,6 @@ def in_words(provider: Provider, resource_class: str) -> str:
     """Say how much a provider has left, and how that comes about.
 
     :param provider: A provider that has an inventory of the class.
-    :param resource_class: The resource class.
     """
     inventory = provider.inventories[resource_class]
     total = f'{inventory.total} total'
@@ -106,8 +103,8 @@ def in_words(provider: Provider, resource_class: str) -> str:
     ratio = round(float(inventory.allocation_ratio), 6)
     formula = f'{total} x {ratio}'
     exact = round((inventory.total - inventory.reserved) * ratio, 6)
-    if exact != capacity(inventory):
+    if exact != inventory.capacity:
         formula += ' rounded down'
-    left = max(free(provider, resource_class), 0)
+    left = max(provider.free(resource_class), 0)
     used = provider.usages.get(resource_class, 0)
     return f'free {left} ({formula} - {used} used)'

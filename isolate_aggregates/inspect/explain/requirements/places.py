@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints on where a host is: aggregates, trees, its root provider."""
+"""Requirements on where a host is: aggregates, trees, its root provider."""
 
 import dataclasses
 
-from isolate_aggregates.inspect.explain.constraints.constraint import (
-    Constraint,
+from isolate_aggregates.inspect.explain.host import HostProviders
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
 )
-from isolate_aggregates.inspect.explain.site import Site
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 
 
 @dataclasses.dataclass(frozen=True)
-class InAggregates(Constraint):
+class InAggregates(Requirement):
     """Membership of one of some aggregates.
 
     :param aggregates: Their uuids.
@@ -29,15 +29,15 @@ class InAggregates(Constraint):
         """Require it."""
         request.group(self.suffix or '').aggregates.append(self.aggregates)
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say that the provider is in none of them."""
-        if self.aggregates & _held(provider, self.suffix, site):
+        if self.aggregates & _held(provider, self.suffix, host):
             return ''
-        return f'not in {site.cloud.aggregates(self.aggregates)}'
+        return f'not in {host.context.aggregates(self.aggregates)}'
 
 
 @dataclasses.dataclass(frozen=True)
-class OutsideAggregates(Constraint):
+class OutsideAggregates(Requirement):
     """Membership of none of some aggregates.
 
     :param aggregates: Their uuids.
@@ -55,30 +55,27 @@ class OutsideAggregates(Constraint):
         group = request.group(self.suffix or '')
         group.forbidden_aggregates |= self.aggregates
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say which of them the provider is in."""
-        wrong = self.aggregates & _held(provider, self.suffix, site)
-        return f'in {site.cloud.aggregates(wrong)}' if wrong else ''
+        wrong = self.aggregates & _held(provider, self.suffix, host)
+        return f'in {host.context.aggregates(wrong)}' if wrong else ''
 
 
 def _held(
-    provider: Provider, suffix: str | None, site: Site
+    provider: Provider, suffix: str | None, host: HostProviders
 ) -> frozenset[str]:
     """Return the aggregates that count as a provider's own.
 
     In the group without a suffix those of the root count for its tree.
     """
-    if not suffix and site.owns(provider):
-        return provider.aggregates | site.root.aggregates
+    if not suffix and host.owns(provider):
+        return provider.aggregates | host.root.aggregates
     return provider.aggregates
 
 
 @dataclasses.dataclass(frozen=True)
-class InTree(Constraint):
-    """The tree of one provider.
-
-    :param provider: Its uuid.
-    """
+class WithinTree(Requirement):
+    """The tree of the provider with a uuid."""
 
     provider: str
 
@@ -91,9 +88,9 @@ class InTree(Constraint):
         """Require it."""
         request.group(self.suffix or '').in_tree = self.provider
 
-    def objection(self, provider: Provider, site: Site) -> str:
+    def objection(self, provider: Provider, host: HostProviders) -> str:
         """Say that the provider is not in that tree."""
-        index = site.cloud.index
+        index = host.context.index
         wanted = index.numbers.get(self.provider)
         found = index.root_of[index.numbers[provider.uuid]]
         if wanted is not None and index.root_of[wanted] == found:
@@ -102,10 +99,9 @@ class InTree(Constraint):
 
 
 @dataclasses.dataclass(frozen=True)
-class RootTrait(Constraint):
+class RootTrait(Requirement):
     """A trait that the root provider must have, or must not.
 
-    :param trait: The trait.
     :param required: Whether it must be there.
     """
 
@@ -125,7 +121,7 @@ class RootTrait(Constraint):
         )
         traits.add(self.trait)
 
-    def reason(self, site: Site) -> str:
+    def reason(self, host: HostProviders) -> str:
         """Say what the root has or lacks."""
         has = 'has no' if self.required else 'has forbidden'
         return f'root provider {has} trait {self.trait}'

@@ -5,18 +5,15 @@ from collections.abc import Iterable, Mapping
 import dataclasses
 import functools
 
+from isolate_aggregates import text
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
 
-# More names than this make a sentence unreadable.
-_NAMES_IN_A_SENTENCE = 5
-
 
 @dataclasses.dataclass(frozen=True)
-class Cloud:
+class Context:
     """What is the same for all hosts.
 
-    :param index: The resource providers.
     :param names: Names of aggregates by uuid.
     :param classes: The resource classes that each request group asks for, by
         its suffix.
@@ -31,8 +28,7 @@ class Cloud:
 
         :param uuids: Their uuids.
         """
-        noun = 'aggregate' if len(uuids) == 1 else 'aggregates'
-        return f'{noun} {_listed(self.names.get(u, u) for u in uuids)}'
+        return text.named('aggregate', (self.names.get(u, u) for u in uuids))
 
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:
@@ -44,51 +40,39 @@ class Cloud:
         return found
 
 
-class Site:
-    """A host, with the providers that its servers could take from.
+class HostProviders:
+    """A host, with the providers that its servers could take from."""
 
-    :param cloud: What is the same for all hosts.
-    :param root: The host's root provider.
-    """
-
-    def __init__(self, cloud: Cloud, root: Provider) -> None:
-        number = cloud.index.numbers[root.uuid]
-        providers = cloud.index.providers
-        self.cloud = cloud
+    def __init__(self, context: Context, root: Provider) -> None:
+        number = context.index.numbers[root.uuid]
+        providers = context.index.providers
+        self.context = context
         self.root = root
-        self.lenders = [providers[n] for n in cloud.lenders.get(number, ())]
+        self.lenders = [providers[n] for n in context.lenders.get(number, ())]
         # The tree, the root first, and the providers that share with it.
-        self.around = [providers[n] for n in cloud.index.trees[number]]
+        self.around = [providers[n] for n in context.index.trees[number]]
         self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
-        """Tell whether a provider around is in the host's own tree.
-
-        :param provider: The provider.
-        """
+        """Tell whether a provider around is in the host's own tree."""
         return all(provider is not lender for lender in self.lenders)
 
     def givers(self, suffix: str) -> list[Provider]:
         """Return who has any of what a group asks for.
 
         If nobody in the tree has, the root stands for it.
-
-        :param suffix: The suffix of the group.
         """
-        classes = self.cloud.classes[suffix]
+        classes = self.context.classes[suffix]
         found = [p for p in self.around if classes & p.inventories.keys()]
         if any(self.owns(provider) for provider in found):
             return found
         return [self.root, *found]
 
     def givers_by_class(self, suffix: str) -> list[list[Provider]]:
-        """Return who has each of the resource classes a group asks for.
-
-        :param suffix: The suffix of the group.
-        """
+        """Return who has each of the resource classes a group asks for."""
         return [
             [p for p in self.around if resource_class in p.inventories]
-            for resource_class in self.cloud.classes[suffix]
+            for resource_class in self.context.classes[suffix]
         ]
 
     def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
@@ -97,26 +81,16 @@ class Site:
         :param objections: Providers with what there is against each.
         """
         by_text: dict[str, list[Provider]] = {}
-        for provider, text in objections:
-            by_text.setdefault(text, []).append(provider)
+        for provider, objection in objections:
+            by_text.setdefault(objection, []).append(provider)
         if len(self.around) == 1:
             return '; '.join(by_text)
         return '; '.join(
-            f'{named(providers)}: {text}'
-            for text, providers in by_text.items()
+            f'{provider_names(providers)}: {objection}'
+            for objection, providers in by_text.items()
         )
 
 
-def named(providers: Iterable[Provider]) -> str:
-    """Name some providers in a sentence.
-
-    :param providers: The providers.
-    """
-    return _listed(provider.name for provider in providers)
-
-
-def _listed(names: Iterable[str]) -> str:
-    found = sorted(names)
-    more = len(found) - _NAMES_IN_A_SENTENCE
-    shown = ', '.join(found[:_NAMES_IN_A_SENTENCE])
-    return shown + (f' and {more} more' if more > 0 else '')
+def provider_names(providers: Iterable[Provider]) -> str:
+    """Name providers in a sentence."""
+    return text.listed(provider.name for provider in providers)
