@@ -56,11 +56,11 @@ def test_each_name_is_described():
     for page in DESCRIBED:
         module = ''
         for directive, name in re.findall(
-            r'^\.\. (currentmodule|autoclass|autofunction):: (\S+)$',
+            r'^\.\. (module|autoclass|autofunction):: (\S+)$',
             page.read_text('utf-8'),
             re.MULTILINE,
         ):
-            if directive == 'currentmodule':
+            if directive == 'module':
                 module = f'{name}.'
             else:
                 described.add(module + name)
