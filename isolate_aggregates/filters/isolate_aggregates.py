@@ -15,12 +15,8 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Closed,
-    Lock,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.index import Closed
 from isolate_aggregates.filters.constraints import Forbid, LazyForbid
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec

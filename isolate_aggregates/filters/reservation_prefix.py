@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
+from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
 from isolate_aggregates.filters.destination import Constraint

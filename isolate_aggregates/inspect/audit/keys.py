@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate, grants, tags
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
