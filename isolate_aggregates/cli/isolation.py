@@ -16,6 +16,7 @@ from isolate_aggregates.inspect.overview import (
     LockOverview,
     ResourceUsage,
     overview,
+    usage_document,
 )
 
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
@@ -116,8 +117,5 @@ def _document(one: LockOverview) -> dict[str, Any]:
             {'name': a.name, 'uuid': a.uuid} for a in one.lock.aggregates
         ],
         'hosts': list(one.hosts),
-        'capacity': {
-            resource_class: {'free': amount.free, 'used': amount.used}
-            for resource_class, amount in one.capacity.items()
-        },
+        'capacity': usage_document(one.capacity),
     }

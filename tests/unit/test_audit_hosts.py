@@ -4,7 +4,7 @@
 import dataclasses
 import shlex
 
-from audit_facts import LICENSED, LOCK, configuration, findings, kinds
+from audit_clouds import LICENSED, LOCK, configuration, findings, kinds
 import pytest
 
 from isolate_aggregates.aggregates import rollups

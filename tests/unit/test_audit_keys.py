@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from audit_facts import (
+from audit_clouds import (
     LICENSED,
     LOCK,
     PREFIXES,
@@ -13,6 +13,8 @@ from audit_facts import (
 )
 import pytest
 
+from isolate_aggregates.filters.contract import ReservationKeys
+from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -467,6 +469,41 @@ def test_projects_in_another_case_are_not_kept_apart():
         'openstack aggregate unset --property Filter_tenant_id2 7 && '
         'openstack aggregate set --property filter_tenant_id2=p1 7'
     )
+
+
+class Foreign:
+    """A filter of another package that declares what the audit looks at."""
+
+    METADATA = ('trait:*',)
+    KEY_SOURCES = ('flavor', 'image')
+    RESERVATION_KEYS = ReservationKeys(('lease:',), ('lease:', 'kept:'), 'who')
+    PROJECT_KEYS = ('project:',)
+
+    def __call__(self, request, aggregates):
+        return ()
+
+
+def test_what_a_filter_declares_is_looked_at_whatever_its_name():
+    tags = {'Kept:1': '', 'Project:a': 'p1'}
+    snapshot = make_snapshot(
+        [WIN, make_aggregate('mine', tags, id=8)],
+        [H1],
+        flavors=[make_flavor('leased', {**LOCK, 'lease:9': 'x'})],
+        images=[make_image('i', {**LOCK, 'lease:9': 'x'}, owner='p2')],
+    )
+    audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
+    assert [f.kind for f in audit(audited)] == ['isolation-off']
+    audited = dataclasses.replace(
+        audited,
+        filters=(LoadedFilter('foreign', Foreign()),),
+        enabled=frozenset({'foreign'}),
+    )
+    assert {f.kind for f in audit(audited)} == {
+        'tag-that-nothing-opens',
+        'tag-without-effect',
+        'prefix-in-one-list',
+        'reservation-key-left',
+    }
 
 
 @pytest.mark.parametrize('key', ['reservation:1', 'filter_tenant_id2', 'zone'])

@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from audit_facts import (
+from audit_clouds import (
     LICENSED,
     LOCK,
     PREFIXES,
@@ -14,6 +14,7 @@ from audit_facts import (
 )
 import pytest
 
+from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -154,8 +155,11 @@ def test_nobody_knows_what_a_foreign_filter_looks_at():
     known = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
     audited = AuditedCloud.of(snapshot, conf, servers=known)
+    foreign = LoadedFilter('foreign', lambda request, aggregates: ())
     audited = dataclasses.replace(
-        audited, enabled=audited.enabled | {'foreign'}
+        audited,
+        filters=(*audited.filters, foreign),
+        enabled=audited.enabled | {'foreign'},
     )
     assert [f.kind for f in audit(audited)] == [
         'server-not-judged',

@@ -8,7 +8,6 @@ from typing import Any
 
 from oslo_config import cfg
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.saved import SnapshotCloud
@@ -22,6 +21,7 @@ from isolate_aggregates.operate.sync import plan
 from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +32,6 @@ class AuditedCloud:
     :param filters: The request filters that are configured, on or off.
     :param mirrored: The filters that repeat what Nova itself adds.
     :param enabled: The names of those that are switched on.
-    :param settings: The configuration, by group and option.
     :param nova: The newest microversion of Nova; None if it is not known.
     :param placement: The newest microversion of Placement; None if it is not
         known.
@@ -47,7 +46,6 @@ class AuditedCloud:
     filters: tuple[LoadedFilter, ...]
     mirrored: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
-    settings: Mapping[tuple[str, str], Any]
     nova: str | None = None
     placement: str | None = None
     traits: frozenset[str] | None = None
@@ -87,7 +85,6 @@ class AuditedCloud:
             filters,
             loading.mirrored(conf),
             frozenset(f.name for f in filters if f.is_enabled(conf)),
-            {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
             **more,
         )
 
@@ -99,8 +96,12 @@ class AuditedCloud:
     @functools.cached_property
     def pipeline(self) -> Pipeline:
         """The filters that are switched on, and those of Nova itself."""
-        on = (one for one in self.filters if one.name in self.enabled)
-        return Pipeline((*on, *self.mirrored))
+        return Pipeline((*self.running, *self.mirrored))
+
+    @property
+    def running(self) -> tuple[LoadedFilter, ...]:
+        """The filters that are switched on."""
+        return tuple(f for f in self.filters if f.name in self.enabled)
 
     @functools.cached_property
     def locks(self) -> tuple[Lock, ...]:
@@ -127,14 +128,17 @@ class AuditedCloud:
         """What a sync gives each compute node, by uuid of the provider."""
         return {target.provider: target for target in self.plan.targets}
 
-    def has_filter(self, name: str) -> bool:
-        """Tell whether a filter is configured, on or off."""
-        return any(loaded.name == name for loaded in self.filters)
+    @functools.cached_property
+    def isolating(self) -> tuple[LoadedFilter, ...]:
+        """The filters that say that they read traits of aggregates."""
+        return tuple(f for f in self.filters if f.reads(TRAIT_PREFIX))
 
-    @property
+    @functools.cached_property
     def images_open(self) -> bool:
         """Whether the traits of an image open isolated aggregates."""
-        return 'image' in self.settings[ia_conf.GROUP, 'trait_sources']
+        return not self.isolating or any(
+            'image' in loaded.key_sources for loaded in self.isolating
+        )
 
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
