@@ -132,6 +132,7 @@ class BlazarReservation:
     }
 
     REPLACES: ClassVar = ('BlazarFilter',)
+    KEY_SOURCES: ClassVar = ('flavor', 'hint')
 
     free_pool: str = 'freepool'
     preemptible_aggregate: str = 'freepool'

@@ -48,35 +48,31 @@ class Reason:
     text: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What there is to say of one host.
 
     :param causes: All that keeps it from being offered; none if it is.
     """
 
-    __slots__ = ('_context', '_root', 'causes')
-
-    def __init__(
-        self, context: Context, root: Provider, causes: tuple[Cause, ...]
-    ) -> None:
-        self._context = context
-        self._root = root
-        self.causes = causes
+    context: Context = dataclasses.field(repr=False)
+    root: Provider
+    causes: tuple[Cause, ...]
 
     @property
     def host(self) -> str:
         """The name of its compute service."""
-        return self._root.host or ''
+        return self.root.host or ''
 
     @property
     def node(self) -> str:
         """The name of its root provider."""
-        return self._root.name
+        return self.root.name
 
     @property
     def provider(self) -> str:
         """The uuid of its root provider."""
-        return self._root.uuid
+        return self.root.uuid
 
     @property
     def is_candidate(self) -> bool:
@@ -88,7 +84,7 @@ class Verdict:
         """The causes with what to say of this host, made when asked for."""
         if not self.causes:
             return ()
-        host = HostProviders(self._context, self._root)
+        host = HostProviders(self.context, self.root)
         return tuple(
             Reason(cause, _text(cause, host)) for cause in self.causes
         )
