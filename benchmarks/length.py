@@ -27,7 +27,7 @@ from oslo_config import cfg
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
+sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 import placement_rows  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402

@@ -10,7 +10,6 @@ from sync_world import GOLD, LICENSED, World, uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.operate.sync import apply
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 
 def refused(number):
@@ -33,18 +32,9 @@ def cut_behind(number):
     return lambda call: lost(number)(call) or cut(number)(call)
 
 
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
 @pytest.fixture
 def world(embedded, conf):
-    world = World(embedded, conf)
-    yield world
-    world.reset()
+    return World(embedded, conf)
 
 
 def untouched(world):
@@ -88,7 +78,7 @@ def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
     world, begin, fault
 ):
     begin(world)
-    before = world.picture()
+    before = world.keep()
     world.wire.calls.clear()
     assert world.sync().is_complete
     calls = list(world.wire.calls)
@@ -96,8 +86,7 @@ def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
     assert len(calls) > 15
 
     for number, call in enumerate(calls, 1):
-        world.restore(before)
-        world.wire.calls.clear()
+        world.put_back(before)
         world.wire.fault = fault(number)
         try:
             complete = world.sync().is_complete

@@ -17,7 +17,6 @@ from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.operate.sync import apply, marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
 MARK = marks.of_trait(LICENSED)
@@ -28,15 +27,13 @@ _WRITE = re.compile(r'/resource_providers/([^/]+)/(traits|aggregates)')
 
 
 @pytest.fixture
-def world(conf):
-    placement = EmbeddedPlacement()
-    world = World(placement.open(), conf)
+def world(embedded, conf):
+    world = World(embedded, conf)
     world.add_host('h1', traits=[SRIOV])
     world.add_host('h2')
     world.require('a', ['h1'], LICENSED)
     world.require('b', ['h1', 'h2'], LICENSED)
-    yield world
-    placement.close()
+    return world
 
 
 def writer(world, times):

@@ -5,10 +5,10 @@ import pathlib
 import re
 import threading
 
+from pages import SOURCE, blocks
 import prometheus_client
-from prometheus_client import parser
 import pytest
-from test_docs import SOURCE, blocks
+from samples import samples
 import yaml
 
 from isolate_aggregates import exception
@@ -27,19 +27,6 @@ PAGE = SOURCE / 'admin' / 'metrics.rst'
 # What names have in the text beside those of their families.
 ENDS = {'counter': '_total', 'info': '_info'}
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
-
-
-def samples(*collectors):
-    """Return what collectors give, as Prometheus reads it."""
-    registry = prometheus_client.CollectorRegistry()
-    for collector in collectors:
-        registry.register(collector)
-    text = prometheus_client.generate_latest(registry).decode()
-    return {
-        (sample.name, *sorted(sample.labels.values())): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 @pytest.fixture

@@ -18,25 +18,15 @@ import urllib.request
 
 from http_fakes import NOVA
 from live_example import ISOLATE, Live
-from prometheus_client import parser
 import pytest
 import requests_mock
+from samples import Samples, parsed
 
 from isolate_aggregates.cli import exporter
 
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
 Run = Callable[..., Any]
-Found = dict[tuple[str, ...], float]
-
-
-def parsed(text: str) -> Found:
-    """Return samples as Prometheus reads them."""
-    return {
-        (sample.name, *sorted(sample.labels.values())): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
 
 
 class Prometheus(threading.Thread):
@@ -47,12 +37,12 @@ class Prometheus(threading.Thread):
     """
 
     def __init__(
-        self, *steps: tuple[Callable[[], object], Callable[[Found], bool]]
+        self, *steps: tuple[Callable[[], object], Callable[[Samples], bool]]
     ) -> None:
         super().__init__(daemon=True)
         self._steps = steps
         self._main = threading.current_thread().ident
-        self.scrapes: list[Found] = []
+        self.scrapes: list[Samples] = []
         with socket.create_server(('127.0.0.1', 0)) as free:
             self.listen = f'127.0.0.1:{free.getsockname()[1]}'
 
@@ -71,7 +61,7 @@ class Prometheus(threading.Thread):
             assert self._main
             signal.pthread_kill(self._main, signal.SIGTERM)
 
-    def _scrape(self) -> Found:
+    def _scrape(self) -> Samples:
         with contextlib.suppress(OSError):
             url = f'http://{self.listen}/metrics'
             with urllib.request.urlopen(url) as answer:
@@ -79,7 +69,7 @@ class Prometheus(threading.Thread):
         return {}
 
 
-def up(value: int) -> Callable[[Found], bool]:
+def up(value: int) -> Callable[[Samples], bool]:
     """Return a condition on whether the last reading worked."""
     return lambda found: found[('isolate_aggregates_up',)] == value
 

@@ -156,13 +156,13 @@ def test_in_this_package_the_filter_passes_lint_and_tests(reader):
     reader.passes('mypy isolate_aggregates/filters/drain.py')
     tested = reader.run(
         *('pytest', '-q', 'tests/unit/test_filter_drain.py'),
-        'tests/unit/test_docs.py',
+        'tests/docs/test_docs.py',
         *('-k', 'filter_drain or each_filter or one_that_reno_takes'),
     )
     # All that is missing is the page.
     [failure] = re.findall('^FAILED (.+?) -', tested.stdout, re.MULTILINE)
     assert failure == (
-        'tests/unit/test_docs.py::'
+        'tests/docs/test_docs.py::'
         'test_each_filter_has_a_page_with_an_example[drain]'
     )
     notes = reader.cwd / 'releasenotes' / 'notes'

@@ -5,27 +5,29 @@ keystoneauth, novaclient and requests are the real ones; requests-mock answers
 in place of the network. Placement is the real one too where it matters.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-import contextlib
+from collections.abc import Mapping
 import dataclasses
-import socket
-import threading
 from typing import Any
 from urllib import parse
 
 from keystoneauth1 import adapter, fixture, session, token_endpoint
 from keystoneauth1.identity import v3
+import pytest
 import requests_mock
 
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.rest.client import Service
 from isolate_aggregates.rest.connection import Connection
 
 AUTH_URL = 'http://keystone.test/v3'
 NOVA = 'http://nova.test/v2.1'
 GLANCE = 'http://glance.test'
 PLACEMENT = 'http://placement.test'
+# So long that a web server may refuse it.
+LONG = '/allocation_candidates?member_of=!in:' + 'u' * 4000
 ENDPOINTS = {'compute': NOVA, 'image': GLANCE, 'placement': PLACEMENT}
 
 # Neither may ever be shown. Placement without Keystone takes whatever token
@@ -266,34 +268,13 @@ def client(url: str, timeout: float | None = None) -> adapter.Adapter:
     )
 
 
-@contextlib.contextmanager
-def listening(
-    answer: Callable[[socket.socket], None],
-) -> Iterator[tuple[str, list[str]]]:
-    """Run a server on a real socket.
+def service(asked: adapter.Adapter) -> Service:
+    """Return a Placement that is asked again without a pause."""
+    return Service('Placement', asked, AT_ONCE)
 
-    :param answer: What to do with each connection.
-    :returns: Its address, and a list with an entry for each connection.
-    """
-    connections: list[str] = []
-    stop = threading.Event()
-    with socket.create_server(('127.0.0.1', 0)) as server:
 
-        def serve() -> None:
-            while not stop.is_set():
-                accepted, peer = server.accept()
-                with accepted:
-                    if not stop.is_set():
-                        connections.append(str(peer))
-                        answer(accepted)
-
-        thread = threading.Thread(target=serve, daemon=True)
-        thread.start()
-        address = '{}:{}'.format(*server.getsockname())
-        try:
-            yield address, connections
-        finally:
-            stop.set()
-            with contextlib.suppress(OSError):
-                socket.create_connection(server.getsockname()).close()
-            thread.join(5)
+def failing(asked: Service, path: str = '/traits') -> exception.ServiceError:
+    """Return the error that a question ends with."""
+    with pytest.raises(exception.ServiceError) as caught:
+        asked.get(path)
+    return caught.value

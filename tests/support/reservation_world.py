@@ -5,6 +5,7 @@ Both are called over HTTP: the library has no idea. Each call goes over a wire
 where a test can count calls, break them, or let somebody else write between.
 """
 
+import copy
 import datetime
 import io
 import json
@@ -13,6 +14,7 @@ import threading
 from urllib import parse
 
 from keystoneauth1 import session, token_endpoint
+import placement_backup
 import pytest
 import requests
 from requests import adapters
@@ -20,7 +22,6 @@ from requests import adapters
 from isolate_aggregates import reservations
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.reservations import names
 from isolate_aggregates.rest.connection import Connection
 
@@ -57,6 +58,30 @@ class Nova:
         self.deleted = []
         self.on_delete = lambda server: None
         self._turn = threading.Lock()
+
+    def keep(self):
+        """Return a copy of all that there is."""
+        return copy.deepcopy(
+            (
+                self.nodes,
+                self.aggregates,
+                self.flavors,
+                self.access,
+                self.servers,
+            )
+        )
+
+    def put_back(self, kept):
+        """Have what was kept, and nothing else."""
+        (
+            self.nodes,
+            self.aggregates,
+            self.flavors,
+            self.access,
+            self.servers,
+        ) = copy.deepcopy(kept)
+        self.is_slow = False
+        self.deleted = []
 
     def answer(self, method, path, query, body):
         """Return status and document."""
@@ -276,7 +301,7 @@ def _response(request, status, document):
 class World:
     """Nova and Placement, and the library over a wire.
 
-    :param client: The adapter of an embedded Placement.
+    :param client: The adapter of an embedded Placement, which is empty.
     """
 
     def __init__(self, client):
@@ -286,6 +311,7 @@ class World:
         self.nova.on_delete = self._free
         self.wire = Wire(self.nova)
         self.site = self.new_site()
+        self._empty = self.keep()
 
     def new_site(self):
         """Return what another process would have."""
@@ -300,24 +326,22 @@ class World:
             endpoints={'compute': NOVA, 'placement': self._endpoint},
         )
 
-    def reset(self):
-        """Forget everything."""
+    def keep(self):
+        """Return a copy of all that there is in both."""
+        return placement_backup.keep(), self.nova.keep()
+
+    def put_back(self, kept):
+        """Have what was kept, and nothing else."""
+        placement, nova = kept
+        placement_backup.put_back(placement)
+        self.nova.put_back(nova)
         self.wire.fault = self.wire.meddle = None
-        providers = self.direct.resource_providers()
-        for server in self._consumers():
-            self._free(server)
-        # Children first.
-        for entry in sorted(
-            providers, key=lambda entry: not entry['parent_provider_uuid']
-        ):
-            path = f'/resource_providers/{entry["uuid"]}'
-            self.direct.send('DELETE', path)
-        for name in self.classes():
-            self.direct.send('DELETE', f'/resource_classes/{name}')
-        self.nova.__init__()
-        self.nova.on_delete = self._free
         self.site = self.new_site()
         self.wire.calls.clear()
+
+    def reset(self):
+        """Forget everything."""
+        self.put_back(self._empty)
 
     # The cloud.
 
@@ -412,12 +436,6 @@ class World:
         """Return the uuid of the reservation provider of a host."""
         return names.provider_uuid(uuid(1, host))
 
-    def _consumers(self):
-        found = set()
-        for entry in self.direct.resource_providers():
-            found |= inventories.consumers(self.direct, entry['uuid']).keys()
-        return found
-
     def classes(self):
         found = self.direct.get('/resource_classes')['resource_classes']
         return [
@@ -469,17 +487,7 @@ class World:
         }
 
 
-@pytest.fixture(scope='module')
-def embedded():
-    """Give a Placement to the tests of a module; each empties it."""
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
 @pytest.fixture
 def empty_world(embedded):
     """Give a cloud without hosts."""
-    world = World(embedded)
-    yield world
-    world.reset()
+    return World(embedded)

@@ -5,11 +5,13 @@ Each call to either goes over a wire where a test can count calls, break them,
 or let somebody else write in between.
 """
 
+import copy
 import dataclasses
 import json
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
+import placement_backup
 import requests
 
 from isolate_aggregates import conf as ia_conf
@@ -94,7 +96,7 @@ class Nova:
 class World:
     """Nova and Placement.
 
-    :param client: The adapter of an embedded Placement.
+    :param client: The adapter of an embedded Placement, which is empty.
     :param conf: A configuration.
     """
 
@@ -112,18 +114,24 @@ class World:
             ia_conf.SCHEDULER,
         )
         self.pipeline = Pipeline(loading.load(conf))
+        self._empty = self.keep()
+
+    def keep(self):
+        """Return a copy of all that there is in both."""
+        nova = self.nova.nodes, self.nova.groups
+        return placement_backup.keep(), copy.deepcopy(nova)
+
+    def put_back(self, kept):
+        """Have what was kept, and nothing else."""
+        placement, nova = kept
+        placement_backup.put_back(placement)
+        self.nova.nodes, self.nova.groups = copy.deepcopy(nova)
+        self.wire.fault = self.wire.meddle = None
+        self.wire.calls.clear()
 
     def reset(self):
-        """Forget everything but standard traits."""
-        self.wire.fault = self.wire.meddle = None
-        for provider in self.direct.resource_providers():
-            path = f'/resource_providers/{provider["uuid"]}'
-            self.direct.send('DELETE', path)
-        for trait in self.custom_traits():
-            self.direct.send('DELETE', f'/traits/{trait}')
-        self.nova.nodes = []
-        self.nova.groups = {}
-        self.wire.calls.clear()
+        """Forget everything."""
+        self.put_back(self._empty)
 
     def add_host(self, name, traits=(), aggregates=(), vcpus=4):
         """Add a compute node with its provider."""
@@ -201,14 +209,3 @@ class World:
             host: {part: self.of(host, part) for part in PARTS}
             for host in hosts
         }, self.custom_traits()
-
-    def restore(self, picture):
-        """Make everything as it was on a picture."""
-        hosts, traits = picture
-        for host, parts in hosts.items():
-            self.put(host, **parts)
-        for trait in self.custom_traits():
-            if trait not in traits:
-                self.direct.send('DELETE', f'/traits/{trait}')
-        for trait in traits:
-            self.direct.send('PUT', f'/traits/{trait}')

@@ -12,6 +12,7 @@ from http_fakes import (
     FakeKeystone,
     FakeNova,
 )
+import placement_backup
 import requests_mock
 
 from isolate_aggregates.cloud import file as cloud_file
@@ -54,7 +55,10 @@ class Live:
             ),
         )
         snapshot = cloud_file.load(EXAMPLE)
-        load.into_placement(snapshot, PlacementClient(adapter))
+        placement_backup.play_once(
+            EXAMPLE.name,
+            lambda: load.into_placement(snapshot, PlacementClient(adapter)),
+        )
         FakeKeystone(
             http,
             {
@@ -74,6 +78,7 @@ class Live:
         )
         self.nova.answer(http)
         FakeGlance(images=list(snapshot.images)).answer(http)
+        self.images = {image.name: image.id for image in snapshot.images}
 
     def stop(self) -> None:
         """Make room for the Placement of a snapshot; may be done twice."""
