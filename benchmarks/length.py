@@ -32,7 +32,7 @@ import placement_rows  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.cloud.clouds import SnapshotCloud  # noqa: E402
+from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402

@@ -21,7 +21,7 @@ import requests_mock
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_log import log as logging
-import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import output
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate.plan import Plan, Step
 
 LOG = logging.getLogger(__name__)
@@ -41,11 +40,7 @@ class ChangeCommand(output.ReportLister):
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what is to be done.
-
-        :param cloud: The cloud.
-        :param args: The parsed arguments.
-        """
+        """Return what is to be done."""
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
@@ -53,7 +48,6 @@ class ChangeCommand(output.ReportLister):
         """Yield what to know afterwards, and whether it is left to do.
 
         :param cloud: The cloud, as it was or as it is.
-        :param plan: What was to be done.
         """
         return ()
 
@@ -132,9 +126,7 @@ class ChangeCommand(output.ReportLister):
         if self._dry_run:
             return [_PLANNED] * len(steps)
         results = []
-        for step in tqdm.tqdm(
-            steps, 'Changing', unit='', leave=False, disable=None
-        ):
+        for step in progress.shown(steps, 'Changing', len(steps)):
             try:
                 step.make()
             except (

@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters import loading
-from isolate_aggregates.inspect import candidates, explain
+from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect import explain
 from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
@@ -26,7 +25,7 @@ class ExplainRequest(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        base.add_request_arguments(parser, server=True)
+        asking.add_arguments(parser, server=True)
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
             '--excluded',
@@ -44,18 +43,12 @@ class ExplainRequest(output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Explain every host."""
-        with base.opened(self.app, parsed_args) as cloud:
-            pipeline = loading.as_in_nova(self.app.conf)
-            request = base.request_from(parsed_args, cloud)
-            decision = candidates.decide_on(
-                cloud, pipeline, request, base.max_length_from(self.app.conf)
-            )
+        with asking.asked(self.app, parsed_args) as asked:
             self._explanation = explain.explain(
-                cloud.snapshot,
-                resources.resource_request(request),
-                decision.destination,
+                asked.cloud.snapshot,
+                resources.resource_request(asked.request),
+                asked.decision.destination,
             )
-            base.warn_if_unguarded(cloud, self.app.conf)
         self._shown = [
             verdict
             for verdict in self._explanation.verdicts

@@ -13,8 +13,7 @@ from cliff import command
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.inspect.audit import AuditedCloud, collect
+from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -60,10 +59,8 @@ class ExportMetrics(command.Command):
             help='How long to wait between readings of the cloud; '
             f'default: {_INTERVAL}',
         )
-        parser.add_argument(
-            '--servers',
-            action='store_true',
-            help='Let the audit look at the servers of all projects too',
+        base.add_servers_argument(
+            parser, 'Let the audit look at the servers of all projects too'
         )
         parser.add_argument(
             '--scheduler',
@@ -102,11 +99,7 @@ class ExportMetrics(command.Command):
     def _check(self, args: argparse.Namespace) -> None:
         if args.textfile and args.interval:
             self._usage.error('--interval says nothing with --textfile')
-        if args.snapshot and args.servers:
-            self._usage.error(
-                'a cloud file has no servers: leave out --servers or '
-                '--snapshot'
-            )
+        base.check_live(self._usage, args, 'servers')
         if args.no_cloud and not args.scheduler:
             self._usage.error('--no-cloud leaves nothing without --scheduler')
         if args.no_cloud and (args.snapshot or args.servers):
@@ -163,25 +156,22 @@ class ExportMetrics(command.Command):
         self, args: argparse.Namespace, stopped: threading.Event
     ) -> Callable[[], AuditedCloud]:
         """Return what reads the cloud, each time anew."""
-        conf = self.app.conf
 
-        def of_file() -> AuditedCloud:
+        def read() -> AuditedCloud:
             with base.opened(self.app, args) as cloud:
-                return AuditedCloud.of(cloud.snapshot, conf)
-
-        def of_cloud() -> AuditedCloud:
-            cloud = LiveCloud(conf, lambda: connection)
-            return collect.audited(cloud, conf, args.servers, track)
+                return AuditedCloud.read(
+                    cloud, self.app.conf, args.servers, track
+                )
 
         def track(
             found: Iterator[Any], what: str, total: int | None
         ) -> Iterable[Any]:
             return _until(stopped, found)
 
-        if args.snapshot:
-            return of_file
-        connection = self.app.connect()
-        return of_cloud
+        if not args.snapshot:
+            # Without credentials nothing is served.
+            self.app.connect()
+        return read
 
 
 def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:

@@ -7,17 +7,13 @@ from typing import Any
 
 from isolate_aggregates.cli import base, output
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
 from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what each flavor is asked for with.
-
-    :param parser: The parser of the command.
-    """
+    """Add the arguments that say what each flavor is asked for with."""
     parser.add_argument(
         '--images',
         nargs='+',
@@ -72,7 +68,7 @@ class ShowMatrix(output.ReportLister):
                 base.project_from(parsed_args, cloud),
             )
             self._matrix = matrix(cloud.snapshot, filters, asked)
-            locks = Pipeline(loading.load(conf)).locks(cloud.index)
+            locks = loading.locks(conf, cloud.index)
             base.warn_if_unguarded(cloud, conf)
         self._by = parsed_args.by
         if parsed_args.by == 'aggregate':

@@ -3,20 +3,19 @@
 
 import argparse
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 from typing import Any
 
 from oslo_log import log as logging
-import tqdm
 
-from isolate_aggregates.cli import base, output, periodic
-from isolate_aggregates.cloud.clouds import Cloud, LiveCloud
+from isolate_aggregates.cli import base, output, periodic, progress
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.snapshot import of_snapshot, read
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import ProviderChange
 
 # Exit statuses, beside 2 for arguments that make no sense.
@@ -36,6 +35,8 @@ class SyncPlacement(output.ReportLister):
     more is taken away; what others put there stays. Without --apply it is only
     shown. As json or yaml: one document with the problems too.
     """
+
+    _told: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -68,11 +69,7 @@ class SyncPlacement(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
-        if parsed_args.snapshot and (parsed_args.apply or parsed_args.watch):
-            self._usage.error(
-                'a cloud file is not changed: leave out --apply and --watch, '
-                'or --snapshot'
-            )
+        base.check_live(self._usage, parsed_args, 'apply', 'watch')
         if parsed_args.watch:
             self._watch(parsed_args)
             return DONE
@@ -86,13 +83,14 @@ class SyncPlacement(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
         self._result: apply.SyncResult | None = None
-        with base.opened(self.app, parsed_args) as cloud:
-            self._plan = self._plan_for(cloud, parsed_args)
-            for problem in self._plan.problems:
-                LOG.warning('%s.', problem)
-            if parsed_args.apply and isinstance(cloud, LiveCloud):
-                self._result = _carry_out(self._plan, cloud)
-                _report(self._result)
+        if parsed_args.apply:
+            live = LiveCloud(self.app.conf, self.app.connect)
+            self._plan = self._plan_for(live, parsed_args)
+            self._result = _carry_out(self._plan, live)
+            _report(self._result)
+        else:
+            with base.opened(self.app, parsed_args) as cloud:
+                self._plan = self._plan_for(cloud, parsed_args)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -131,28 +129,26 @@ class SyncPlacement(output.ReportLister):
     def _plan_for(
         self, cloud: Cloud, args: argparse.Namespace
     ) -> plans.SyncPlan:
-        if isinstance(cloud, LiveCloud):
-            found = read(cloud.nova, cloud.placement, _reading)
-        else:
-            found = of_snapshot(cloud.snapshot)
-        locks = Pipeline(loading.load(self.app.conf)).locks(found.index)
+        """Plan, and warn of the problems that the last plan did not have."""
+        found = read(cloud, progress.reading)
+        locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
-        return plans.make(
+        plan = plans.make(
             found, locks, [p for p in plans.Part if p not in without]
         )
+        for problem in plan.problems:
+            if problem not in self._told:
+                LOG.warning('%s.', problem)
+        self._told = frozenset(plan.problems)
+        return plan
 
     def _watch(self, args: argparse.Namespace) -> None:
-        connection = self.app.connect()
-        seen: frozenset[str] = frozenset()
+        # Without credentials there is nothing to watch.
+        self.app.connect()
 
         def once(stopped: Callable[[], bool]) -> None:
-            nonlocal seen
-            cloud = LiveCloud(self.app.conf, lambda: connection)
+            cloud = LiveCloud(self.app.conf, self.app.connect)
             plan = self._plan_for(cloud, args)
-            for problem in plan.problems:
-                if problem not in seen:
-                    LOG.warning('%s.', problem)
-            seen = frozenset(plan.problems)
             result = _carry_out(plan, cloud, stopped)
             for c in result.changes:
                 self.app.stdout.write(
@@ -171,7 +167,7 @@ def _carry_out(
     stopped: Callable[[], bool] = lambda: False,
 ) -> apply.SyncResult:
     return apply.carry_out(
-        plan, cloud.placement, cloud.nova.aggregates, _changing, stopped
+        plan, cloud.placement, cloud.aggregates, progress.changing, stopped
     )
 
 
@@ -187,16 +183,3 @@ def _report(result: apply.SyncResult) -> None:
             'even tried.',
             result.untried,
         )
-
-
-def _reading(found: Iterator[Any], total: int) -> Iterable[Any]:
-    return _progress(found, total, 'Reading resource providers')
-
-
-def _changing(found: Iterator[Any], total: int) -> Iterable[Any]:
-    return _progress(found, total, 'Changing resource providers')
-
-
-def _progress(found: Iterator[Any], total: int, doing: str) -> Iterable[Any]:
-    """Show progress to a person; a pipe or a log gets none."""
-    return tqdm.tqdm(found, doing, total, unit='', leave=False, disable=None)

@@ -43,7 +43,6 @@ def derived_uuid(kind: str, name: str) -> str:
     """Return the uuid that a thing without one gets in a cloud file.
 
     :param kind: ``aggregate``, ``provider``, ``flavor`` or ``image``.
-    :param name: Its name.
     """
     return str(uuid.uuid5(_NAMESPACE, f'{kind}:{name}'))
 
@@ -51,8 +50,6 @@ def derived_uuid(kind: str, name: str) -> str:
 def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
     """Return the cloud that a document describes.
 
-    :param document: A document that is valid by the schema.
-    :param origin: Where it comes from, for messages.
     :raises Contradictions: if its parts do not fit together.
     """
     problems: list[str] = []
@@ -269,8 +266,7 @@ def _uuid(entry: Mapping[str, Any], kind: str) -> str:
 def from_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the document of a cloud file.
 
-    :param snapshot: The cloud. Reading the document back gives an equal one,
-        but for its origin.
+    Reading the document back gives an equal one, but for its origin.
     """
     children: dict[str | None, list[Provider]] = {}
     for provider in snapshot.providers:

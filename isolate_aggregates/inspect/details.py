@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything about one lock, one aggregate or one host."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.inspect.openers import openers
 from isolate_aggregates.inspect.overview import (
-    ResourceUsage,
     overview,
     usage_by_host,
+    usage_document,
 )
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.sync import marks
@@ -77,7 +77,7 @@ class Details:
             'name': lock.name,
             'aggregates': sorted(a.name for a in lock.aggregates),
             'hosts': list(found.hosts),
-            'capacity': _amounts(found.capacity),
+            'capacity': usage_document(found.capacity),
             **self._keys([lock]),
             'problems': list(self._problems(lock.aggregates)),
         }
@@ -94,7 +94,7 @@ class Details:
             'metadata': dict(sorted(aggregate.metadata.items())),
             'locks': [lock.name for lock in locks],
             'hosts': list(found.hosts),
-            'capacity': _amounts(found.capacity),
+            'capacity': usage_document(found.capacity),
             **self._keys(locks),
             'problems': list(self._problems([aggregate])),
         }
@@ -112,7 +112,7 @@ class Details:
             'locks': [lock.name for lock in locks],
             'traits': sorted(t for t in traits if not marks.is_mark(t)),
             'put_from_here': sorted(marks.marked_traits(traits)),
-            'capacity': _amounts(usage_by_host(snapshot).get(host, {})),
+            'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),
         }
@@ -205,13 +205,6 @@ def _wrong(
                 f'host {host} lacks {", ".join(missing)}, so that servers '
                 f'for aggregate {aggregate.name} can not use it'
             )
-
-
-def _amounts(capacity: Mapping[str, ResourceUsage]) -> dict[str, Any]:
-    return {
-        resource_class: {'free': one.free, 'used': one.used}
-        for resource_class, one in sorted(capacity.items())
-    }
 
 
 def _in_all(lists: list[list[str]]) -> list[str]:

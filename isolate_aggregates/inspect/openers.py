@@ -6,7 +6,7 @@ import dataclasses
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import tags
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 

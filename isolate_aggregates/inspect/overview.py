@@ -60,6 +60,16 @@ def overview(
     return tuple(_overview(lock, by_host) for lock in locks)
 
 
+def usage_document(
+    usage: Mapping[str, ResourceUsage],
+) -> dict[str, dict[str, int]]:
+    """Return what is free and used of each resource class, for a document."""
+    return {
+        resource_class: {'free': one.free, 'used': one.used}
+        for resource_class, one in sorted(usage.items())
+    }
+
+
 def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
     """Return what the provider trees of each host have, by resource class.
 

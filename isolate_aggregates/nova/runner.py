@@ -15,8 +15,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.aggregates.sources import Membership
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters import judge
 from isolate_aggregates.filters.loading import LoadedFilter

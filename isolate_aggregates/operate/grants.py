@@ -11,10 +11,9 @@ import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.plan import Plan, Step
-from isolate_aggregates.placement import providers
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 
@@ -39,7 +38,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         flavor.extra_specs,
         xs.required_traits(flavor.extra_specs),
         trait,
-        functools.partial(cloud.nova_writer.set_extra_spec, flavor),
+        lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
         _useless(cloud, trait),
     )
 
@@ -65,7 +64,7 @@ def grant_image(
         image.properties,
         xs.image_required_traits(image.properties),
         trait,
-        functools.partial(cloud.glance_writer.set_property, image),
+        functools.partial(cloud.glance.set_property, image),
         itertools.chain(
             _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
         ),
@@ -119,7 +118,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
         f'flavor {flavor.name}',
         flavor.extra_specs,
         trait,
-        functools.partial(cloud.nova_writer.unset_extra_spec, flavor),
+        functools.partial(cloud.nova.unset_extra_spec, flavor),
         problems,
     )
 
@@ -139,7 +138,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
         f'image {image.name}',
         image.properties,
         trait,
-        functools.partial(cloud.glance_writer.unset_property, image),
+        functools.partial(cloud.glance.unset_property, image),
     )
 
 
@@ -159,7 +158,7 @@ def _revoked(
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in providers.known_traits(cloud.placement):
+    if trait not in cloud.traits():
         # Every boot would fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '

@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 
 

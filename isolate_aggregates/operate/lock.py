@@ -26,7 +26,7 @@ import functools
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.operate import hosts, names
 from isolate_aggregates.operate.plan import Plan, Step
@@ -50,10 +50,10 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     """
     for trait in traits:
         names.check_trait(trait)
-    known = providers.known_traits(cloud.placement)
+    known = cloud.traits()
     for trait in traits:
         names.check_lock(trait, known)
-    aggregate = names.aggregate(cloud.nova.aggregates(), name, 'Nova')
+    aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     wanted = tuple(dict.fromkeys(traits))
     lacking = {trait: _lacking(cloud, nodes, trait, known) for trait in wanted}
@@ -130,7 +130,7 @@ def _tag(
             yield Step(
                 f'tag aggregate {aggregate.name} {key}={REQUIRED}',
                 functools.partial(
-                    cloud.nova_writer.set_metadata, aggregate, key, REQUIRED
+                    cloud.nova.set_metadata, aggregate, {key: REQUIRED}
                 ),
             )
 

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.operate import hosts, names
 from isolate_aggregates.operate.plan import Plan, Step
@@ -38,7 +38,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :raises NotUnique: if several have the name.
     :raises ServiceError: if something can not be read.
     """
-    aggregates = cloud.nova.aggregates()
+    aggregates = cloud.aggregates()
     aggregate = names.aggregate(aggregates, name, 'Nova')
     keys = _keys(aggregate, traits)
     wanted = [
@@ -47,7 +47,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         if tags.is_trait_name(trait)
     ]
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
-    known = providers.known_traits(cloud.placement)
+    known = cloud.traits()
     having = _having(cloud, wanted, known)
     needed = _needed(aggregate, aggregates)
     steps = (
@@ -169,7 +169,7 @@ def _untag(
             yield Step(
                 f'untag aggregate {aggregate.name} {key}',
                 functools.partial(
-                    cloud.nova_writer.set_metadata, aggregate, key, None
+                    cloud.nova.set_metadata, aggregate, {key: None}
                 ),
             )
 

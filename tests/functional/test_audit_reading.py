@@ -13,7 +13,7 @@ import requests
 
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import servers as cloud_servers
-from isolate_aggregates.cloud.nova import NovaReader
+from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.testing import make_image
 
 WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
@@ -115,7 +115,7 @@ def test_a_page_that_comes_again_is_a_failure(http, live, in_environment):
     http.get(f'{NOVA}/servers', json={'servers': []})
     http.get(f'{NOVA}/servers/detail', json={'servers': [detail('a')]})
     with pytest.raises(exception.ServiceError, match='id-a again'):
-        list(NovaReader(connection()).servers())
+        list(NovaClient(connection()).servers())
 
 
 def test_servers_out_of_reach_are_told_of(audit, http):
@@ -235,6 +235,12 @@ def test_fix_asks_before_it_changes_anything(broken, monkeypatch):
         assert (finished.code, has_trait) == (1, False)
         assert '  isolate-aggregates sync --apply\n' in finished.err
         assert 'Nothing was changed.' in finished.err
+
+
+def test_one_token_does_for_the_audit_and_for_its_repairs(broken, http):
+    broken('--yes')
+    tokens = [r for r in http.request_history if r.path == '/v3/auth/tokens']
+    assert len(tokens) == 1
 
 
 @pytest.mark.parametrize(

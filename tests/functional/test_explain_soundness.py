@@ -39,7 +39,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import explain
-from isolate_aggregates.inspect.explain.question import Question
+from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
@@ -162,22 +162,22 @@ def worlds(draw):
     request = draw(requests(uuids))
     destination = draw(destinations(uuids, request))
     try:
-        Question(request, destination.conclusions)
+        DividedRequest(request, destination.conclusions)
     except exception.BadQuery:
         reject()
     return cloud, request, destination
 
 
-def with_waived(cloud, question):
+def with_waived(cloud, divided):
     """Give providers what stands for the amounts that are dropped."""
     roots = {}
     for provider in cloud:
         roots[provider.uuid] = roots.get(provider.parent, provider.uuid)
     inventories = {p.uuid: dict(p.inventories) for p in cloud}
-    for amount in question.amounts:
+    for amount in divided.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
-            classes |= question.classes[amount.suffix]
+            classes |= divided.classes[amount.suffix]
         givers = {p.uuid for p in cloud if classes & p.inventories.keys()}
         trees = {roots[uuid] for uuid in givers}
         givers |= set(roots.values()) - trees
@@ -193,12 +193,12 @@ class Judge:
 
     :param placement: The Placement, with the cloud in it.
     :param cloud: The cloud.
-    :param question: The request as the sum of its requirements.
+    :param divided: The request as the sum of its requirements.
     """
 
-    def __init__(self, placement, cloud, question):
+    def __init__(self, placement, cloud, divided):
         self._placement = placement
-        self._question = question
+        self._divided = divided
         self._known = {}
         self.hosts = frozenset(p.uuid for p in cloud if p.host)
 
@@ -214,7 +214,7 @@ class Judge:
     def offered(self, dropped=()):
         """Return the hosts that are offered without some requirements."""
         try:
-            request = self._question.without(dropped)
+            request = self._divided.without(dropped)
         except exception.RequestRefused:
             return frozenset()
         return self._ask(request)
@@ -230,7 +230,7 @@ class Judge:
         """Return the hosts that are offered with some requirements alone."""
         kept = set(map(id, kept))
         return self.offered(
-            [c for c in self._question.requirements if id(c) not in kept]
+            [c for c in self._divided.requirements if id(c) not in kept]
         )
 
 
@@ -253,9 +253,9 @@ def explained(placement):
             'test', aggregates=tuple(AGGREGATES.values()), providers=cloud
         )
         explanation = explain(snapshot, request, destination)
-        question = explanation.question
-        placement_rows.load(with_waived(cloud, question))
-        return explanation, Judge(placement, cloud, question)
+        divided = explanation.divided
+        placement_rows.load(with_waived(cloud, divided))
+        return explanation, Judge(placement, cloud, divided)
 
     return explain_and_load
 
@@ -308,7 +308,7 @@ def check_reasons(verdict, judge):
 @given(world=worlds())
 def test_the_counts_and_remedies_are_right_and_complete(explained, world):
     explanation, judge = explained(*world)
-    requirements = explanation.question.requirements
+    requirements = explanation.divided.requirements
     for requirement, count in zip(
         requirements, explanation.counts, strict=False
     ):

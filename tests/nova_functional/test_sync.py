@@ -22,10 +22,10 @@ class SyncTest(LiveTest):
 
     def sync(self):
         cloud = self.live_cloud()
-        found = read(cloud.nova, cloud.placement)
+        found = read(cloud)
         locks = Pipeline(loading.load(CONF)).locks(found.index)
         result = apply.carry_out(
-            plan.make(found, locks), cloud.placement, cloud.nova.aggregates
+            plan.make(found, locks), cloud.placement, cloud.aggregates
         )
         assert result.is_complete, result
         return {f'{c.host}: {c.action} {c.subject}' for c in result.changes}

@@ -17,6 +17,7 @@ import requests
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
@@ -105,12 +106,14 @@ class World:
         # For the test itself: nothing happens to what is sent over it.
         self.direct = PlacementClient(client)
         self.nova = Nova(self.wire)
+        self.cloud = LiveCloud(conf, connect=None)
+        self.cloud.nova, self.cloud.placement = self.nova, self.placement
         conf.set_override(
             'placement_req_default_forbidden_member_prefix',
             ['reservation:'],
             ia_conf.SCHEDULER,
         )
-        self.filters = loading.load(conf)
+        self.pipeline = Pipeline(loading.load(conf))
         self._empty = self.keep()
 
     def keep(self):
@@ -173,8 +176,8 @@ class World:
         )
 
     def plan(self, parts=tuple(plans.Part)):
-        found = read(self.nova, self.placement)
-        locks = Pipeline(self.filters).locks(found.index)
+        found = read(self.cloud)
+        locks = self.pipeline.locks(found.index)
         return plans.make(found, locks, parts)
 
     def sync(self, parts=tuple(plans.Part), parallel=1):

@@ -10,7 +10,7 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.keystone import KeystoneReader
+from isolate_aggregates.cloud.keystone import KeystoneClient
 from isolate_aggregates.rest.connection import Connection
 
 
@@ -22,9 +22,9 @@ def projects(
     return FakeProjects(http)
 
 
-def reader() -> KeystoneReader:
+def reader() -> KeystoneClient:
     """Return a reader that does not wait before it tries again."""
-    return KeystoneReader(connection(), retry_delay=0.001)
+    return KeystoneClient(connection(), retry_delay=0.001)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_without_rights_a_name_is_refused(
     )
 
 
-def without_keystone() -> KeystoneReader:
+def without_keystone() -> KeystoneClient:
     """Return a reader with a token that is not from Keystone."""
     auth = token_endpoint.Token('http://nova.test/v2.1', TOKEN)
-    return KeystoneReader(Connection(session.Session(auth)))
+    return KeystoneClient(Connection(session.Session(auth)))
 
 
 def test_without_keystone_an_id_is_taken_as_it_is(

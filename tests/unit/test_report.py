@@ -383,7 +383,7 @@ def test_the_command_reads_no_cloud_for_a_page_it_can_not_write(run):
         pytest.param(
             ['--output', 'page.html', '--servers'],
             2,
-            'a cloud file has no servers',
+            '--servers needs a live cloud: leave out --servers or --snapshot',
             id='servers of a file',
         ),
         pytest.param(

@@ -4,14 +4,17 @@
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
+from oslo_config import cfg
 import pytest
 import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import document
-from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
-from isolate_aggregates.operate.sync.snapshot import of_snapshot, read
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 
@@ -75,15 +78,23 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
 
 
 @pytest.fixture
-def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaReader:
-    """Nova, with two compute nodes."""
+def cloud(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    placement: PlacementClient,
+    conf: cfg.ConfigOpts,
+) -> LiveCloud:
+    """A cloud with two compute nodes."""
     nova.aggregates = [GROUP]
     nova.nodes = [
         ComputeNode(NODE, 'node-1', 'host-1'),
         ComputeNode(IRONIC, 'ironic-1', 'ironic'),
     ]
     nova.answer(http)
-    return NovaReader(connection(), AT_ONCE)
+    cloud = LiveCloud(conf, connection)
+    cloud.nova = NovaClient(connection(), AT_ONCE)
+    cloud.placement = placement
+    return cloud
 
 
 def node(uuid: str, host: str) -> Provider:
@@ -99,9 +110,9 @@ def node(uuid: str, host: str) -> Provider:
 
 
 def test_compute_nodes_are_read_with_traits_and_aggregates(
-    reader: NovaReader, placement: PlacementClient
+    cloud: LiveCloud,
 ) -> None:
-    found = read(reader, placement)
+    found = read(cloud)
     assert list(found.index) == [GROUP]
     assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
     assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
@@ -110,9 +121,9 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
 
 
 def test_no_more_is_asked_than_has_to_be(
-    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+    http: requests_mock.Mocker, cloud: LiveCloud
 ) -> None:
-    read(reader, placement)
+    read(cloud)
     asked = sorted(
         request.path
         for request in http.request_history
@@ -130,10 +141,10 @@ def test_no_more_is_asked_than_has_to_be(
 
 
 def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
-    nova: FakeNova, reader: NovaReader, placement: PlacementClient
+    nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.newest = '2.52'
-    found = read(reader, placement)
+    found = read(cloud)
     assert {n.name: n.host for n in found.nodes} == {
         'node-1': 'node-1',
         'ironic-1': 'ironic-1',
@@ -142,10 +153,10 @@ def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
 
 
 def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
-    nova: FakeNova, reader: NovaReader, placement: PlacementClient
+    nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.nodes = nova.nodes[1:]
-    found = read(reader, placement)
+    found = read(cloud)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (
         'resource provider node-1: has traits that sync put there, but Nova '
@@ -157,13 +168,12 @@ def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
 @pytest.mark.parametrize('what', ['traits', 'aggregates'])
 def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
     http: requests_mock.Mocker,
-    reader: NovaReader,
-    placement: PlacementClient,
+    cloud: LiveCloud,
     what: str,
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
     http.get(url, status_code=404, json={})
-    found = read(reader, placement)
+    found = read(cloud)
     assert [n.name for n in found.nodes] == ['node-1']
 
 
@@ -182,14 +192,13 @@ def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
 )
 def test_what_can_not_be_read_is_an_error_and_not_empty(
     http: requests_mock.Mocker,
-    reader: NovaReader,
-    placement: PlacementClient,
+    cloud: LiveCloud,
     path: str,
     answer: dict[str, Any],
 ) -> None:
     http.get(f'{PLACEMENT}{path}', **answer)
     with pytest.raises(exception.ServiceError, match=path):
-        read(reader, placement)
+        read(cloud)
 
 
 def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
@@ -199,12 +208,15 @@ def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
             'providers': [
                 {'name': 'h1', 'traits': ['CUSTOM_X']},
                 {'name': 'share', 'traits': [SHARES, 'CUSTOM_Z']},
+                {'name': 'gone', 'host': None, 'traits': [MARK]},
             ],
         },
         'test',
     )
-    found = of_snapshot(snapshot)
+    found = read(SnapshotCloud(snapshot))
     assert [a.name for a in found.index] == ['a']
     assert [n.name for n in found.nodes] == ['h1']
     assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits
     assert 'CUSTOM_Y' not in found.traits
+    [problem] = found.problems
+    assert problem.startswith('resource provider gone: has traits that sync')

@@ -8,32 +8,20 @@ from typing import Any
 
 from oslo_config import cfg
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.servers import Servers
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import plan
-from isolate_aggregates.operate.sync.snapshot import of_snapshot
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider, nodes_by_host
-from isolate_aggregates.request import Image
-
-
-@dataclasses.dataclass(frozen=True)
-class Servers:
-    """The servers of a cloud.
-
-    :param placed: All servers, also those without a host.
-    :param images: Their images by id; those that are gone are not in it.
-    :param hints_known: Whether Nova tells the scheduler hints.
-    """
-
-    placed: tuple[PlacedServer, ...]
-    images: Mapping[str, Image]
-    hints_known: bool
+from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +32,6 @@ class AuditedCloud:
     :param filters: The request filters that are configured, on or off.
     :param mirrored: The filters that repeat what Nova itself adds.
     :param enabled: The names of those that are switched on.
-    :param settings: The configuration, by group and option.
     :param nova: The newest microversion of Nova; None if it is not known.
     :param placement: The newest microversion of Placement; None if it is not
         known.
@@ -59,12 +46,27 @@ class AuditedCloud:
     filters: tuple[LoadedFilter, ...]
     mirrored: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
-    settings: Mapping[tuple[str, str], Any]
     nova: str | None = None
     placement: str | None = None
     traits: frozenset[str] | None = None
     resource_classes: frozenset[str] | None = None
     servers: Servers | None = None
+
+    @classmethod
+    def read(
+        cls,
+        cloud: Cloud,
+        conf: cfg.ConfigOpts,
+        servers: bool = False,
+        track: Track = untracked,
+    ) -> 'AuditedCloud':
+        """Read a cloud, and return it together with its configuration.
+
+        :param conf: A configuration with our options registered.
+        :param servers: Whether to read the servers of all projects too.
+        :raises IsolateAggregatesError: if anything cannot be read.
+        """
+        return cls.of(conf=conf, **vars(cloud.survey(servers, track)))
 
     @classmethod
     def of(
@@ -83,7 +85,6 @@ class AuditedCloud:
             filters,
             loading.mirrored(conf),
             frozenset(f.name for f in filters if f.is_enabled(conf)),
-            {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
             **more,
         )
 
@@ -95,8 +96,12 @@ class AuditedCloud:
     @functools.cached_property
     def pipeline(self) -> Pipeline:
         """The filters that are switched on, and those of Nova itself."""
-        on = (one for one in self.filters if one.name in self.enabled)
-        return Pipeline((*on, *self.mirrored))
+        return Pipeline((*self.running, *self.mirrored))
+
+    @property
+    def running(self) -> tuple[LoadedFilter, ...]:
+        """The filters that are switched on."""
+        return tuple(f for f in self.filters if f.name in self.enabled)
 
     @functools.cached_property
     def locks(self) -> tuple[Lock, ...]:
@@ -113,7 +118,7 @@ class AuditedCloud:
     @functools.cached_property
     def plan(self) -> plan.SyncPlan:
         """What a sync would do."""
-        known = of_snapshot(self.snapshot)
+        known = read(SnapshotCloud(self.snapshot))
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
         return plan.make(known, self.locks)
@@ -123,14 +128,17 @@ class AuditedCloud:
         """What a sync gives each compute node, by uuid of the provider."""
         return {target.provider: target for target in self.plan.targets}
 
-    def has_filter(self, name: str) -> bool:
-        """Tell whether a filter is configured, on or off."""
-        return any(loaded.name == name for loaded in self.filters)
+    @functools.cached_property
+    def isolating(self) -> tuple[LoadedFilter, ...]:
+        """The filters that say that they read traits of aggregates."""
+        return tuple(f for f in self.filters if f.reads(TRAIT_PREFIX))
 
-    @property
+    @functools.cached_property
     def images_open(self) -> bool:
         """Whether the traits of an image open isolated aggregates."""
-        return 'image' in self.settings[ia_conf.GROUP, 'trait_sources']
+        return not self.isolating or any(
+            'image' in loaded.key_sources for loaded in self.isolating
+        )
 
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:

@@ -10,7 +10,6 @@ from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
 
-_RESERVATION = 'CUSTOM_RESERVATION_'
 _NOWHERE = 'servers get "No valid host was found."'
 
 
@@ -45,16 +44,16 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     if not cloud.nodes:
         return
     for flavor in cloud.snapshot.flavors:
-        for trait in _unknown(cloud, traits_of(flavor)):
+        for trait in _unknown(cloud, traits_if_valid(flavor)):
             subject = f'flavor {flavor.name}'
             yield _nowhere(cloud, subject, trait, _unset(trait, flavor))
     for image in cloud.snapshot.images:
-        for trait in _unknown(cloud, traits_of(image=image)):
+        for trait in _unknown(cloud, traits_if_valid(image=image)):
             subject = f'image {image.name} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
             # Some other property may imply it.
             own = key in image.properties
-            unset = repairs.unset_property(image, key) if own else None
+            unset = repairs.unset_property(image, key) if own else ()
             yield _nowhere(cloud, subject, trait, unset)
 
 
@@ -63,7 +62,7 @@ def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
 
 
 def _nowhere(
-    cloud: AuditedCloud, subject: str, trait: str, unset: str | None
+    cloud: AuditedCloud, subject: str, trait: str, unset: repairs.Commands
 ) -> Finding:
     synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
     return Finding(
@@ -77,13 +76,13 @@ def _nowhere(
     )
 
 
-def _unset(trait: str, flavor: Flavor) -> str | None:
+def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
             if (spec.kind, spec.name) == ('trait', trait):
                 return repairs.unset_spec(flavor, key)
     # Some other setting implies it.
-    return None
+    return ()
 
 
 def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -97,7 +96,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                 wanted = spec.kind == 'resources' and value.strip('0')
                 if not wanted or spec.name in known:
                     continue
-                ended = spec.name.startswith(_RESERVATION)
+                ended = spec.name.startswith(xs.RESERVATION_CLASS)
                 yield Finding(
                     'reservation-flavor-left'
                     if ended
@@ -112,7 +111,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                 )
 
 
-def traits_of(
+def traits_if_valid(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
     """Return the traits a flavor or image requires; none if it is invalid."""

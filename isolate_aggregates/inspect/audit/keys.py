@@ -4,10 +4,12 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate, grants, tags
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
-from isolate_aggregates.inspect.audit.demands import traits_of
+from isolate_aggregates.inspect.audit.demands import traits_if_valid
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
@@ -47,33 +49,33 @@ def _opening(
     locking: tuple[Aggregate, ...],
     hosts: set[str],
     keys: set[frozenset[str]],
-) -> str | None:
-    """Return the command that takes away as little of the locks as helps."""
+) -> repairs.Commands:
+    """Return the commands that take away as little of the locks as helps."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
         closest = max(
             keys, key=lambda held: (len(required & held), sorted(held))
         )
-        return ' && '.join(
-            repairs.unset_tag(locking[0], TRAIT_PREFIX + trait)
-            for trait in sorted(required - closest)
+        return repairs.unset_tags(
+            locking[0],
+            (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
         )
     for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
         others = (tags.required_traits(a) for a in locking if a is not left)
         wanted = frozenset[str]().union(*others)
         if any(wanted <= held for held in keys):
-            return ' && '.join(
-                repairs.remove_host(left, host) for host in sorted(hosts)
-            )
-    return None
+            return repairs.remove_hosts(left, hosts)
+    return ()
 
 
 def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
     """Return the traits that flavors have together with images."""
-    flavors = {traits_of(flavor) for flavor in cloud.snapshot.flavors}
+    flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
     images = {frozenset[str]()}
     if cloud.images_open:
-        images |= {traits_of(image=image) for image in cloud.snapshot.images}
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
     return {flavor | image for flavor in flavors for image in images}
 
 
@@ -91,10 +93,10 @@ def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find images of tenants that open an isolated aggregate."""
-    if not cloud.images_open or not cloud.has_filter('isolate_aggregates'):
+    if not cloud.isolating or not cloud.images_open:
         return
     for image in cloud.snapshot.images:
-        opened = traits_of(image=image) & cloud.required_by.keys()
+        opened = traits_if_valid(image=image) & cloud.required_by.keys()
         for trait in sorted(opened) if _is_tenants(image) else ():
             key = TRAIT_PREFIX + trait
             yield Finding(
@@ -108,18 +110,25 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
                 'or not an operator wants it',
                 repairs.unset_property(image, key)
                 if key in image.properties
-                else None,
+                else (),
             )
 
 
 def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys of flavors and images whose reservation is not there."""
-    prefixes = _prefixes(cloud)
-    if not prefixes:
-        return
+    for loaded in cloud.filters:
+        keys = loaded.reservation_keys
+        yield from _flavor_keys(cloud, keys)
+        if 'image' in loaded.key_sources:
+            yield from _image_keys(cloud, keys)
+
+
+def _flavor_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
     for flavor in cloud.snapshot.flavors:
         for key in sorted(flavor.extra_specs):
-            if key.startswith(prefixes) and not cloud.index.with_key(key):
+            if key.startswith(keys.required) and not cloud.index.with_key(key):
                 yield Finding(
                     'reservation-key-left',
                     Severity.WARNING,
@@ -128,19 +137,21 @@ def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
                     'its servers are refused',
                     repairs.unset_spec(flavor, key),
                 )
-    if 'image' not in cloud.settings[ia_conf.GROUP, 'reservation_key_sources']:
-        return
+
+
+def _image_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
     for image in cloud.snapshot.images:
         for key in sorted(image.properties):
-            if key.startswith(prefixes):
-                yield from _image_key(cloud, image, key)
+            if key.startswith(keys.required):
+                yield from _image_key(cloud, image, key, keys.owner_key)
 
 
 def _image_key(
-    cloud: AuditedCloud, image: Image, key: str
+    cloud: AuditedCloud, image: Image, key: str, owner_key: str
 ) -> Iterator[Finding]:
     reserved = cloud.index.with_key(key)
-    owner_key = cloud.settings[ia_conf.BLAZAR, 'blazar_owner']
     if not reserved:
         problem = f'names {key}, which no aggregate has'
         consequence = 'its servers are refused'
@@ -162,13 +173,6 @@ def _image_key(
         consequence,
         repairs.unset_property(image, key),
     )
-
-
-def _prefixes(cloud: AuditedCloud) -> tuple[str, ...]:
-    if not cloud.has_filter('reservation_prefix'):
-        return ()
-    option = 'placement_req_required_member_prefix'
-    return tuple(cloud.settings[ia_conf.SCHEDULER, option])
 
 
 def _is_tenants(image: Image) -> bool:

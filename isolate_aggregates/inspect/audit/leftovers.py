@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 
-_CLASS = 'CUSTOM_RESERVATION_'
 _PROVIDER = 'blazar_'
 
 
@@ -17,7 +17,7 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
         return
     held = {rc for p in cloud.snapshot.providers for rc in p.inventories}
     for name in sorted(cloud.resource_classes - held):
-        if name.startswith(_CLASS):
+        if name.startswith(RESERVATION_CLASS):
             yield Finding(
                 'reservation-class-left',
                 Severity.INFO,
@@ -47,5 +47,5 @@ def providers(cloud: AuditedCloud) -> Iterator[Finding]:
             'is below no compute node'
             + (', and servers use it' if used else ''),
             'what it reserves is on no host',
-            None if used else repairs.delete_provider(provider),
+            () if used else repairs.delete_provider(provider),
         )

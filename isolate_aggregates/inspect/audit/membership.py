@@ -96,5 +96,5 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'its host {host} has no compute node in Placement',
                 'no server can land there, and a host that gets the name '
                 'later is in the aggregate at once',
-                repairs.remove_host(aggregate, host),
+                repairs.remove_hosts(aggregate, [host]),
             )

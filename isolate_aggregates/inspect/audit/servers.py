@@ -3,28 +3,16 @@
 
 from collections.abc import Hashable, Iterator
 import dataclasses
-from typing import cast
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.cloud import AuditedCloud, Servers
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Request
-
-# What each filter reads of an image; of others nothing is known.
-_BUILT_IN = {
-    'isolate_aggregates',
-    'reservation_prefix',
-    'requested_host',
-    'compute_status',
-    'isolate_tenants',
-    'blazar_reservation',
-}
 
 # From these Nova migrates, live or not.
 _LIVE = ('ACTIVE', 'PAUSED')
@@ -57,7 +45,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
         )
     here = [server for server in placed if server.host and server.flavor]
     blind = [s for s in here if s.image_id not in cloud.servers.images]
-    if blind and _images_matter(cloud):
+    if blind and _matters(cloud, 'image'):
         yield _about_some(
             'servers-image-unknown',
             Severity.INFO,
@@ -65,7 +53,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             'boot from a volume, or their image is gone',
             'they were judged without image properties',
         )
-    if here and not cloud.servers.hints_known and _hints_matter(cloud):
+    if here and not cloud.servers.hints_known and _matters(cloud, 'hint'):
         yield _about_some(
             'servers-hints-unknown',
             Severity.INFO,
@@ -99,8 +87,8 @@ class _Judge:
     )
 
     def __post_init__(self) -> None:
-        self._images_matter = _images_matter(self.cloud)
-        self._hints_matter = _hints_matter(self.cloud)
+        self._images_matter = _matters(self.cloud, 'image')
+        self._hints_matter = _matters(self.cloud, 'hint')
 
     def findings(
         self, server: PlacedServer, host: str, flavor: Flavor
@@ -132,7 +120,7 @@ class _Judge:
             f'server {server.name} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
             f'project {server.project_id} uses a host it would not get',
-            None if destination.refusals else _migration(server),
+            () if destination.refusals else _migration(server),
         )
 
     def _conclude(
@@ -188,33 +176,12 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
     )
 
 
-def _migration(server: PlacedServer) -> str | None:
+def _migration(server: PlacedServer) -> repairs.Commands:
     if server.status in _LIVE + _COLD:
         return repairs.migrate(server.id, live=server.status in _LIVE)
-    return None
+    return ()
 
 
-def _images_matter(cloud: AuditedCloud) -> bool:
-    """Tell whether the properties of an image may open something."""
-    if cloud.enabled - _BUILT_IN:
-        return True
-    traits = 'isolate_aggregates' in cloud.enabled and cloud.images_open
-    return traits or 'image' in _reservation_sources(cloud)
-
-
-def _hints_matter(cloud: AuditedCloud) -> bool:
-    """Tell whether the scheduler hints may open something."""
-    if cloud.enabled - _BUILT_IN or 'blazar_reservation' in cloud.enabled:
-        return True
-    return 'hint' in _reservation_sources(cloud)
-
-
-def _reservation_sources(cloud: AuditedCloud) -> list[str]:
-    option = 'placement_req_required_member_prefix'
-    if 'reservation_prefix' not in cloud.enabled:
-        return []
-    if not cloud.settings[ia_conf.SCHEDULER, option]:
-        return []
-    return cast(
-        'list[str]', cloud.settings[ia_conf.GROUP, 'reservation_key_sources']
-    )
+def _matters(cloud: AuditedCloud, source: str) -> bool:
+    """Tell whether something may be opened by what a source has."""
+    return any(source in loaded.key_sources for loaded in cloud.running)

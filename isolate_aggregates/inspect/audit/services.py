@@ -19,8 +19,6 @@ from isolate_aggregates.request import (
     RequestSpec,
 )
 
-_ISOLATION = 'isolate_aggregates'
-
 # What is read from Nova since when.
 _NOVA = (
     (
@@ -96,20 +94,24 @@ def _concluded(cloud: AuditedCloud, request: RequestSpec) -> Destination:
 
 def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find locks of traits that no filter looks at."""
-    if _ISOLATION in cloud.enabled:
+    if not cloud.enabled.isdisjoint(one.name for one in cloud.isolating):
         return
     tagged = {a.uuid: a for held in cloud.required_by.values() for a in held}
     if not tagged:
         return
+    switches = [one.switch for one in cloud.isolating if one.switch]
+    why = (
+        ' and '.join(
+            f'[{group}] {option} is false' for group, option in switches
+        )
+        or f'[{ia_conf.GROUP}] request_filters names no filter that looks at '
+        'required traits'
+    )
     yield Finding(
         'isolation-off',
         Severity.ERROR,
         naming(tagged.values()),
-        f'locked, but [{ia_conf.SCHEDULER}] '
-        'enable_isolated_aggregate_filtering is false'
-        if cloud.has_filter(_ISOLATION)
-        else f'locked, but [{ia_conf.GROUP}] request_filters does not name '
-        f'{_ISOLATION}',
+        f'locked, but {why}',
         'any server may land there, if the configuration of nova-scheduler '
         'says the same',
     )
@@ -117,14 +119,11 @@ def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find prefixes of reservations that any key of theirs opens."""
-    if not cloud.has_filter('reservation_prefix'):
-        return
-    required, forbidden = (
-        cloud.settings[ia_conf.SCHEDULER, f'placement_req_{which}_prefix']
-        for which in ('required_member', 'default_forbidden_member')
-    )
-    for prefix in forbidden:
-        if prefix not in required:
+    for loaded in cloud.filters:
+        keys = loaded.reservation_keys
+        for prefix in keys.forbidden:
+            if prefix in keys.required:
+                continue
             yield Finding(
                 'prefix-in-one-list',
                 Severity.WARNING,

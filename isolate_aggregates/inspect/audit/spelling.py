@@ -67,8 +67,10 @@ def _no_demand(
         )
 
 
-def _corrected(flavor: Flavor, key: str, trait: str, value: str) -> str:
-    """Return the command that makes an extra spec what it looks like."""
+def _corrected(
+    flavor: Flavor, key: str, trait: str, value: str
+) -> repairs.Commands:
+    """Return the commands that make an extra spec what it looks like."""
     if value not in _VALUES or not tags.is_trait_name(trait):
         return repairs.unset_spec(flavor, key)
     right = xs.TRAIT_PREFIX + trait

@@ -4,9 +4,7 @@
 from collections.abc import Iterator
 import re
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, collation, tags
-from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
@@ -14,7 +12,6 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 # How people write "trait:" that nothing reads so.
 LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
-_PROJECTS = IsolateTenants.key_prefix
 
 
 def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -37,7 +34,7 @@ def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'aggregate {aggregate.name}',
                     f'has {key}={value}, and only the value {REQUIRED} locks',
                     'the tag does nothing',
-                    repairs.unset_tag(aggregate, key),
+                    repairs.unset_tags(aggregate, [key]),
                 )
 
 
@@ -66,7 +63,7 @@ def _misspelt(
         f'has {key}={value}, which {problem}',
         consequence,
         # A trait that nobody knows is none to lock with.
-        repairs.unset_tag(aggregate, key)
+        repairs.unset_tags(aggregate, [key])
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),
     )
@@ -76,20 +73,13 @@ def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys that only look like those of reservations and projects."""
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
-            for prefix in _reservation_prefixes(cloud):
-                if _only_looks_like(prefix, key):
-                    yield _unnameable(aggregate, key, value, prefix)
-            if cloud.has_filter('isolate_tenants') and _only_looks_like(
-                _PROJECTS, key
-            ):
-                yield _nobodys(aggregate, key, value)
-
-
-def _reservation_prefixes(cloud: AuditedCloud) -> tuple[str, ...]:
-    if not cloud.has_filter('reservation_prefix'):
-        return ()
-    option = 'placement_req_default_forbidden_member_prefix'
-    return tuple(cloud.settings[ia_conf.SCHEDULER, option])
+            for loaded in cloud.filters:
+                for prefix in loaded.reservation_keys.forbidden:
+                    if _only_looks_like(prefix, key):
+                        yield _unnameable(aggregate, key, value, prefix)
+                for prefix in loaded.project_keys:
+                    if _only_looks_like(prefix, key):
+                        yield _nobodys(aggregate, key, value, prefix)
 
 
 def _only_looks_like(prefix: str, key: str) -> bool:
@@ -114,14 +104,16 @@ def _unnameable(
     )
 
 
-def _nobodys(aggregate: Aggregate, key: str, value: str) -> Finding:
+def _nobodys(
+    aggregate: Aggregate, key: str, value: str, prefix: str
+) -> Finding:
     return Finding(
         'tag-without-effect',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'has {key}, and only keys that start with {_PROJECTS} name projects',
+        f'has {key}, and only keys that start with {prefix} name projects',
         'servers of other projects may land there',
         repairs.replace_tag(
-            aggregate, key, _PROJECTS + key[len(_PROJECTS) :], value
+            aggregate, key, prefix + key[len(prefix) :], value
         ),
     )

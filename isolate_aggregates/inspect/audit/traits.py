@@ -61,13 +61,13 @@ def _missing(
 
 def _give(
     aggregate: Aggregate, trait: str, hosts: set[str], given: bool
-) -> str:
+) -> repairs.Commands:
     """Return the command that gives hosts a trait, or goes without it."""
     if trait == RESERVATION_TRAIT:
         return repairs.enable_reservations(hosts)
     if given:
         return repairs.SYNC
-    return repairs.unset_tag(aggregate, TRAIT_PREFIX + trait)
+    return repairs.unset_tags(aggregate, [TRAIT_PREFIX + trait])
 
 
 def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -122,11 +122,7 @@ def _standard_outside(
         f'require it: {listed(a.name for a in requiring)}; require a CUSTOM_ '
         'trait instead',
         _LEAK.format(hosts='them'),
-        ' && '.join(
-            repairs.add_host(requiring[0], host) for host in sorted(hosts)
-        )
-        if few
-        else None,
+        repairs.add_hosts(requiring[0], hosts) if few else (),
     )
 
 

@@ -3,7 +3,7 @@
 
 1. ``requirements`` has one class for each kind of requirement, and what there
    is to say if a host does not meet it.
-2. ``question`` takes a request apart into its requirements, and puts it
+2. ``divided`` takes a request apart into its requirements, and puts it
    together again without some of them.
 3. ``offers`` tells which hosts Placement would offer then.
 4. ``verdicts`` finds out that way what excludes each host, and sums up over

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import functools
 import itertools
 
-from isolate_aggregates.inspect.explain.question import Question
+from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.simulator import conditions, groups, merge
 from isolate_aggregates.placement.simulator.index import (
@@ -26,14 +26,14 @@ _Served = tuple[ProviderSet, ProviderSet]
 
 
 class Offers:
-    """Tells which hosts would be offered for a question.
+    """Tells which hosts would be offered for a divided request.
 
-    :param question: The question; its amounts may be waived.
+    :param divided: The request; its amounts may be waived.
     """
 
-    def __init__(self, index: ProviderIndex, question: Question) -> None:
+    def __init__(self, index: ProviderIndex, divided: DividedRequest) -> None:
         self._index = index
-        index.stocks = {**index.stocks, **_waived(index, question)}
+        index.stocks = {**index.stocks, **_waived(index, divided)}
         # The same few sets come up again and again.
         self._roots_of = functools.cache(index.roots_of)
         self._fitting = functools.cache(
@@ -122,7 +122,7 @@ class Offers:
         return roots
 
 
-def _waived(index: ProviderIndex, question: Question) -> dict[str, Stock]:
+def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
     """Return who has what stands for the amounts that are not asked for.
 
     All that have any of what the group asks for or, as the group without a
@@ -131,10 +131,10 @@ def _waived(index: ProviderIndex, question: Question) -> dict[str, Stock]:
     still does who would give it.
     """
     found: dict[str, Stock] = {}
-    for amount in question.amounts:
+    for amount in divided.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
-            classes |= question.classes[amount.suffix]
+            classes |= divided.classes[amount.suffix]
         holders = 0
         for resource_class in classes & index.stocks.keys():
             holders |= index.stocks[resource_class].providers

@@ -19,9 +19,9 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import together
+from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.inspect.explain.host import Context, HostProviders
 from isolate_aggregates.inspect.explain.offers import Offers
-from isolate_aggregates.inspect.explain.question import Question
 from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
@@ -32,7 +32,7 @@ from isolate_aggregates.placement.simulator.index import (
 
 Cause = tuple[Requirement, ...]
 
-# Requirements by their places in the question.
+# Requirements by their places in the divided request.
 _Places = frozenset[int]
 
 
@@ -48,35 +48,31 @@ class Reason:
     text: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What there is to say of one host.
 
     :param causes: All that keeps it from being offered; none if it is.
     """
 
-    __slots__ = ('_context', '_root', 'causes')
-
-    def __init__(
-        self, context: Context, root: Provider, causes: tuple[Cause, ...]
-    ) -> None:
-        self._context = context
-        self._root = root
-        self.causes = causes
+    context: Context = dataclasses.field(repr=False)
+    root: Provider
+    causes: tuple[Cause, ...]
 
     @property
     def host(self) -> str:
         """The name of its compute service."""
-        return self._root.host or ''
+        return self.root.host or ''
 
     @property
     def node(self) -> str:
         """The name of its root provider."""
-        return self._root.name
+        return self.root.name
 
     @property
     def provider(self) -> str:
         """The uuid of its root provider."""
-        return self._root.uuid
+        return self.root.uuid
 
     @property
     def is_candidate(self) -> bool:
@@ -88,7 +84,7 @@ class Verdict:
         """The causes with what to say of this host, made when asked for."""
         if not self.causes:
             return ()
-        host = HostProviders(self._context, self._root)
+        host = HostProviders(self.context, self.root)
         return tuple(
             Reason(cause, _text(cause, host)) for cause in self.causes
         )
@@ -121,7 +117,7 @@ class Count:
 class Explanation:
     """What there is to say of a request.
 
-    :param question: The request as the sum of its requirements.
+    :param divided: The request as the sum of its requirements.
     :param verdicts: A verdict for every compute host, by name.
     :param counts: Which hosts each requirement excludes, and after them those
         that only exclude hosts together.
@@ -129,7 +125,7 @@ class Explanation:
         there is none: the requirements to drop, for each way to do so.
     """
 
-    question: Question
+    divided: DividedRequest
     verdicts: tuple[Verdict, ...]
     counts: tuple[Count, ...]
     remedies: tuple[tuple[Requirement, ...], ...]
@@ -147,8 +143,8 @@ def explain(
     :param destination: What the request filters concluded, even a refusal.
     :raises BadQuery: if Placement would call the query invalid.
     """
-    question = Question(request, destination.conclusions)
-    return _Explainer(snapshot, question).explain()
+    divided = DividedRequest(request, destination.conclusions)
+    return _Explainer(snapshot, divided).explain()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,12 +159,12 @@ class _Alike:
 
 
 class _Explainer:
-    def __init__(self, snapshot: Snapshot, question: Question) -> None:
-        self._question = question
-        self._requirements = question.requirements
+    def __init__(self, snapshot: Snapshot, divided: DividedRequest) -> None:
+        self._divided = divided
+        self._requirements = divided.requirements
         self._everything = frozenset(range(len(self._requirements)))
         self._index = ProviderIndex(snapshot.providers)
-        self._offers = Offers(self._index, question)
+        self._offers = Offers(self._index, divided)
         self._names = {
             **snapshot.placement_aggregates,
             **{a.uuid: a.name for a in snapshot.aggregates},
@@ -183,7 +179,7 @@ class _Explainer:
         alike = list(self._all_alike())
         no_candidates = all(some.causes for some in alike)
         return Explanation(
-            question=self._question,
+            divided=self._divided,
             verdicts=self._verdicts(alike),
             counts=tuple(self._counts(alike)),
             remedies=self._remedies(alike) if no_candidates else (),
@@ -194,7 +190,7 @@ class _Explainer:
     ) -> ProviderSet:
         """Return the hosts that are offered without some requirements."""
         try:
-            request = self._question.without(self._cause(dropped))
+            request = self._divided.without(self._cause(dropped))
         except exception.RequestRefused:
             return 0
         return self._offers.among(hosts, request)
@@ -257,7 +253,7 @@ class _Explainer:
             yield some, self._everything - without
 
     def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
-        context = Context(self._index, self._names, self._question.classes)
+        context = Context(self._index, self._names, self._divided.classes)
         causes: dict[str, tuple[Cause, ...]] = {}
         for some in alike:
             found = tuple(map(self._cause, some.causes))

@@ -16,9 +16,9 @@ import threading
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.operate.sync.plan import SyncPlan
-from isolate_aggregates.operate.sync.snapshot import Track, untracked
 from isolate_aggregates.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
@@ -73,7 +73,8 @@ def carry_out(
     for trait in plan.new_traits:
         providers.create_trait(placement, trait)
     with futures.ThreadPoolExecutor(parallel) as pool:
-        for _ in track(pool.map(run.change, plan.pending), len(plan.pending)):
+        done = pool.map(run.change, plan.pending)
+        for _ in track(done, 'resource providers', len(plan.pending)):
             pass
     run.correct(aggregates)
     if run.result.is_complete:

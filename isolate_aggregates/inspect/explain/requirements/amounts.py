@@ -24,7 +24,6 @@ class Amount(Requirement):
 
     @property
     def label(self) -> str:
-        """The amount."""
         return f'{self.where}asks {self.resource_class} {self.amount}'
 
     @property
@@ -34,23 +33,19 @@ class Amount(Requirement):
         return f'CUSTOM_WAIVED_{self.resource_class}_{group}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Ask for it."""
         group = request.group(self.suffix or '')
         group.resources[self.resource_class] = self.amount
 
     def waive(self, request: ResourceRequest) -> None:
-        """Ask for so little that it does not count."""
         request.group(self.suffix or '').resources[self.waived] = 1
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say how little the provider has left."""
         shortage = self._shortage(provider)
         if not shortage or self.resource_class not in provider.inventories:
             return shortage
         return f'{self.resource_class}: {shortage}'
 
     def reason(self, host: HostProviders) -> str:
-        """Say who has how little left, or gives out other amounts."""
         name = f'{self.where}{self.resource_class}'
         givers = [
             p for p in host.around if self.resource_class in p.inventories

@@ -33,7 +33,6 @@ class Concluded(Requirement):
 
     @property
     def label(self) -> str:
-        """The filter and its reason."""
         constraint = self.conclusion.constraint
         return f'{self.conclusion.filter_name}: {constraint.reason}'
 
@@ -60,7 +59,6 @@ class Concluded(Requirement):
         """Do nothing: conclusions are folded into one destination."""
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say in which aggregate or tree the provider is, or is not."""
         for part, comma in self._parts:
             text = part.objection(provider, host)
             if text:
@@ -68,7 +66,6 @@ class Concluded(Requirement):
         return ''
 
     def reason(self, host: HostProviders) -> str:
-        """Say what is refused, or which aggregate, tree or trait it is."""
         alone = self.conclusion.alone
         constraint = self.conclusion.constraint
         if alone.refusals:

@@ -21,19 +21,15 @@ class Isolate(Requirement):
 
     @property
     def label(self) -> str:
-        """The policy."""
         return 'group_policy isolate'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Keep groups apart."""
         request.group_policy = 'isolate'
 
     def waive(self, request: ResourceRequest) -> None:
-        """Let groups share a provider."""
         request.group_policy = 'none'
 
     def reason(self, host: HostProviders) -> str:
-        """Say which groups it is about."""
         groups = ', '.join(sorted(self.suffixes))
         return f'{self.label}: groups {groups} find no provider each'
 
@@ -46,14 +42,11 @@ class SameSubtree(Requirement):
 
     @property
     def label(self) -> str:
-        """The groups."""
         return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Keep the groups together."""
         request.same_subtree.append(self.suffixes)
 
     def reason(self, host: HostProviders) -> str:
-        """Say which groups it is about."""
         groups = ', '.join(sorted(self.suffixes))
         return f'groups {groups} find no providers in one subtree'

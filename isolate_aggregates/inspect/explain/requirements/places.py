@@ -22,15 +22,12 @@ class InAggregates(Requirement):
 
     @property
     def label(self) -> str:
-        """The aggregates."""
         return f'{self.where}in one of {", ".join(sorted(self.aggregates))}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Require it."""
         request.group(self.suffix or '').aggregates.append(self.aggregates)
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say that the provider is in none of them."""
         if self.aggregates & _held(provider, self.suffix, host):
             return ''
         return f'not in {host.context.aggregates(self.aggregates)}'
@@ -47,16 +44,13 @@ class OutsideAggregates(Requirement):
 
     @property
     def label(self) -> str:
-        """The aggregates."""
         return f'{self.where}not in {", ".join(sorted(self.aggregates))}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Forbid membership."""
         group = request.group(self.suffix or '')
         group.forbidden_aggregates |= self.aggregates
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say which of them the provider is in."""
         wrong = self.aggregates & _held(provider, self.suffix, host)
         return f'in {host.context.aggregates(wrong)}' if wrong else ''
 
@@ -81,15 +75,12 @@ class WithinTree(Requirement):
 
     @property
     def label(self) -> str:
-        """The provider."""
         return f'{self.where}in the tree of provider {self.provider}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Require it."""
         request.group(self.suffix or '').in_tree = self.provider
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say that the provider is not in that tree."""
         index = host.context.index
         wanted = index.numbers.get(self.provider)
         found = index.root_of[index.numbers[provider.uuid]]
@@ -110,18 +101,15 @@ class RootTrait(Requirement):
 
     @property
     def label(self) -> str:
-        """The trait."""
         verb = 'requires' if self.required else 'forbids'
         return f'root provider: {verb} trait {self.trait}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Require or forbid it."""
         traits = (
             request.root_required if self.required else request.root_forbidden
         )
         traits.add(self.trait)
 
     def reason(self, host: HostProviders) -> str:
-        """Say what the root has or lacks."""
         has = 'has no' if self.required else 'has forbidden'
         return f'root provider {has} trait {self.trait}'

@@ -28,7 +28,6 @@ class RequiredTrait(Requirement):
 
     @property
     def label(self) -> str:
-        """The trait."""
         one_of = 'one of ' if self.is_choice else ''
         return f'{self.where}requires {one_of}{self._named}'
 
@@ -37,7 +36,6 @@ class RequiredTrait(Requirement):
         return text.named('trait', self.choice, most=None)
 
     def ask(self, request: ResourceRequest) -> None:
-        """Require it."""
         group = request.group(self.suffix or '')
         if self.is_choice:
             group.any_traits.append(self.choice)
@@ -45,14 +43,12 @@ class RequiredTrait(Requirement):
             group.required_traits |= self.choice
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say that the provider does not have it."""
         if self.choice & provider.traits:
             return ''
         none_of = 'has none of' if len(self.choice) > 1 else 'has no'
         return f'{none_of} {self._named}'
 
     def reason(self, host: HostProviders) -> str:
-        """Say that nobody has it, or only somebody of no use."""
         holders = [p for p in host.around if self.choice & p.traits]
         if not holders:
             return f'{self.where}{self.objection(host.root, host)}'
@@ -76,15 +72,12 @@ class ForbiddenTrait(Requirement):
 
     @property
     def label(self) -> str:
-        """The trait."""
         return f'{self.where}forbids trait {self.trait}'
 
     def ask(self, request: ResourceRequest) -> None:
-        """Forbid it."""
         request.group(self.suffix or '').forbidden_traits.add(self.trait)
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say that it is there."""
         if self.trait not in provider.traits:
             return ''
         return f'has forbidden trait {self.trait}'

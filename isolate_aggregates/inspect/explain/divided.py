@@ -22,7 +22,7 @@ from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.simulator import query
 
 
-class Question:
+class DividedRequest:
     """A request as the sum of its requirements.
 
     :param request: What is asked for, before any filter has spoken. Its limit

@@ -4,9 +4,8 @@
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
 from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
-from isolate_aggregates.inspect.audit.cloud import Servers
 from isolate_aggregates.testing import make_snapshot
 
 LICENSED = 'CUSTOM_LICENSED'
