@@ -70,7 +70,7 @@ PARTS = {
     # Blazar's threads and configuration are not Nova's.
     'blazar': Part(
         ('tests/blazar',),
-        ('--confcutdir=tests/blazar', '--dist=loadfile', *WAITING_JOBS),
+        ('--confcutdir=tests/blazar', *WAITING_JOBS),
     ),
 }
 
