@@ -27,7 +27,7 @@ from isolate_aggregates.inspect.metrics.scheduler import (
     DIRECTORY,
     WorkerMetrics,
 )
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 FILTERS = 4
 REQUESTS = 20_000
@@ -50,7 +50,7 @@ def passing(
 ) -> Callable[[], None]:
     """Return what is done for a request that passes."""
     destination = Destination()
-    request = RequestSpec(Flavor('small'))
+    request = Request(Flavor('small'))
     aggregates: Any = None
 
     def run() -> None:

@@ -18,14 +18,14 @@ from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.clouds import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.candidates import Outcome
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -174,8 +174,8 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
         project: str | None = None,
     ) -> Outcome:
         base.apply_settings(conf, cloud.snapshot)
-        request = RequestSpec(flavor, image, project)
-        return candidates.find(cloud, Pipeline.from_conf(conf), request, None)
+        request = Request(flavor, image, project)
+        return candidates.find(cloud, loading.as_in_nova(conf), request, None)
 
     return find_hosts
 

@@ -2,33 +2,95 @@
 """Aggregate sources: where the host aggregates are read from.
 
 A source is made with the configuration and a function that returns the
-connection to the cloud, which it calls only if it needs one. Its method
-``aggregates()`` returns all aggregates or raises; it never returns a part of
-them, and never nothing for a cloud it could not read. One line under
+connection to the cloud, which it calls only if it needs one. One line under
 ``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` makes a source known.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.rest.connection import Connection
 
 NAMESPACE = 'isolate_aggregates.aggregate_sources'
 
 
+@runtime_checkable
 class AggregateSource(Protocol):
-    """Something that can read all host aggregates."""
+    """Reads all host aggregates of a cloud.
+
+    It returns all of them or raises; it never returns a part of them, and
+    never nothing for a cloud it could not read.
+    """
 
     def aggregates(self) -> Sequence[Aggregate]:
         """Return all host aggregates.
 
+        The very same sequence as before means that nothing has changed.
+
         :raises IsolateAggregatesError: if they can not all be read.
         """
+
+
+@runtime_checkable
+class Membership(Protocol):
+    """Knows which hosts are in which aggregates, as of now.
+
+    A source that has these methods returns aggregates without their hosts.
+    """
+
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the names of the hosts of all aggregates, by uuid.
+
+        :raises IsolateAggregatesError: if they can not be read.
+        """
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates that hosts are in, by host.
+
+        :param hosts: The names of the compute services.
+        :raises IsolateAggregatesError: if they can not be read.
+        """
+
+
+class IndexMembership:
+    """The membership where aggregates come with their hosts.
+
+    :param index: Returns the index of the aggregates.
+    """
+
+    def __init__(self, index: Callable[[], AggregateIndex]) -> None:
+        self._index = index
+
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the names of the hosts of all aggregates, by uuid."""
+        return self._index().hosts
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates that hosts are in, by host."""
+        known = self._index().aggregates_of
+        return {host: known.get(host, frozenset()) for host in hosts}
+
+
+def membership(
+    source: AggregateSource, index: Callable[[], AggregateIndex]
+) -> Membership:
+    """Return what knows the hosts of the aggregates of a source.
+
+    :param source: The source.
+    :param index: Returns the index of its aggregates.
+    """
+    if isinstance(source, Membership):
+        return source
+    return IndexMembership(index)
 
 
 def load(
@@ -41,7 +103,8 @@ def load(
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
     :param name: The name of another source to return instead.
-    :raises ConfigError: if there is no such source, or it can not be loaded.
+    :raises ConfigError: if there is no such source, or it can not be loaded
+        or is none.
     """
 
     def error(name: str, problem: str) -> exception.ConfigError:
@@ -52,4 +115,11 @@ def load(
 
     name = name or conf[ia_conf.GROUP].aggregate_source
     [make] = entry_points.load(NAMESPACE, [name], error).values()
-    return cast('AggregateSource', make(conf, connect))
+    source = make(conf, connect)
+    if not isinstance(source, AggregateSource):
+        raise error(
+            name,
+            f'is no aggregate source: {type(source).__name__} has no method '
+            'aggregates().',
+        )
+    return source

@@ -15,7 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.clouds import Cloud, LiveCloud, SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.connection import Connection
 
@@ -133,7 +133,7 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
+def request_from(args: argparse.Namespace, cloud: Cloud) -> Request:
     """Return the request that the arguments describe.
 
     :param args: The parsed arguments.
@@ -143,7 +143,7 @@ def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
     hints: dict[str, tuple[str, ...]] = {}
     for key, value in args.hint:
         hints[key] = (*hints.get(key, ()), value)
-    given = RequestSpec(
+    given = Request(
         # Replaced below if a server stands for the flavor.
         flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
         image=cloud.image(args.image) if args.image else None,

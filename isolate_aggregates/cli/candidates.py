@@ -8,8 +8,8 @@ from typing import Any
 from cliff import command
 
 from isolate_aggregates.cli import base, output
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
 
@@ -34,7 +34,7 @@ class ListCandidates(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find the hosts."""
         with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
+            pipeline = loading.as_in_nova(self.app.conf)
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
             self._outcome = candidates.find(
@@ -68,8 +68,8 @@ class ListCandidates(output.ReportLister):
                 }
                 for host in outcome.hosts
             ],
-            'constraints': _constraints(outcome.destination),
-            'shortened': _shortened(outcome.shortened),
+            'constraints': _constraints(outcome.decision.destination),
+            'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
@@ -81,21 +81,22 @@ class ListCandidates(output.ReportLister):
         yield f'{found} {"host" if found == 1 else "hosts"} may be used.'
         yield ''
         yield 'Constraints:'
-        for constraint in _constraints(outcome.destination):
+        for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'
-        if not outcome.destination.conclusions:
+        if not outcome.decision.destination.conclusions:
             yield '  none'
         yield ''
-        if outcome.shortened:
+        shortened = outcome.decision.shortened
+        if shortened:
             yield 'Forbidden in their place, as the query would be too long:'
-            for rollup in outcome.shortened.rollups:
+            for rollup in shortened.rollups:
                 yield (
                     f'  rollup {rollup.name} ({rollup.uuid}) for '
                     f'{len(rollup.aggregates)} aggregates'
                 )
-            if outcome.shortened.left_out:
+            if shortened.left_out:
                 yield (
-                    f'  nothing for {outcome.shortened.left_out} aggregates, '
+                    f'  nothing for {shortened.left_out} aggregates, '
                     'whose hosts are forbidden anyway'
                 )
             yield ''
@@ -121,16 +122,12 @@ class ShowQuery(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Print the query string."""
         with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
+            pipeline = loading.as_in_nova(self.app.conf)
             request = base.request_from(parsed_args, cloud)
             limit = base.limit_from(parsed_args, self.app.conf)
-            _, query, _ = candidates.build_query(
-                cloud,
-                pipeline,
-                request,
-                limit,
-                base.max_length_from(self.app.conf),
-            )
+            query = candidates.decide_on(
+                cloud, pipeline, request, base.max_length_from(self.app.conf)
+            ).query(request, limit)
             base.warn_if_unguarded(cloud, self.app.conf)
         self.app.stdout.write(f'{query.to_querystring()}\n')
 

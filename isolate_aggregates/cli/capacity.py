@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates, capacity
 
 
@@ -29,15 +29,11 @@ class ListCapacity(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Pack the servers."""
         with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
+            pipeline = loading.as_in_nova(self.app.conf)
             request = base.request_from(parsed_args, cloud)
-            _, query, _ = candidates.build_query(
-                cloud,
-                pipeline,
-                request,
-                None,
-                base.max_length_from(self.app.conf),
-            )
+            query = candidates.decide_on(
+                cloud, pipeline, request, base.max_length_from(self.app.conf)
+            ).query(request)
             self._found = capacity.capacity(cloud.snapshot, query)
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [(one.host, one.servers) for one in self._found]

@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception
 from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters.destination import Refuse
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates, explain
 from isolate_aggregates.inspect.explain.constraints import Constraint
 from isolate_aggregates.placement import resources
@@ -46,23 +44,15 @@ class ExplainRequest(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Explain every host."""
         with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
+            pipeline = loading.as_in_nova(self.app.conf)
             request = base.request_from(parsed_args, cloud)
-            destination = pipeline.evaluate(request, cloud.index)
-            try:
-                candidates.shorten(
-                    cloud,
-                    pipeline,
-                    destination,
-                    base.max_length_from(self.app.conf),
-                )
-            except exception.RequestRefused as exc:
-                for reason in exc.reasons:
-                    destination.add(Refuse(reason), 'max_query_length')
+            decision = candidates.decide_on(
+                cloud, pipeline, request, base.max_length_from(self.app.conf)
+            )
             self._explanation = explain.explain(
                 cloud.snapshot,
                 resources.resource_request(request),
-                destination,
+                decision.destination,
             )
             base.warn_if_unguarded(cloud, self.app.conf)
         self._shown = [

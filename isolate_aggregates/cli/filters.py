@@ -9,7 +9,7 @@ from cliff import lister
 
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 
 
 class ListFilters(lister.Lister):
@@ -35,6 +35,6 @@ class ListFilters(lister.Lister):
             base.apply_settings(self.app.conf, snapshot)
         rows = [
             (row.name, row.enabled, row.note, row.origin)
-            for row in pipeline.installed_filters(self.app.conf)
+            for row in loading.installed_filters(self.app.conf)
         ]
         return ('Name', 'Enabled', 'Note', 'Origin'), rows

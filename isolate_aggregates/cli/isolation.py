@@ -10,7 +10,8 @@ import os_resource_classes as orc
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base, fields, output
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import details
 from isolate_aggregates.inspect.overview import (
     Capacity,
@@ -40,8 +41,7 @@ class ListLocks(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the locks."""
         with base.opened(self.app, parsed_args) as cloud:
-            filters = pipeline.load(self.app.conf)
-            locks = pipeline.locks(filters, cloud.index)
+            locks = Pipeline(loading.load(self.app.conf)).locks(cloud.index)
             self._found = overview(cloud.snapshot, locks) if locks else ()
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [
@@ -95,8 +95,7 @@ class ShowDetails(show.ShowOne):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Look it up."""
         with base.opened(self.app, parsed_args) as cloud:
-            filters = pipeline.load(self.app.conf)
-            locks = pipeline.locks(filters, cloud.index)
+            locks = Pipeline(loading.load(self.app.conf)).locks(cloud.index)
             sources = self.app.conf[ia_conf.GROUP].trait_sources
             found = details.Details(cloud, locks, sources).find(
                 parsed_args.name, parsed_args.kind

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
@@ -63,7 +63,7 @@ class ShowMatrix(output.ReportLister):
         """Work out the matrix."""
         conf = self.app.conf
         with base.opened(self.app, parsed_args) as cloud:
-            filters = Pipeline.from_conf(conf)
+            filters = loading.as_in_nova(conf)
             asked = requests(
                 [cloud.flavor(name) for name in parsed_args.flavors]
                 if parsed_args.flavors
@@ -72,7 +72,7 @@ class ShowMatrix(output.ReportLister):
                 base.project_from(parsed_args, cloud),
             )
             self._matrix = matrix(cloud.snapshot, filters, asked)
-            locks = pipeline.locks(pipeline.load(conf), cloud.index)
+            locks = Pipeline(loading.load(conf)).locks(cloud.index)
             base.warn_if_unguarded(cloud, conf)
         self._by = parsed_args.by
         if parsed_args.by == 'aggregate':

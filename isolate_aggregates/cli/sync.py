@@ -12,7 +12,8 @@ import tqdm
 
 from isolate_aggregates.cli import base, output, periodic
 from isolate_aggregates.cloud.clouds import Cloud, LiveCloud
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply, state
 from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.target import Change
@@ -131,7 +132,7 @@ class SyncPlacement(output.ReportLister):
             found = state.read(cloud.nova, cloud.placement, _reading)
         else:
             found = state.of_snapshot(cloud.snapshot)
-        locks = pipeline.locks(pipeline.load(self.app.conf), found.index)
+        locks = Pipeline(loading.load(self.app.conf)).locks(found.index)
         without = args.without or ()
         return plans.make(
             found, locks, [p for p in plans.Part if p not in without]

@@ -18,7 +18,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.rules import HostGroup, Reason, Rules
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Row:
         groups; where there are none, the request may go there.
     """
 
-    request: RequestSpec
+    request: Request
     reasons: tuple[tuple[Reason, ...], ...]
 
 
@@ -50,7 +50,7 @@ def requests(
     flavors: Iterable[Flavor],
     images: Sequence[Image] = (),
     project_id: str | None = None,
-) -> list[RequestSpec]:
+) -> list[Request]:
     """Return a request for each flavor, or for each flavor with each image.
 
     :param flavors: The flavors.
@@ -58,13 +58,13 @@ def requests(
     :param project_id: Id of the project that asks.
     """
     return [
-        RequestSpec(flavor, image, project_id)
+        Request(flavor, image, project_id)
         for flavor, image in itertools.product(flavors, images or (None,))
     ]
 
 
 def matrix(
-    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[RequestSpec]
+    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[Request]
 ) -> Matrix:
     """Tell which request may go to which host.
 

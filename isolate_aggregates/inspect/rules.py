@@ -6,14 +6,12 @@ import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.destination import (
-    Conclusion,
-    Destination,
-    Forbid,
-)
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Rules:
 
     def __init__(
         self,
-        request: RequestSpec,
+        request: Request,
         conclusions: Sequence[Conclusion] = (),
         required: frozenset[str] = frozenset(),
         forbidden: frozenset[str] = frozenset(),
@@ -96,7 +94,7 @@ class Rules:
 
     @classmethod
     def of(
-        cls, request: RequestSpec, pipeline: Pipeline, index: AggregateIndex
+        cls, request: Request, pipeline: Pipeline, index: AggregateIndex
     ) -> 'Rules':
         """Evaluate a request.
 
@@ -107,7 +105,7 @@ class Rules:
         """
         try:
             group = resources.resource_request(request).group()
-            destination = pipeline.evaluate(request, index)
+            destination = decide(request, index, pipeline).destination
             required = request.required_traits
         except exception.InvalidRequest as exc:
             return cls(request, nonsense=str(exc).rstrip('.'))

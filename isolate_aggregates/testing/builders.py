@@ -18,6 +18,7 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import (
     Flavor,
     Image,
+    Request,
     RequestedHost,
     RequestSpec,
 )
@@ -126,7 +127,7 @@ def make_request(
         :meth:`Snapshot.requested_host()
         <isolate_aggregates.cloud.snapshot.Snapshot.requested_host>`.
     """
-    return RequestSpec(
+    return Request(
         flavor=flavor or make_flavor(),
         image=image,
         project_id=project_id,

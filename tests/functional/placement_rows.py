@@ -8,10 +8,11 @@ Rows written to the service's own tables take microseconds.
 from collections.abc import Iterable, Mapping
 import uuid
 
-from isolate_aggregates.placement.provider import Provider
 from placement import db_api
 from placement.db.sqlalchemy import models
 import sqlalchemy
+
+from isolate_aggregates.placement.provider import Provider
 
 OWNER = str(uuid.UUID(int=0))
 _CLOUD = [

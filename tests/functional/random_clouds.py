@@ -8,6 +8,7 @@ that a failing example shrinks to plain things, and is drawn at once.
 import itertools
 
 from hypothesis import strategies as st
+
 from isolate_aggregates.placement.provider import Inventory, Provider
 
 SHARES = 'MISC_SHARES_VIA_AGGREGATE'

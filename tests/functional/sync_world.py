@@ -16,7 +16,8 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply, state
 from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.placement.client import PlacementClient
@@ -106,7 +107,7 @@ class World:
             ['reservation:'],
             ia_conf.SCHEDULER,
         )
-        self.filters = pipeline.load(conf)
+        self.filters = loading.load(conf)
 
     def reset(self):
         """Forget everything but standard traits."""
@@ -164,7 +165,7 @@ class World:
 
     def plan(self, parts=tuple(plans.Part)):
         found = state.read(self.nova, self.placement)
-        locks = pipeline.locks(self.filters, found.index)
+        locks = Pipeline(self.filters).locks(found.index)
         return plans.make(found, locks, parts)
 
     def sync(self, parts=tuple(plans.Part), parallel=1):

@@ -22,7 +22,6 @@ import os
 
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import Inventory
 import placement_repairs
 import placement_rows
 import pytest
@@ -31,18 +30,19 @@ import random_clouds
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import (
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import explain
 from isolate_aggregates.inspect.explain.question import Question
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '80'))
 

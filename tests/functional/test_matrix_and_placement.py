@@ -10,7 +10,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.clouds import SnapshotCloud
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.matrix import matrix, requests
 
@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 def compared(conf, snapshot):
     """Yield for each request what the matrix and what Placement says."""
     base.apply_settings(conf, snapshot)
-    pipeline = Pipeline.from_conf(conf)
+    pipeline = loading.as_in_nova(conf)
     asked = [
         *requests(snapshot.flavors, project_id='demo'),
         *requests(snapshot.flavors, snapshot.images, 'demo'),

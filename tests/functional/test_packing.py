@@ -9,7 +9,6 @@ import uuid
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import Inventory, Provider
 import placement_repairs
 
 from isolate_aggregates.cloud import load
@@ -17,6 +16,7 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.inspect import capacity
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 
 OWNER = str(uuid.UUID(int=0))
 SHARED = str(uuid.UUID(int=1))

@@ -4,7 +4,8 @@
 from base import CONF, LiveTest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import apply, plan, state
 from isolate_aggregates.placement import providers
 
@@ -21,7 +22,7 @@ class SyncTest(LiveTest):
     def sync(self):
         cloud = self.live_cloud()
         found = state.read(cloud.nova, cloud.placement)
-        locks = pipeline.locks(pipeline.load(CONF), found.index)
+        locks = Pipeline(loading.load(CONF)).locks(found.index)
         outcome = apply.carry_out(
             plan.make(found, locks), cloud.placement, cloud.nova.aggregates
         )

@@ -391,7 +391,7 @@ def test_a_flavor_without_meaning_does_not_hide_what_others_need():
     'options',
     [
         {'enable_isolated_aggregate_filtering': False},
-        {'request_filters': ['compute_status']},
+        {'request_filters': ['isolate_tenants']},
     ],
 )
 def test_tagged_aggregates_that_no_filter_looks_at(options):
@@ -425,12 +425,10 @@ def test_an_old_nova(newest, severity):
 @pytest.mark.parametrize(
     ('newest', 'filters', 'needed'),
     [
-        ('1.35', ['isolate_aggregates', 'compute_status'], None),
-        ('1.34', ['isolate_aggregates', 'compute_status'], '1.35 (Train)'),
-        ('1.32', ['isolate_aggregates'], None),
-        ('1.31', ['isolate_aggregates'], '1.32 (Train)'),
-        ('1.30', ['requested_host'], '1.31 (Stein)'),
-        ('1.29', [], None),
+        ('1.35', ['isolate_aggregates'], None),
+        # Nova itself asks that disabled compute services are left out.
+        ('1.34', ['isolate_aggregates'], '1.35 (Train)'),
+        ('1.34', [], '1.35 (Train)'),
     ],
 )
 def test_an_old_placement(newest, filters, needed):

@@ -7,14 +7,14 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.destination import (
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 
 A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')

@@ -7,29 +7,26 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
-from isolate_aggregates.filters.mirrored.requested_host import (
-    RequestedHostFilter,
-)
+from isolate_aggregates.filters.mirrored.requested_host import RequestedHost
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
@@ -104,7 +101,7 @@ def tree(*children: Provider, **more: Any) -> Tree:
 FILTERS = Pipeline(
     {
         'compute_status': ComputeStatus(),
-        'requested_host': RequestedHostFilter(),
+        'requested_host': RequestedHost(),
         'reservation_prefix': ReservationPrefix(
             ('reservation:',), ('reservation:',)
         ),

@@ -246,7 +246,7 @@ def kept(
         closed,
         dataclasses.replace(rack, metadata={'filter_tenant_id': OTHER}),
     ]
-    filters = 'isolate_aggregates, isolate_tenants, compute_status'
+    filters = 'isolate_aggregates, isolate_tenants'
     return config(
         f'{ISOLATE}[isolate_aggregates]\nrequest_filters = {filters}\n'
     )

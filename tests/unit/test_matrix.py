@@ -5,7 +5,7 @@ import pytest
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     ForbidRootTrait,
     InTree,
     Refuse,

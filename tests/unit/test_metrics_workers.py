@@ -13,14 +13,15 @@ import pytest
 from test_metrics import samples
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics import scheduler
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')
-REQUEST = RequestSpec(Flavor('small'))
+REQUEST = Request(Flavor('small'))
 
 
 def read(directory):
@@ -111,28 +112,20 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
 
 def test_a_filter_is_timed_even_when_it_fails(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS)
-    seen = []
 
-    def narrow(destination, request, aggregates):
-        seen.append((destination, request, aggregates))
-        if len(seen) > 1:
-            raise exception.FilterError('isolate_tenants', 'failed.')
+    def failing(request, aggregates):
+        raise exception.FilterError('isolate_tenants', 'failed.')
 
-    timed = metrics.timed('isolate_tenants', narrow)
-    destination = Destination()
-    timed(destination, REQUEST, None)
-    with pytest.raises(exception.FilterError):
-        timed(destination, REQUEST, None)
-    assert seen == [(destination, REQUEST, None)] * 2
+    pipeline = Pipeline({'isolate_tenants': failing}, metrics.timer)
+    for _ in range(2):
+        with pytest.raises(exception.FilterError):
+            pipeline.evaluate(REQUEST, AggregateIndex())
     count = 'filter_duration_seconds_count'
     assert read(count_into)[count, 'isolate_tenants'] == 2
 
 
-def test_without_metrics_the_filters_themselves_are_run():
-    def narrow(destination, request, aggregates):
-        """Do nothing."""
-
-    assert Observer().timed('isolate_tenants', narrow) is narrow
+def test_without_metrics_no_time_is_taken():
+    assert Observer().timer is None
 
 
 def test_a_worker_that_can_not_count_goes_on_without(
@@ -142,18 +135,16 @@ def test_a_worker_that_can_not_count_goes_on_without(
     value_class = values.MultiProcessValue(lambda: pids[-1])
     monkeypatch.setattr(values, 'ValueClass', value_class)
     metrics = scheduler.WorkerMetrics(FILTERS)
-    done = []
-    narrow = metrics.timed('isolate_tenants', lambda *_: done.append(True))
+    pipeline = Pipeline({'isolate_tenants': lambda *_: ()}, metrics.timer)
 
     # Forked, with the directory gone.
     pids.append(2)
     shutil.rmtree(count_into)
     for _ in range(2):
-        narrow(Destination(), REQUEST, None)
+        pipeline.evaluate(REQUEST, AggregateIndex())
         metrics.passed(time.monotonic(), True)
         metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 
-    assert done == [True, True]
     [record] = caplog.records
     assert record.getMessage().startswith(
         'Nothing is counted for Prometheus: '

@@ -225,10 +225,14 @@ def test_a_command_without_a_table_prints_the_same_too(
 
 
 def enabled(finished: Any) -> set[str]:
-    """Return the names of the filters that run."""
+    """Return the names of the filters that decide."""
     assert (finished.code, finished.err) == (0, '')
     rows = json.loads(finished.out)
-    return {row['Name'] for row in rows if row['Enabled']}
+    return {
+        row['Name']
+        for row in rows
+        if row['Enabled'] and not row['Note'].startswith('outside')
+    }
 
 
 ASK_FILTERS = ('isolation', 'filter', 'list', '-f', 'json')
@@ -242,8 +246,8 @@ def only(name: str) -> str:
 def test_configuration_files_are_named_by_options(
     openstack: Run, tmp_path: pathlib.Path
 ) -> None:
-    (tmp_path / 'one.conf').write_text(only('requested_host'))
-    (tmp_path / 'two.conf').write_text(only('compute_status'))
+    (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
+    (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
     directory = tmp_path / 'more'
     directory.mkdir()
     (directory / 'x.conf').write_text(only('isolate_tenants'))
@@ -251,8 +255,10 @@ def test_configuration_files_are_named_by_options(
     one = (option, str(tmp_path / 'one.conf'))
     two = (option, str(tmp_path / 'two.conf'))
     more = ('--os-isolation-config-dir', str(directory))
-    assert enabled(openstack(*one, *ASK_FILTERS)) == {'requested_host'}
-    assert enabled(openstack(*one, *two, *ASK_FILTERS)) == {'compute_status'}
+    assert enabled(openstack(*one, *ASK_FILTERS)) == {'isolate_tenants'}
+    assert enabled(openstack(*one, *two, *ASK_FILTERS)) == {
+        'blazar_reservation'
+    }
     assert enabled(openstack(*more, *ASK_FILTERS)) == {'isolate_tenants'}
 
 
@@ -263,17 +269,17 @@ def test_the_usual_configuration_file_is_found(
     directory = tmp_path / '.isolate-aggregates'
     directory.mkdir()
     path = directory / 'isolate-aggregates.conf'
-    path.write_text(only('requested_host'))
+    path.write_text(only('isolate_tenants'))
     # That of a program of another name is none of ours.
-    (directory / 'openstack.conf').write_text(only('compute_status'))
-    assert enabled(openstack(*ASK_FILTERS)) == {'requested_host'}
+    (directory / 'openstack.conf').write_text(only('blazar_reservation'))
+    assert enabled(openstack(*ASK_FILTERS)) == {'isolate_tenants'}
 
 
 def test_clouds_yaml_may_name_the_files_of_each_cloud(
     openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / 'one.conf').write_text(only('requested_host'))
-    (tmp_path / 'two.conf').write_text(only('compute_status'))
+    (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
+    (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
     clouds = {
         'one': {'isolation_config_file': str(tmp_path / 'one.conf')},
         'two': {'isolation_config_file': [str(tmp_path / 'two.conf')]},
@@ -282,12 +288,12 @@ def test_clouds_yaml_may_name_the_files_of_each_cloud(
     path.write_text(yaml.safe_dump({'clouds': clouds}))
     monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
     one = openstack('--os-cloud', 'one', *ASK_FILTERS)
-    assert enabled(one) == {'requested_host'}
+    assert enabled(one) == {'isolate_tenants'}
     two = openstack('--os-cloud', 'two', *ASK_FILTERS)
-    assert enabled(two) == {'compute_status'}
+    assert enabled(two) == {'blazar_reservation'}
     option = ('--os-isolation-config-file', str(tmp_path / 'two.conf'))
     one = openstack('--os-cloud', 'one', *option, *ASK_FILTERS)
-    assert enabled(one) == {'compute_status'}
+    assert enabled(one) == {'blazar_reservation'}
 
 
 # Help and completion

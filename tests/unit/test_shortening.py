@@ -15,7 +15,7 @@ from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit import Shortened, Shortener, cover
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)
@@ -81,7 +81,7 @@ def shorten(
     index = locked(number)
     request_filter = IsolateAggregates()
     destination = Destination()
-    for found in request_filter(RequestSpec(Flavor('f')), index):
+    for found in request_filter(Request(Flavor('f')), index):
         destination.add(found, 'isolate_aggregates')
     for choice in required:
         destination.require_aggregates(choice)
@@ -232,7 +232,7 @@ def test_it_is_worked_out_once_for_a_while():
 
     def ask():
         destination = Destination()
-        for found in request_filter(RequestSpec(Flavor('f')), index):
+        for found in request_filter(Request(Flavor('f')), index):
             destination.add(found, 'isolate_aggregates')
         return shortener.shorten(destination, index)
 

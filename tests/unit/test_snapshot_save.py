@@ -5,7 +5,6 @@ import pathlib
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 import requests_mock
 
@@ -16,6 +15,7 @@ from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 
 NODE = '00000000-0000-4000-8000-000000000001'

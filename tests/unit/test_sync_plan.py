@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sync plans: each rule, in both directions."""
 
-from isolate_aggregates.placement.provider import Provider
 import pytest
 
 from isolate_aggregates.aggregates import (
@@ -15,6 +14,7 @@ from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.state import State
 from isolate_aggregates.operate.sync.target import Change
+from isolate_aggregates.placement.provider import Provider
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'

@@ -4,7 +4,6 @@
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
-from isolate_aggregates.placement.provider import Provider
 import pytest
 import requests_mock
 
@@ -14,6 +13,7 @@ from isolate_aggregates.cloud import document
 from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
 from isolate_aggregates.operate.sync import state
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
 
 NODE, NUMA, SHARE, IRONIC = (
     f'00000000-0000-4000-8000-00000000000{number}' for number in range(1, 5)

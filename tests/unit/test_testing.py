@@ -15,7 +15,6 @@ from typing import Any
 import unittest
 
 import fixtures
-from isolate_aggregates.placement.provider import Inventory, Provider
 from keystoneauth1 import adapter
 import pytest
 import requests
@@ -26,12 +25,13 @@ from isolate_aggregates import exception, testing
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import load
-from isolate_aggregates.filters.destination import Forbid, Refuse, Require
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.request import Request
 
 pytest_plugins = ['isolate_aggregates.testing.plugin']
 
@@ -116,7 +116,7 @@ def test_a_request_needs_nothing_to_be_one_for_a_small_server():
     assert (flavor.name, flavor.vcpus, flavor.ram, flavor.disk) == (
         'm1.small', 1, 2048, 20,
     )  # fmt: skip
-    assert request == RequestSpec(flavor, project_id='demo')
+    assert request == Request(flavor, project_id='demo')
 
 
 def test_a_request_has_what_it_is_given():

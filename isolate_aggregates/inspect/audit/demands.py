@@ -7,7 +7,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
 
 _RESERVATION = 'CUSTOM_RESERVATION_'
@@ -130,4 +130,4 @@ def traits_of(
 def _traits(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
-    return RequestSpec(flavor or Flavor(''), image).required_traits
+    return Request(flavor or Flavor(''), image).required_traits

@@ -12,8 +12,9 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock, tags
 from isolate_aggregates.cloud.servers import PlacedServer
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.pipeline import LoadedFilter, Pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import plan, state
 from isolate_aggregates.operate.sync.target import Target
 from isolate_aggregates.placement.provider import Provider
@@ -40,6 +41,7 @@ class Facts:
 
     :param snapshot: Aggregates, resource providers, flavors and images.
     :param filters: The request filters that are configured, on or off.
+    :param mirrored: The filters that repeat what Nova itself adds.
     :param enabled: The names of those that are switched on.
     :param settings: The configuration, by group and option.
     :param nova: The newest microversion of Nova; None if it is not known.
@@ -54,6 +56,7 @@ class Facts:
 
     snapshot: Snapshot
     filters: tuple[LoadedFilter, ...]
+    mirrored: tuple[LoadedFilter, ...]
     enabled: frozenset[str]
     settings: Mapping[tuple[str, str], Any]
     nova: str | None = None
@@ -74,10 +77,11 @@ class Facts:
         :raises ConfigError: if the configuration can not work.
         :raises FilterError: if a filter is missing or can not be loaded.
         """
-        filters = tuple(pipeline.load(conf))
+        filters = loading.load(conf)
         return cls(
             snapshot,
             filters,
+            loading.mirrored(conf),
             frozenset(f.name for f in filters if f.is_enabled(conf)),
             {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
             **more,
@@ -90,19 +94,14 @@ class Facts:
 
     @functools.cached_property
     def pipeline(self) -> Pipeline:
-        """The filters that are switched on."""
-        return Pipeline(
-            {
-                loaded.name: loaded.request_filter
-                for loaded in self.filters
-                if loaded.name in self.enabled
-            }
-        )
+        """The filters that are switched on, and those of Nova itself."""
+        on = (one for one in self.filters if one.name in self.enabled)
+        return Pipeline((*on, *self.mirrored))
 
     @functools.cached_property
     def locks(self) -> tuple[Lock, ...]:
         """All locks that the configured filters know of."""
-        return pipeline.locks(self.filters, self.index)
+        return Pipeline(self.filters).locks(self.index)
 
     @functools.cached_property
     def locked(self) -> frozenset[str]:

@@ -8,12 +8,13 @@ from typing import cast
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.facts import Facts, Servers
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 # What each filter reads of an image; of others nothing is known.
 _BUILT_IN = {
@@ -142,7 +143,7 @@ class _Judge:
         self, server: PlacedServer, flavor: Flavor
     ) -> Destination | str:
         """Return what the filters conclude, or why they can not."""
-        request = RequestSpec(
+        request = Request(
             flavor=flavor,
             image=self.servers.images.get(server.image_id or ''),
             project_id=server.project_id,
@@ -150,7 +151,9 @@ class _Judge:
             boot_from_volume=not server.image_id,
         )
         try:
-            return self.facts.pipeline.evaluate(request, self.facts.index)
+            return decide(
+                request, self.facts.index, self.facts.pipeline
+            ).destination
         except exception.InvalidRequest as exc:
             return str(exc).rstrip('.')
 

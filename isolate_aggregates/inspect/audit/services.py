@@ -6,12 +6,18 @@ from collections.abc import Iterator
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.audit.facts import Facts
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import Flavor, RequestedHost, RequestSpec
+from isolate_aggregates.request import (
+    Flavor,
+    Request,
+    RequestedHost,
+    RequestSpec,
+)
 
 _ISOLATION = 'isolate_aggregates'
 
@@ -69,8 +75,8 @@ def _features(facts: Facts) -> Iterator[Feature]:
     host = RequestedHost('some host', ('some provider',))
     for flavor in facts.snapshot.flavors or (Flavor('of any kind'),):
         for request in (
-            RequestSpec(flavor),
-            RequestSpec(flavor, requested_host=host),
+            Request(flavor),
+            Request(flavor, requested_host=host),
         ):
             query = ResourceRequest()
             _concluded(facts, request).apply_to(query)
@@ -79,7 +85,7 @@ def _features(facts: Facts) -> Iterator[Feature]:
 
 def _concluded(facts: Facts, request: RequestSpec) -> Destination:
     try:
-        found = facts.pipeline.evaluate(request, facts.index)
+        found = decide(request, facts.index, facts.pipeline).destination
     except exception.InvalidRequest:
         # Told by itself; nothing is asked for it.
         return Destination()
