@@ -27,12 +27,12 @@ from oslo_config import cfg
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
+sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 import placement_rows  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.cloud.clouds import SnapshotCloud  # noqa: E402
+from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402

@@ -1,62 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregate sources: where the host aggregates are read from.
+"""Loads the aggregate source that the configuration names."""
 
-A source is made with the configuration and a function that returns the
-connection to the cloud, which it calls only if it needs one. One line under
-``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` makes a source known.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Mapping
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import (
+    AggregateIndex,
+    AggregateSource,
+    Membership,
+)
 from isolate_aggregates.rest.connection import Connection
 
 NAMESPACE = 'isolate_aggregates.aggregate_sources'
-
-
-@runtime_checkable
-class AggregateSource(Protocol):
-    """Reads all host aggregates of a cloud.
-
-    It returns all of them or raises; it never returns a part of them, and
-    never nothing for a cloud it could not read.
-    """
-
-    def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates.
-
-        The very same sequence as before means that nothing has changed.
-
-        :raises IsolateAggregatesError: if they can not all be read.
-        """
-
-
-@runtime_checkable
-class Membership(Protocol):
-    """Knows which hosts are in which aggregates, as of now.
-
-    A source that has these methods returns aggregates without their hosts.
-    """
-
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid.
-
-        :raises IsolateAggregatesError: if they can not be read.
-        """
-
-    def aggregates_of(
-        self, hosts: Iterable[str]
-    ) -> Mapping[str, frozenset[str]]:
-        """Return the uuids of the aggregates that hosts are in, by host.
-
-        :param hosts: The names of the compute services.
-        :raises IsolateAggregatesError: if they can not be read.
-        """
 
 
 class IndexMembership:

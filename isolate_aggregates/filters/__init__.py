@@ -14,7 +14,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
     Require,
 )
-from isolate_aggregates.filters.contract import RequestFilter
+from isolate_aggregates.filters.contract import RequestFilter, ReservationKeys
 from isolate_aggregates.filters.destination import Constraint, Destination
 
 __all__ = [
@@ -25,4 +25,5 @@ __all__ = [
     'Refuse',
     'RequestFilter',
     'Require',
+    'ReservationKeys',
 ]

@@ -26,12 +26,8 @@ from typing import ClassVar
 
 from oslo_utils import strutils
 
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Lock,
-    grants,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.contract import PROJECT_ID
 from isolate_aggregates.filters.destination import Constraint
@@ -136,6 +132,7 @@ class BlazarReservation:
     }
 
     REPLACES: ClassVar = ('BlazarFilter',)
+    KEY_SOURCES: ClassVar = ('flavor', 'hint')
 
     free_pool: str = 'freepool'
     preemptible_aggregate: str = 'freepool'

@@ -8,6 +8,7 @@ is loaded, and an error names the filter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from isolate_aggregates.aggregates import AggregateIndex, Lock
@@ -86,6 +87,60 @@ class ReadsMetadata(Protocol):
     """
 
     METADATA: Sequence[str]
+
+
+@runtime_checkable
+class HasKeySources(Protocol):
+    """A filter that says where a request may have the keys to its locks.
+
+    ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none
+    where something else opens, such as the project. For a filter that does not
+    say, each of them may matter: the audit judges no server whose image or
+    hints are not known.
+    """
+
+    KEY_SOURCES: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReservationKeys:
+    """The keys by which requests name reservations.
+
+    The aggregate of a reservation has the same key in its metadata.
+
+    :param required: How the keys start with which a request goes to the
+        aggregates that have the same key, and to no others.
+    :param forbidden: How the keys start that keep a request without such a
+        key out of the aggregates that have one.
+    :param owner_key: The metadata key that holds the id of the owning
+        project.
+    """
+
+    required: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    owner_key: str = ''
+
+
+@runtime_checkable
+class NamesReservations(Protocol):
+    """A filter that knows reservations by keys.
+
+    The audit finds keys of flavors and images without a reservation, and
+    aggregates that no request can name.
+    """
+
+    RESERVATION_KEYS: ReservationKeys
+
+
+@runtime_checkable
+class NamesProjects(Protocol):
+    """A filter for aggregates whose metadata name their projects.
+
+    ``PROJECT_KEYS`` has how the metadata keys start. The audit finds keys that
+    only look like them.
+    """
+
+    PROJECT_KEYS: Sequence[str]
 
 
 @runtime_checkable

@@ -15,16 +15,13 @@ from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Closed,
-    Lock,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.index import Closed
 from isolate_aggregates.filters.constraints import Forbid, LazyForbid
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.text import named
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,9 +39,9 @@ class MissingTraits:
     image: str | None = None
 
     def __str__(self) -> str:
-        noun = 'trait' if len(self.traits) == 1 else 'traits'
+        traits = named('trait', self.traits, most=None)
         return (
-            f'locked by {noun} {", ".join(sorted(self.traits))}, which '
+            f'locked by {traits}, which '
             f'{lacking(self.flavor, self.image, "require")}'
         )
 
@@ -72,6 +69,11 @@ class IsolateAggregates:
     def METADATA(self) -> Sequence[str]:  # noqa: N802
         """The metadata keys that lock."""
         return (f'{self.key_prefix}*',)
+
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Whose traits open an aggregate."""
+        return self.trait_sources
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex

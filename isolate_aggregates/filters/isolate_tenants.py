@@ -12,6 +12,7 @@ where Nova's lets the host pass if any of them does.
 
 from collections.abc import Iterator, Sequence
 import dataclasses
+from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.constraints import Forbid
@@ -44,12 +45,20 @@ class IsolateTenants:
     :param key_prefix: How the metadata keys start.
     """
 
+    # The project alone opens.
+    KEY_SOURCES: ClassVar[Sequence[str]] = ()
+
     key_prefix: str = 'filter_tenant_id'
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
         """The metadata keys that name projects."""
         return (f'{self.key_prefix}*',)
+
+    @property
+    def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
+        """How the metadata keys start that name projects."""
+        return (self.key_prefix,)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex

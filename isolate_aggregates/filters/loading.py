@@ -14,6 +14,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
+from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters import contract
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline, Timer
 
@@ -95,6 +96,17 @@ def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
     :raises FilterError: if a filter is missing or can not be loaded.
     """
     return Pipeline((*deciding(conf).filters, *mirrored(conf)))
+
+
+def locks(
+    conf: cfg.ConfigOpts, aggregates: AggregateIndex
+) -> tuple[Lock, ...]:
+    """Return all locks that the configured filters know of, on or off.
+
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing or can not be loaded.
+    """
+    return Pipeline(load(conf)).locks(aggregates)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from isolate_aggregates.filters import contract
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.request import RequestSpec
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import Declared, matches
 
 # Is told the name of a filter and for how many seconds it ran.
 Timer = Callable[[str, float], None]
@@ -39,7 +39,8 @@ class NamedFilter:
         if isinstance(self.request_filter, contract.HasLocks):
             self._check_call('aggregates', of='locks')
         for member in (
-            'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'REPLACES'
+            'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'KEY_SOURCES',
+            'PROJECT_KEYS', 'REPLACES'
         ):  # fmt: skip
             self._check_names(member)
 
@@ -61,6 +62,31 @@ class NamedFilter:
         if isinstance(self.request_filter, contract.ReadsMetadata):
             return frozenset(self.request_filter.METADATA)
         return None
+
+    def reads(self, key: str) -> bool:
+        """Tell whether it says that it reads a metadata key."""
+        return any(matches(pattern, key) for pattern in self.metadata or ())
+
+    @property
+    def key_sources(self) -> frozenset[str]:
+        """Where a request may have the keys to its locks."""
+        if isinstance(self.request_filter, contract.HasKeySources):
+            return frozenset(self.request_filter.KEY_SOURCES)
+        return frozenset({'flavor', 'image', 'hint'})
+
+    @property
+    def reservation_keys(self) -> contract.ReservationKeys:
+        """The keys by which it knows reservations; empty if it does not."""
+        if isinstance(self.request_filter, contract.NamesReservations):
+            return self.request_filter.RESERVATION_KEYS
+        return contract.ReservationKeys()
+
+    @property
+    def project_keys(self) -> tuple[str, ...]:
+        """How the metadata keys start by which it knows projects."""
+        if isinstance(self.request_filter, contract.NamesProjects):
+            return tuple(self.request_filter.PROJECT_KEYS)
+        return ()
 
     @property
     def replaces(self) -> frozenset[str]:

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
+from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import grants
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
-from isolate_aggregates.filters.contract import PROJECT_ID
+from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
@@ -136,6 +137,20 @@ class ReservationPrefix:
         prefixes = (*self.required_prefixes, *self.forbidden_prefixes)
         keys = tuple(f'{prefix}*' for prefix in dict.fromkeys(prefixes))
         return (*keys, self.owner_key, PROJECT_ID)
+
+    @property
+    def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
+        """The prefixes, and who owns a reservation."""
+        return ReservationKeys(
+            self.required_prefixes, self.forbidden_prefixes, self.owner_key
+        )
+
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Where a request may name a reservation."""
+        # What a tenant claims opens only where it is looked at.
+        claimed = self.key_sources if self.required_prefixes else ()
+        return ('flavor', *claimed)
 
     @property
     def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802

@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 import dataclasses
 
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.client import AllocationCandidates
@@ -83,6 +83,18 @@ def find(
     :raises IsolateAggregatesError: if it can not be worked out.
     """
     decision = decide_on(cloud, pipeline, request, max_length)
+    return allowed(cloud, request, decision, limit)
+
+
+def allowed(
+    cloud: Cloud, request: Request, decision: Decision, limit: int | None
+) -> Outcome:
+    """Return the hosts that a decision leaves to a request.
+
+    :param limit: The most candidates to ask for; None for all.
+    :raises RequestRefused: if the request was refused.
+    :raises IsolateAggregatesError: if Placement cannot be asked.
+    """
     query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
     return Outcome(decision, query, _hosts(answer, query, cloud))

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-import functools
+import itertools
 import time
 import weakref
 
@@ -15,8 +15,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Membership
 from isolate_aggregates.aggregates.cache import IndexCache
-from isolate_aggregates.aggregates.sources import Membership
 from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters import judge
 from isolate_aggregates.filters.loading import LoadedFilter
@@ -58,6 +58,8 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._images = images.ImageProperties()
+        # By which of the filters are switched on.
+        self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
         # What was decided on the requests that are being worked on.
         self._decisions: weakref.WeakKeyDictionary[
             objects.RequestSpec, Decision | None
@@ -133,10 +135,13 @@ class Runner:
 
     def _pipeline(self) -> Pipeline:
         """Return the filters that are switched on now."""
-        return _pipeline_of(
-            tuple(one for one in self.filters if one.is_enabled(self._conf)),
-            self._observer,
-        )
+        on = tuple(one.is_enabled(self._conf) for one in self.filters)
+        try:
+            return self._pipelines[on]
+        except KeyError:
+            filters = itertools.compress(self.filters, on)
+            made = Pipeline(filters, self._observer.timer)
+            return self._pipelines.setdefault(on, made)
 
     def _request(
         self,
@@ -184,13 +189,6 @@ class Runner:
             {'server': server, 'reason': reason},
         )
         return nova_exception.RequestFilterFailed(reason=reason)
-
-
-@functools.lru_cache(maxsize=16)
-def _pipeline_of(
-    filters: tuple[LoadedFilter, ...], observer: Observer
-) -> Pipeline:
-    return Pipeline(filters, observer.timer)
 
 
 def _log(decision: Decision, pipeline: Pipeline, started_at: float) -> None:

@@ -20,7 +20,11 @@ from oslo_utils import importutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex, sources
+from isolate_aggregates.aggregates import (
+    AggregateIndex,
+    AggregateSource,
+    sources,
+)
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.placement import microversion as mv
@@ -151,7 +155,7 @@ class Checks(upgradecheck.UpgradeCommands):
         return Result(Code.SUCCESS, f'{found} host aggregates.')
 
     @functools.cached_property
-    def _source(self) -> sources.AggregateSource:
+    def _source(self) -> AggregateSource:
         from nova.db.api import api as api_db
 
         # As nova-scheduler does at its start: where osprofiler is installed

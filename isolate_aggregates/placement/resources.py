@@ -25,7 +25,6 @@ def resource_request(
 ) -> placement_group.ResourceRequest:
     """Return what a request asks for, before any filter has spoken.
 
-    :param spec: The request.
     :param limit: The most candidates to ask for; None for all.
     :raises InvalidRequest: if flavor and image contradict each other or have
         a setting without meaning.

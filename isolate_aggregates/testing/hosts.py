@@ -4,7 +4,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.pipeline import Pipeline

@@ -140,3 +140,8 @@ def test_filters_load_no_clients():
 
 def test_what_loads_plugins_by_name_is_seen_to_load_a_client():
     assert 'stevedore' in _loads('isolate_aggregates.entry_points')
+
+
+def test_helpers_for_tests_load_no_client_of_nova():
+    loaded = _loads('isolate_aggregates.testing')
+    assert not loaded & {'novaclient', 'openstack'}

@@ -9,7 +9,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.matrix import matrix, requests
@@ -34,7 +34,7 @@ def compared(conf, snapshot):
             may = {
                 host
                 for group, reasons in zip(
-                    found.groups, row.reasons, strict=True
+                    found.groups, row.objections, strict=True
                 )
                 for host in group.hosts
                 if not reasons

@@ -11,7 +11,7 @@ from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.nova import registration, runner
 from isolate_aggregates.rest.connection import Connection
 

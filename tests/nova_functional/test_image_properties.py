@@ -62,6 +62,7 @@ class ImagePropertiesTest(LiveTest):
     def install(self, request_filter):
         runner = registration.installed()
         runner.filters = (LoadedFilter('recorder', request_filter),)
+        runner._pipelines.clear()
 
     def seen_on_the_command_line(self, image):
         with GlanceApi(self.glance.images).interceptor:

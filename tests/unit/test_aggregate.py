@@ -3,7 +3,7 @@
 
 import pytest
 
-from isolate_aggregates.aggregates import Aggregate, grants
+from isolate_aggregates.aggregates.aggregate import Aggregate, grants
 
 OWNER = 'blazar:owner'
 

@@ -8,7 +8,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.contract import PROJECT_ID
+from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
@@ -36,6 +36,10 @@ def test_a_filter_need_not_declare_anything():
     plain = NamedFilter('plain', Plain())
     assert plain.image_properties.patterns == frozenset()
     assert plain.metadata is None
+    assert plain.key_sources == {'flavor', 'image', 'hint'}
+    assert plain.reservation_keys == ReservationKeys()
+    assert plain.project_keys == ()
+    assert not plain.reads('mine:1')
     assert plain.replaces == frozenset()
     assert plain.locks(AggregateIndex()) == ()
 
@@ -45,18 +49,33 @@ def test_what_a_filter_declares_is_known_of_it():
         IMAGE_PROPERTIES = ('os_distro', 'r:*')
         IMAGE_KEYS = ('r:*',)
         METADATA = ('mine:*',)
+        KEY_SOURCES = ('hint',)
+        RESERVATION_KEYS = ReservationKeys(('r:',), (), 'owner')
+        PROJECT_KEYS = ('project:',)
         REPLACES = ('SomeFilter',)
 
     found = NamedFilter('mine', Declaring())
     assert found.image_properties.patterns == {'os_distro', 'r:*'}
     assert found.image_properties.needed == {'os_distro'}
     assert found.metadata == {'mine:*'}
+    assert (found.reads('mine:1'), found.reads('other:1')) == (True, False)
+    assert found.key_sources == {'hint'}
+    assert found.reservation_keys == ReservationKeys(('r:',), (), 'owner')
+    assert found.project_keys == ('project:',)
     assert found.replaces == {'SomeFilter'}
     assert found.locks(AggregateIndex()) == (Lock('mine:', 'mine:1', (A,)),)
 
 
 @pytest.mark.parametrize(
-    'member', ['IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'REPLACES']
+    'member',
+    [
+        'IMAGE_PROPERTIES',
+        'IMAGE_KEYS',
+        'METADATA',
+        'KEY_SOURCES',
+        'PROJECT_KEYS',
+        'REPLACES',
+    ],
 )
 @pytest.mark.parametrize('wrong', ['os_distro', (1,), ('',)])
 def test_names_that_are_none_are_refused_with_the_name_of_the_filter(

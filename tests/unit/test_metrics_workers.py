@@ -1,16 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the workers of nova-scheduler count, and what is read of it."""
 
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import time
 
 from prometheus_client import values
 import pytest
-from test_metrics import samples
+from samples import samples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
@@ -150,50 +147,6 @@ def test_a_worker_that_can_not_count_goes_on_without(
         'Nothing is counted for Prometheus: '
     )
     assert 'No such file or directory' in record.getMessage()
-
-
-WORKERS = """
-import os, threading, time
-from isolate_aggregates.inspect.metrics import scheduler
-
-def work():
-    for _ in range(100):
-        metrics.passed(time.monotonic(), False)
-        time.sleep(0)
-
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
-metrics.passed(time.monotonic(), False)
-children = []
-for number in range(3):
-    child = os.fork()
-    if not child:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        os._exit(0)
-    children.append(child)
-for child in children:
-    assert os.waitpid(child, 0)[1] == 0
-"""
-EVENTLET = 'import eventlet; eventlet.monkey_patch()'
-
-
-@pytest.mark.parametrize(
-    'first', ['', EVENTLET], ids=['native threads', 'eventlet']
-)
-def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
-    if first:
-        pytest.importorskip('eventlet')
-    # As nova-scheduler: loaded once, then forked.
-    subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', first + WORKERS],
-        check=True,
-        env={**os.environ, scheduler.DIRECTORY: str(tmp_path)},
-    )
-    assert read(tmp_path)[('requests_total',)] == 1201
-    assert read(tmp_path)[('request_duration_seconds_count',)] == 1201
 
 
 def test_what_other_plugins_count_is_left_out(count_into):

@@ -27,8 +27,4 @@ class Observer:
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
-        """Note that a request was refused.
-
-        :param name: The name of the filter that ran.
-        :param error: Why it was refused.
-        """
+        """Note that a request was refused."""

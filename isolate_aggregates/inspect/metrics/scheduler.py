@@ -55,7 +55,6 @@ _REASONS: Sequence[
 class WorkerMetrics(Observer):
     """Counts what one worker does.
 
-    :param filters: The names of the request filters.
     :raises ConfigError: if there is nowhere to count into.
     """
 
