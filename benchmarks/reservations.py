@@ -27,7 +27,7 @@ from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 from isolate_aggregates import reservations  # noqa: E402
 from isolate_aggregates.placement import inventories  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
-from isolate_aggregates.reservations import planner, rooms, slots  # noqa: E402
+from isolate_aggregates.reservations import planner, host_capacity, slots  # noqa: E402
 from isolate_aggregates.reservations.record import Reservation, describe  # noqa: E402
 
 SIZES = ('100:100', '300:300', '1000:1000', '1000:300', '300:1000')
@@ -88,11 +88,11 @@ def record(world: World, made: Reservation) -> None:
 
 def planning(world: World) -> float:
     """Return the seconds that choosing hosts alone takes."""
-    found = world.site.read()
+    found = world.store.read()
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
-    known = rooms.rooms(world.site, found, wanted, NOW)
+    known = rooms.rooms(world.store, found, wanted, NOW)
     begin = time.perf_counter()
     placing = planner.place(rooms.wish(wanted, NOW), known.values())
     assert not placing.missing
@@ -117,14 +117,14 @@ def measure(size: str) -> None:
 
     def create() -> None:
         wanted = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
-        reservations.create(world.site, wanted, NOW)
+        reservations.create(world.store, wanted, NOW)
 
     def tick(now: datetime.datetime = NOW) -> None:
-        statuses = reservations.tick(world.site, now)
+        statuses = reservations.reconcile_all(world.store, now)
         assert not any(status.problems for status in statuses)
 
     row = [timed(world, create)]
-    world.site = world.new_site()
+    world.store = world.new_store()
     row += [timed(world, tick), timed(world, tick)]
     row.append(timed(world, lambda: tick(NOW + HOUR)))
     print(

@@ -44,18 +44,6 @@ class Node:
     is_enabled: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """A flavor with the name of a reservation.
-
-    :param flavor: The flavor.
-    :param description: Its description; empty if it has none.
-    """
-
-    flavor: Flavor
-    description: str
-
-
 class Compute:
     """Nova, as far as reservations need it.
 
@@ -95,15 +83,15 @@ class Compute:
                 for found in paged(client.hypervisors.list)
             ]
 
-    def records(self) -> list[Record]:
-        """Return the private flavors that have the names of reservations.
+    def records(self) -> list[record.Record]:
+        """Return the private flavors that are named as reservations are.
 
         :raises ServiceError: if Nova gives no usable answer.
         """
         client = self._client
         with self._api.translated('the flavors'):
             return [
-                Record(
+                record.Record(
                     Flavor(
                         name=found.name,
                         id=found.id,
@@ -147,17 +135,35 @@ class Compute:
             return False
         return True
 
-    def write_record(self, reservation: record.Reservation) -> None:
-        """Write the description of the flavor of a reservation.
+    def write_record(
+        self, reservation: record.Reservation
+    ) -> record.Reservation:
+        """Write the next revision of a record.
 
-        :param reservation: The reservation.
-        :raises ServiceNotFound: if the flavor is gone.
-        :raises ServiceError: if it can not be done.
+        :param reservation: What it shall say, with the revision that this was
+            decided from.
+        :returns: The reservation with its new revision.
+        :raises ServiceConflict: if another client wrote that revision.
         """
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            self._client.flavors.update(
-                reservation.id, description=record.describe(reservation)
+        written = dataclasses.replace(
+            reservation, revision=reservation.revision + 1
+        )
+        flavor_id = _revision(written)
+        name = names.flavor(flavor_id)
+        with self._api.translated(f'flavor {name}'):
+            self._client.flavors.create(
+                name,
+                # It has to have a size.
+                1,
+                1,
+                0,
+                flavorid=flavor_id,
+                is_public=False,
+                description=record.describe(written),
             )
+        if reservation.revision:
+            self.delete_flavor(_revision(reservation))
+        return written
 
     def write_extra_specs(self, reservation: record.Reservation) -> None:
         """Write the extra specs of the flavor of a reservation.
@@ -174,16 +180,40 @@ class Compute:
             )
 
     def delete_record(self, reservation: record.Reservation) -> None:
-        """Delete the flavor of a reservation.
+        """Delete the flavor of a reservation, and its newest revision.
 
-        :param reservation: The reservation.
-        :raises ServiceError: if it can not be done.
+        In this order: without it the reservation would be again what it was
+        at first.
         """
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
+        self.delete_flavor(reservation.id)
+        if reservation.revision:
+            self.delete_flavor(_revision(reservation))
+
+    def delete_flavor(self, flavor_id: str) -> None:
+        """Delete a flavor, unless it is gone."""
+        with self._api.translated(f'flavor {names.flavor(flavor_id)}'):
             try:
-                self._client.flavors.delete(reservation.id)
+                self._client.flavors.delete(flavor_id)
             except nova_exceptions.NotFound:
                 return
+
+    def description(self, flavor_id: str) -> str | None:
+        """Return the description of a flavor; None if it is gone."""
+        with self._api.translated(f'flavor {names.flavor(flavor_id)}'):
+            try:
+                found = self._client.flavors.get(flavor_id)
+            except nova_exceptions.NotFound:
+                return None
+            return str(found.description or '')
+
+    def projects(self, flavor_id: str) -> list[str]:
+        """Return the ids of the projects that may use a flavor."""
+        with self._api.translated(f'flavor {names.flavor(flavor_id)}'):
+            try:
+                found = self._client.flavor_access.list(flavor=flavor_id)
+            except nova_exceptions.NotFound:
+                return []
+            return [str(entry.tenant_id) for entry in found]
 
     def grant(self, reservation: record.Reservation) -> None:
         """Let the project use the flavor of its reservation.
@@ -207,16 +237,10 @@ class Compute:
         :raises ServiceError: if it can not be done.
         """
         access = self._client.flavor_access
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            try:
-                granted = access.list(flavor=reservation.id)
-            except nova_exceptions.NotFound:
-                return
-            for entry in granted:
+        for project in self.projects(reservation.id):
+            with self._api.translated(f'flavor {reservation.flavor.name}'):
                 try:
-                    access.remove_tenant_access(
-                        reservation.id, entry.tenant_id
-                    )
+                    access.remove_tenant_access(reservation.id, project)
                 except nova_exceptions.NotFound:
                     continue
 
@@ -357,6 +381,12 @@ class Compute:
                 'keeping reservations in flavors',
             )
         return client
+
+
+def _revision(reservation: record.Reservation) -> str:
+    return names.Revision(
+        reservation.id, reservation.incarnation, reservation.revision
+    ).flavor_id
 
 
 def _path(server: str) -> str:

@@ -23,7 +23,7 @@ _ATTEMPTS = 20
 _LONGEST_PAUSE = 0.5  # seconds
 
 Inventory = Mapping[str, Any]
-Change = Callable[[Inventory], Inventory | None]
+Edit = Callable[[Inventory], Inventory | None]
 
 retried = tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
@@ -94,7 +94,7 @@ def change(
     placement: PlacementClient,
     provider: str,
     resource_class: str,
-    new: Change,
+    new: Edit,
 ) -> None:
     """Change the inventory of a class, if the provider has one.
 
@@ -130,24 +130,26 @@ def change(
         return
 
 
-def opened(before: Inventory) -> Inventory:
-    """Return an inventory all of whose slots servers may take.
+def opened_from(total: int, opened: int) -> Edit:
+    """Return an edit that opens all slots, if they are still as they were.
 
-    :param before: The inventory as it is.
+    :param total: How many slots there were.
+    :param opened: How many of them were open.
     """
-    return {**before, 'reserved': 0}
+
+    def edit(before: Inventory) -> Inventory:
+        was = inventory(total, opened)
+        if any(before[key] != was[key] for key in ('total', 'reserved')):
+            return before
+        return {**before, 'reserved': 0}
+
+    return edit
 
 
 def closed(before: Inventory) -> Inventory:
-    """Return an inventory whose slots no further server may take.
-
-    :param before: The inventory as it is.
-    """
+    """Return an inventory whose slots no further server may take."""
     return {**before, 'reserved': before['total']}
 
 
 def gone(before: Inventory) -> None:
-    """Return no inventory.
-
-    :param before: The inventory as it is.
-    """
+    """Return no inventory."""

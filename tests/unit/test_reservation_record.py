@@ -11,7 +11,11 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.record import Ask, Reservation, Shape
+from isolate_aggregates.reservations.record import (
+    PendingChange,
+    Reservation,
+    Shape,
+)
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'
@@ -37,8 +41,7 @@ reservations = st.builds(
         st.dictionaries(st.text(), st.text(), max_size=3),
     ),
     affinity=st.sampled_from([None, True, False]),
-    granted=st.booleans(),
-    asked=st.none() | st.builds(Ask, counts, st.none() | times),
+    pending=st.none() | st.builds(PendingChange, counts, st.none() | times),
 )
 
 
@@ -64,9 +67,9 @@ def test_times_are_written_in_utc() -> None:
 @pytest.mark.parametrize(
     ('change', 'problem'),
     [
-        ({'amount': -1}, 'is no number of slots'),
-        ({'amount': True}, 'is no number of slots'),
-        ({'affinity': 'yes'}, 'is no affinity'),
+        ({'amount': -1}, 'is not a number of slots'),
+        ({'amount': True}, 'is not a number of slots'),
+        ({'affinity': 'yes'}, 'is not an affinity'),
         ({'start': 'soon'}, 'broken'),
         ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
         ({'extra_specs': []}, 'broken'),
@@ -112,7 +115,7 @@ def test_until_it_is_settled_the_later_end_counts() -> None:
         end: datetime.datetime | None, asked: datetime.datetime | None
     ) -> datetime.datetime | None:
         reservation = Reservation(
-            ID, 'p', NOON, end, 1, Shape(1, 1), asked=Ask(1, asked)
+            ID, 'p', NOON, end, 1, Shape(1, 1), pending=PendingChange(1, asked)
         )
         return reservation.counted_until
 

@@ -16,7 +16,11 @@ from blazar.plugins.instances import instance_plugin
 from oslo_utils import timeutils
 
 from isolate_aggregates.reservations.blazar import rows, usage
-from isolate_aggregates.reservations.planner import Room, Wish, free_slots
+from isolate_aggregates.reservations.planner import (
+    Demand,
+    HostCapacity,
+    free_slots,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -111,7 +115,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         :param disk: Disk of a slot in GiB.
         """
         host = host_info['host']
-        room = Room(
+        room = HostCapacity(
             host['id'],
             usage.capacity(host),
             claims=usage.claims(host['id'], host_info['reservations']),
@@ -119,7 +123,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         # All of them overlap the time that is asked about, so those that
         # overlap each other do so within it: the peak of all time is that of
         # the time asked about.
-        wish = Wish(
+        wish = Demand(
             start=datetime.datetime.min,
             end=None,
             needs={'VCPU': cpus, 'MEMORY_MB': memory, 'DISK_GB': disk},

@@ -62,6 +62,19 @@ def lingering() -> list[str]:
     return [r['id'] for r in found if r['id'] in held and _is_kept_here(r)]
 
 
+def allow_deletion(lease: str) -> None:
+    """Let a lease whose deletion has just failed be deleted again.
+
+    Blazar has written down that it is ending, and takes no other lease for one
+    that it can delete.
+    """
+    event = db_api.event_get_first_sorted_by_filters(
+        'lease_id', 'asc', {'lease_id': lease, 'event_type': 'end_lease'}
+    )
+    if event['status'] == status.event.IN_PROGRESS:
+        db_api.event_update(event['id'], {'status': status.event.UNDONE})
+
+
 def _is_kept_here(reservation: dict[str, Any]) -> bool:
     # Reservations of hosts, say, have no size.
     return 'vcpus' in reservation and not is_old(reservation)

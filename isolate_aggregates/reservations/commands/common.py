@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import reservations
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
@@ -29,14 +29,16 @@ AFFINITY = {'same': True, 'different': False, 'any': None}
 _AFFINITY = {value: name for name, value in AFFINITY.items()}
 
 
-def site(conf: cfg.ConfigOpts, connection: Connection) -> reservations.Site:
+def store(
+    conf: cfg.ConfigOpts, connection: Connection
+) -> reservations.ReservationStore:
     """Return the cloud in which reservations are kept.
 
     :param conf: The configuration.
     :param connection: The connection to the cloud.
     """
     pool = conf[ia_conf.BLAZAR].aggregate_freepool_name
-    return reservations.Site(connection, pool)
+    return reservations.ReservationStore(connection, pool)
 
 
 def document(status: Status) -> dict[str, Any]:
@@ -46,7 +48,7 @@ def document(status: Status) -> dict[str, Any]:
     """
     found = status.reservation
     shape = found.shape
-    asked = found.asked
+    asked = found.pending
     return {
         'id': found.id,
         'project': found.project,
@@ -139,6 +141,39 @@ def add_reservation(
         nargs=number,
         metavar='<reservation>',
         help=f'Id of the reservation{default}',
+    )
+
+
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    """Add ``--yes`` to the parser of a command that asks before it acts."""
+    parser.add_argument(
+        '--yes', action='store_true', help='Do not ask whether to do it'
+    )
+
+
+def confirm(app: Any, fact: str, question: str, yes: str) -> None:
+    """Ask whether to do something.
+
+    :param fact: What has to be known to answer.
+    :param yes: What ``--yes`` would do.
+    :raises InvalidRequest: if the answer is no, or there is no terminal.
+    """
+    if not app.stdin.isatty():
+        raise exception.InvalidRequest(f'{fact}; give --yes to {yes}.')
+    app.stderr.write(f'{fact}. {question} [y/N] ')
+    app.stderr.flush()
+    if app.stdin.readline().strip().lower() not in ('y', 'yes'):
+        raise exception.InvalidRequest('Nothing was done.')
+
+
+def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
+    """Ask whether to end a reservation."""
+    number = '1 server' if servers == 1 else f'{servers} servers'
+    confirm(
+        app,
+        f'Reservation {name} of project {project} has {number}',
+        'Delete them for good?',
+        'end it and to delete them for good',
     )
 
 

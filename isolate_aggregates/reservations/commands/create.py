@@ -96,11 +96,11 @@ class CreateReservation(common.OneReservation):
             common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
         )
-        site = common.site(self.app.conf, connection)
+        store = common.store(self.app.conf, connection)
         if parsed_args.dry_run:
-            return common.one(reservations.preview(site, found, now))
+            return common.one(reservations.preview(store, found, now))
         try:
-            return common.one(reservations.create(site, found, now))
+            return common.one(reservations.create(store, found, now))
         except exception.ServiceError:
             LOG.warning(
                 'Reservation %s may have been begun; reservation reconcile '

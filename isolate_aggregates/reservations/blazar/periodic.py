@@ -17,7 +17,7 @@ from isolate_aggregates import exception
 LOG = logging.getLogger(__name__)
 
 
-class Upkeep(base.BaseMonitorPlugin):
+class PeriodicCompletion(base.BaseMonitorPlugin):
     """Called by blazar-manager now and then.
 
     :param complete: Completes what can be completed by now.
