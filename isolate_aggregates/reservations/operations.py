@@ -106,14 +106,7 @@ def create(
         raise exception.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, as that is over.'
         )
-    if not store.compute.create_record(reservation):
-        known = store.read().records.reservations.get(reservation.id)
-        if known is None or not _is_same(known, reservation):
-            raise exception.ReservationError(
-                reservation.id,
-                'cannot be made, as there is another one, or a flavor, of '
-                'that id',
-            )
+    _write_new(store, reservation, now)
     try:
         return reconciler.reconcile(store, reservation.id, now)
     except exception.NotFound:
@@ -122,6 +115,29 @@ def create(
         raise exception.ReservationError(
             reservation.id, 'was ended by another command while it was made'
         ) from None
+
+
+def _write_new(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Write the record of a new reservation, unless it is there."""
+    for _ in range(_ATTEMPTS):
+        if store.compute.create_record(reservation):
+            return
+        records = store.read().records
+        known = records.reservations.get(reservation.id)
+        if known is not None and not known.amount and known.has_ended(now):
+            # One that did not fit is being taken away.
+            with contextlib.suppress(exception.NotFound):
+                reconciler.reconcile(store, reservation.id, now)
+        elif known is not None and _is_same(known, reservation):
+            return
+        elif known is not None or reservation.id in records.foreign:
+            break
+    raise exception.ReservationError(
+        reservation.id,
+        'cannot be made, as there is another one, or a flavor, of that id',
+    )
 
 
 def preview(

@@ -18,6 +18,7 @@ written only if what it was decided from still holds:
 Whoever loses reads again and decides again.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import logging
@@ -181,6 +182,7 @@ class _Reconciliation:
         # The providers written since a revision of the record was read.
         self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
+        self._has_made_class = False
 
     def attempt(self, observed: ObservedState, granted: set[str]) -> bool:
         """Settle it, and note what cannot be done.
@@ -211,7 +213,11 @@ class _Reconciliation:
         self.has_opened = False
         known = [observed] if observed else []
         for _ in range(_MOST_STEPS):
-            found, is_done = self._step(known)
+            try:
+                found, is_done = self._step(known)
+            except exception.NotFound:
+                self._delete_class()
+                raise
             if is_done:
                 return found
         raise exception.ReservationError(
@@ -377,14 +383,25 @@ class _Reconciliation:
         host = observed.hosts[name]
         if host.provider is None:
             return
-        slots.write(
-            self._store.placement,
-            host.provider,
-            names.resource_class(self.id),
-            total,
-            opened,
-            host.generation,
-        )
+        resource_class = names.resource_class(self.id)
+        try:
+            slots.write(
+                self._store.placement,
+                host.provider,
+                resource_class,
+                total,
+                opened,
+                host.generation,
+            )
+        except exception.BadQuery as exc:
+            if self._store.compute.description(self.id) is not None:
+                self._create_class()
+            raise exception.ServiceConflict(
+                'Placement',
+                None,
+                f'has no resource class {resource_class}; run the command '
+                'again.',
+            ) from exc
         self._secured[1].add(host.provider)
 
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
@@ -409,10 +426,25 @@ class _Reconciliation:
         return bool(to_open or lacks_access)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
+        self._create_class()
+        try:
+            self._store.compute.write_extra_specs(reservation)
+        except exception.ServiceNotFound:
+            raise exception.NotFound('reservation', self.id, 'Nova') from None
+
+    def _create_class(self) -> None:
         inventories.create_class(
-            self._store.placement, reservation.resource_class
+            self._store.placement, names.resource_class(self.id)
         )
-        self._store.compute.write_extra_specs(reservation)
+        self._has_made_class = True
+
+    def _delete_class(self) -> None:
+        """Delete the class that this run made for what was ended meanwhile."""
+        if self._has_made_class:
+            with contextlib.suppress(exception.ServiceConflict):
+                inventories.delete_class(
+                    self._store.placement, names.resource_class(self.id)
+                )
 
     # The end.
 
