@@ -17,14 +17,13 @@ import statistics
 import sys
 import time
 
-from isolate_aggregates.placement.provider import Inventory, Provider
-
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import explain
 from isolate_aggregates.placement import resources
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing import builders

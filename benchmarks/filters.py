@@ -50,7 +50,8 @@ import table
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import Rollup
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.nova.source import NovaDatabaseSource
 from isolate_aggregates.query_limit import Shortener
@@ -187,16 +188,14 @@ def database() -> Iterator[None]:
 
 def runner(conf: Any, ttl: float, limit: int) -> Runner:
     """Return our filters as nova-scheduler has them."""
-    filters = pipeline.load(conf)
+    filters = loading.load(conf)
     source = NovaDatabaseSource(conf, lambda: None)  # type: ignore[arg-type, return-value]
     return Runner(
         conf,
         filters,
         IndexCache(source.aggregates, ttl=ttl),
-        Shortener(
-            limit, lambda index: pipeline.locks(filters, index), Synced()
-        ),
-        source.aggregates_of,
+        Shortener(limit, Pipeline(filters).locks, Synced()),
+        source,
     )
 
 
@@ -208,11 +207,10 @@ def measure(number: int, conf: Any) -> Row:
     uuids: set[str] = set()
 
     def ours(ttl: float, limit: int) -> float:
-        filters = runner(conf, ttl, limit).request_filters()
+        filters = runner(conf, ttl, limit)
 
         def run(spec: Any) -> None:
-            for one in filters:
-                one(context, spec)
+            filters(context, spec)
 
         spec = make_spec(context)
         run(spec)

@@ -28,7 +28,8 @@ from filters import configured, database, fill
 import table
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, rollups
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova.source import NovaDatabaseSource
 
 AGGREGATES = 10_000
@@ -69,7 +70,7 @@ class Work:
     """
 
     def __init__(self, conf: object) -> None:
-        self._filters = pipeline.load(conf)
+        self._filters = loading.load(conf)
         self._conf = conf
         self.kept: list[object] = []
 
@@ -87,7 +88,7 @@ class Work:
     def index(self, aggregates: Iterable[Aggregate]) -> AggregateIndex:
         """Arrange them, with the hosts and locks of each."""
         index = AggregateIndex(aggregates)
-        locks = pipeline.locks(self._filters, index)
+        locks = Pipeline(self._filters).locks(index)
         found = rollups.rollups(locks)
         closed = index.closed('trait:', 'required', ())
         self.kept += [index, found, closed, index.hosts, index.aggregates_of]

@@ -27,21 +27,22 @@ from oslo_config import cfg
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
-from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
+sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 import placement_rows  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.cloud.clouds import SnapshotCloud  # noqa: E402
+from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
 from isolate_aggregates.inspect import candidates  # noqa: E402
 from isolate_aggregates.inspect.candidates import Outcome  # noqa: E402
 from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
 from isolate_aggregates.query_limit import PlacementMembers  # noqa: E402
-from isolate_aggregates.request import Flavor, RequestSpec  # noqa: E402
+from isolate_aggregates.request import Flavor, Request  # noqa: E402
 
 AGGREGATES = (100, 500, 1_000, 5_000)
 HOSTS = 1_000
@@ -169,7 +170,7 @@ def ask(
 ) -> tuple[int, float, Outcome]:
     """Return the length of a query, the time of the answer, and the answer."""
     outcome = candidates.find(
-        cloud, pipeline, RequestSpec(flavor), RESULTS, length
+        cloud, pipeline, Request(flavor), RESULTS, length
     )
     path = f'/allocation_candidates?{outcome.query.to_querystring()}'
     took = milliseconds(
@@ -223,7 +224,7 @@ def configured() -> Pipeline:
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
-    return Pipeline.from_conf(conf)
+    return loading.as_in_nova(conf)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import random
 import sys
 import time
 
-_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'functional'
+_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
 sys.path.insert(0, str(_TESTS))
 
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402

@@ -45,9 +45,10 @@ import sqlalchemy  # noqa: E402
 import table  # noqa: E402
 from test_shortening import ShorteningTest  # noqa: E402
 
+from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
+from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import AggregateIndex, rollups  # noqa: E402
-from isolate_aggregates.filters import pipeline  # noqa: E402
 from isolate_aggregates.nova import registration, source  # noqa: E402
 
 AGGREGATES = (100, 1_000, 5_000)
@@ -106,7 +107,7 @@ class Benchmark(ShorteningTest):
     def populate(self):
         """Put hosts into aggregates and rollups."""
         aggregates = source.NovaDatabaseSource(CONF, None).aggregates()
-        locks = pipeline.locks(pipeline.load(CONF), AggregateIndex(aggregates))
+        locks = Pipeline(loading.load(CONF)).locks(AggregateIndex(aggregates))
         known = rollups.rollups(locks)
         for number, host in enumerate(self.HOSTS[:LOCKED_HOSTS]):
             mine = aggregates[number::LOCKED_HOSTS][:LOCKS]

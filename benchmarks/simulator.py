@@ -32,7 +32,7 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / 'tests' / 'functional'))
+sys.path.insert(0, str(ROOT / 'tests' / 'support'))
 import placement_rows  # noqa: E402
 
 HOSTS = (100, 1_000, 10_000)

@@ -22,7 +22,7 @@ from playwright.sync_api import sync_playwright
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page as report_page
 from isolate_aggregates.inspect.report.content import Content
 
@@ -81,7 +81,7 @@ def content() -> Content:
     conf([], default_config_files=[], default_config_dirs=[])
     cloud = cloud_file.load(EXAMPLE)
     base.apply_settings(conf, cloud)
-    return Content.of(Facts.of(cloud, conf), (), None, NOW)
+    return Content.of(AuditedCloud.of(cloud, conf), (), None, NOW)
 
 
 if __name__ == '__main__':

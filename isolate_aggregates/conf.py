@@ -130,8 +130,6 @@ isolate_aggregates_opts = [
         default=[
             'isolate_aggregates',
             'reservation_prefix',
-            'requested_host',
-            'compute_status',
         ],
         help="""
 The request filters to run, in this order.

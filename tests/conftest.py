@@ -7,25 +7,30 @@ import logging
 import os
 import pathlib
 import textwrap
+from typing import Any
 import warnings
 
+from http_fakes import FakeGlance, FakeKeystone, FakeNova
+import jsonschema
+from live_example import CREDENTIALS, Live
 from openstack.config import loader
 from oslo_config import cfg
 import pytest
+import requests_mock
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import app, base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.candidates import Outcome
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 EXAMPLES = pathlib.Path(__file__).parent.parent / 'examples'
 
@@ -108,6 +113,24 @@ class LastCloud:
         self._cloud = None
 
 
+@pytest.fixture(scope='session', autouse=True)
+def _schemas_checked_once() -> Iterator[None]:
+    """Placement checks its own schemas on every call, for 30 % of its time."""
+    validator = jsonschema.validators.validator_for({})
+    check = validator.check_schema
+    # By their ids, which are theirs as long as they are kept.
+    checked: dict[int, Any] = {}
+
+    def check_once(schema: Any, *args: Any, **kwargs: Any) -> None:
+        if id(schema) not in checked:
+            check(schema, *args, **kwargs)
+            checked[id(schema)] = schema
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validator, 'check_schema', check_once)
+        yield
+
+
 @pytest.fixture(scope='module')
 def last_cloud() -> Iterator[LastCloud]:
     """What lets the tests of a module share a cloud."""
@@ -174,8 +197,8 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
         project: str | None = None,
     ) -> Outcome:
         base.apply_settings(conf, cloud.snapshot)
-        request = RequestSpec(flavor, image, project)
-        return candidates.find(cloud, Pipeline.from_conf(conf), request, None)
+        request = Request(flavor, image, project)
+        return candidates.find(cloud, loading.as_in_nova(conf), request, None)
 
     return find_hosts
 
@@ -259,3 +282,64 @@ def finish(
     except SystemExit as exc:
         code = int(exc.code or 0)
     return Finished(code, *capsys.readouterr())
+
+
+@pytest.fixture
+def http() -> Iterator[requests_mock.Mocker]:
+    """What answers in place of the network; nothing else does."""
+    with requests_mock.Mocker(case_sensitive=True) as mocker:
+        yield mocker
+
+
+@pytest.fixture
+def keystone(http: requests_mock.Mocker) -> FakeKeystone:
+    """A Keystone with Nova, Glance and Placement in its catalog."""
+    return FakeKeystone(http)
+
+
+@pytest.fixture
+def nova(
+    http: requests_mock.Mocker,
+    keystone: FakeKeystone,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> FakeNova:
+    """An empty Nova; it answers once it is told to."""
+    # novaclient keeps files for the completion of its own commands.
+    monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
+    return FakeNova()
+
+
+@pytest.fixture
+def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
+    """An empty Glance; it answers once it is told to."""
+    return FakeGlance()
+
+
+@pytest.fixture
+def live(http: requests_mock.Mocker) -> Iterator[Live]:
+    """The example as a live cloud."""
+    cloud = Live(http)
+    yield cloud
+    cloud.stop()
+
+
+@pytest.fixture
+def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
+    """Write a configuration file and return its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / 'live.conf'
+        path.write_text(text, 'utf-8')
+        return str(path)
+
+    return write
+
+
+@pytest.fixture
+def in_environment(
+    without_configuration: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Give the credentials as ``OS_*`` variables."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(f'OS_{name.upper()}', value)

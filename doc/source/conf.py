@@ -14,6 +14,7 @@ extensions = [
     'oslo_config.sphinxconfiggen',
     'oslo_config.sphinxext',
     'sphinx.ext.autodoc',
+    'sphinx.ext.autosummary',
 ]
 
 html_theme = 'openstackdocs'
@@ -44,8 +45,9 @@ nitpick_ignore_regex = [
     (r'py:.*', r'(?!isolate_aggregates\b).*'),
     # Type variables, which mean nothing outside of a signature.
     (r'py:class', r'.*\._T'),
-    # What live clouds are read and changed through; programs ask the cloud.
-    (r'py:class', r'isolate_aggregates\.cloud\.(nova|glance)(_writer)?\..*'),
+    # Types in signatures of the public API that are not public themselves.
+    (r'py:class', r'isolate_aggregates\.(cloud|placement)\..*'),
+    (r'py:class', r'isolate_aggregates\.filters\.pipeline\..*'),
 ]
 
 # For "make linkcheck", which follows the links to other sites.

@@ -8,7 +8,7 @@ the extra spec ``tier:name=gold``. Aggregates without ``tier`` are for all.
 import dataclasses
 
 from isolate_aggregates.aggregates import Lock
-from isolate_aggregates.filters.destination import Forbid
+from isolate_aggregates.filters import Forbid
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,19 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates, and the index the request filters ask."""
+"""Host aggregates, the index the request filters ask, and what sources are."""
 
-from isolate_aggregates.aggregates.aggregate import Aggregate, grants
-from isolate_aggregates.aggregates.index import (
-    AggregateIndex,
-    Closed,
-    LockGroup,
-)
+from isolate_aggregates.aggregates.aggregate import Aggregate
+from isolate_aggregates.aggregates.contract import AggregateSource, Membership
+from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.aggregates.lock import Lock
 
 __all__ = [
     'Aggregate',
     'AggregateIndex',
-    'Closed',
+    'AggregateSource',
     'Lock',
-    'LockGroup',
-    'grants',
+    'Membership',
 ]

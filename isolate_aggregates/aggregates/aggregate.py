@@ -4,8 +4,7 @@
 from collections.abc import Iterable, Mapping
 import dataclasses
 
-# More names than this make a sentence unreadable.
-_NAMES_IN_A_SENTENCE = 5
+from isolate_aggregates import text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,8 +52,4 @@ def naming(aggregates: Iterable[Aggregate]) -> str:
 
     :param aggregates: The aggregates, at least one.
     """
-    names = sorted(aggregate.name for aggregate in aggregates)
-    noun = 'aggregate' if len(names) == 1 else 'aggregates'
-    shown = ', '.join(names[:_NAMES_IN_A_SENTENCE])
-    more = len(names) - _NAMES_IN_A_SENTENCE
-    return f'{noun} {shown}' + (f' and {more} more' if more > 0 else '')
+    return text.named('aggregate', (a.name for a in aggregates))

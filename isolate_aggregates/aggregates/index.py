@@ -76,13 +76,21 @@ class AggregateIndex:
         return {a.uuid: a.hosts for a in self._aggregates}
 
     @functools.cached_property
-    def aggregates_of(self) -> Mapping[str, frozenset[str]]:
-        """The uuids of the aggregates each host is in, by its name."""
-        found: dict[str, set[str]] = {}
+    def by_host(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        """The aggregates each host is in, by its name."""
+        found: dict[str, list[Aggregate]] = {}
         for aggregate in self._aggregates:
             for host in aggregate.hosts:
-                found.setdefault(host, set()).add(aggregate.uuid)
-        return {host: frozenset(uuids) for host, uuids in found.items()}
+                found.setdefault(host, []).append(aggregate)
+        return {host: tuple(held) for host, held in found.items()}
+
+    @functools.cached_property
+    def aggregates_of(self) -> Mapping[str, frozenset[str]]:
+        """The uuids of the aggregates each host is in, by its name."""
+        return {
+            host: frozenset(aggregate.uuid for aggregate in held)
+            for host, held in self.by_host.items()
+        }
 
     def with_key(self, key: str) -> tuple[Aggregate, ...]:
         """Return the aggregates that have a metadata key.

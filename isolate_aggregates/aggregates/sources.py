@@ -1,34 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Aggregate sources: where the host aggregates are read from.
+"""Loads the aggregate source that the configuration names."""
 
-A source is made with the configuration and a function that returns the
-connection to the cloud, which it calls only if it needs one. Its method
-``aggregates()`` returns all aggregates or raises; it never returns a part of
-them, and never nothing for a cloud it could not read. One line under
-``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` makes a source known.
-"""
-
-from collections.abc import Callable, Sequence
-from typing import Protocol, cast
+from collections.abc import Callable, Iterable, Mapping
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import (
+    AggregateIndex,
+    AggregateSource,
+    Membership,
+)
 from isolate_aggregates.rest.connection import Connection
 
 NAMESPACE = 'isolate_aggregates.aggregate_sources'
 
 
-class AggregateSource(Protocol):
-    """Something that can read all host aggregates."""
+class IndexMembership:
+    """The membership where aggregates come with their hosts.
 
-    def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates.
+    :param index: Returns the index of the aggregates.
+    """
 
-        :raises IsolateAggregatesError: if they can not all be read.
-        """
+    def __init__(self, index: Callable[[], AggregateIndex]) -> None:
+        self._index = index
+
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the names of the hosts of all aggregates, by uuid."""
+        return self._index().hosts
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates that hosts are in, by host."""
+        known = self._index().aggregates_of
+        return {host: known.get(host, frozenset()) for host in hosts}
+
+
+def membership(
+    source: AggregateSource, index: Callable[[], AggregateIndex]
+) -> Membership:
+    """Return what knows the hosts of the aggregates of a source.
+
+    :param source: The source.
+    :param index: Returns the index of its aggregates.
+    """
+    if isinstance(source, Membership):
+        return source
+    return IndexMembership(index)
 
 
 def load(
@@ -41,7 +61,8 @@ def load(
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
     :param name: The name of another source to return instead.
-    :raises ConfigError: if there is no such source, or it can not be loaded.
+    :raises ConfigError: if there is no such source, or it can not be loaded
+        or is none.
     """
 
     def error(name: str, problem: str) -> exception.ConfigError:
@@ -52,4 +73,11 @@ def load(
 
     name = name or conf[ia_conf.GROUP].aggregate_source
     [make] = entry_points.load(NAMESPACE, [name], error).values()
-    return cast('AggregateSource', make(conf, connect))
+    source = make(conf, connect)
+    if not isinstance(source, AggregateSource):
+        raise error(
+            name,
+            f'is no aggregate source: {type(source).__name__} has no method '
+            'aggregates().',
+        )
+    return source

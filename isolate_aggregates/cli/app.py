@@ -24,6 +24,7 @@ class IsolateAggregatesApp(app.App):
 
     def __init__(self, argv: Sequence[str] = ()) -> None:
         self._credentials = Credentials(argv)
+        self._connection: Connection | None = None
         super().__init__(
             description='Keep hosts apart: which hosts may a server use, and '
             'why.',
@@ -111,11 +112,15 @@ class IsolateAggregatesApp(app.App):
         self._failed = cmd if err else None
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud.
+        """Return the connection to the live cloud, the same each time.
 
         :raises CredentialsError: if there are no credentials, or bad ones.
         """
-        return self._credentials.connect(self.options, self.conf)
+        if self._connection is None:
+            self._connection = self._credentials.connect(
+                self.options, self.conf
+            )
+        return self._connection
 
     def interact(self) -> None:
         """Show the help: there is no interactive mode."""

@@ -3,27 +3,23 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 import dataclasses
-import shlex
 import sys
 from typing import Any
 
 from cliff import commandmanager
 from oslo_log import log as logging
-import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base, output
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cli import base, output, progress
 from isolate_aggregates.inspect.audit import (
-    Facts,
+    AuditedCloud,
     Finding,
     Severity,
     audit,
-    collect,
+    repairs,
 )
-from isolate_aggregates.inspect.audit.repairs import PROGRAM
 
 LOG = logging.getLogger(__name__)
 
@@ -55,12 +51,7 @@ class AuditCloud(output.ReportLister):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
-        parser.add_argument(
-            '--servers',
-            action='store_true',
-            help='Look at the servers of all projects too: do they run where '
-            'they may',
-        )
+        base.add_servers_argument(parser)
         parser.add_argument(
             '--fail-on',
             choices=_LEVELS,
@@ -80,11 +71,7 @@ class AuditCloud(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Audit the cloud; return the exit status."""
-        if parsed_args.snapshot and (parsed_args.servers or parsed_args.fix):
-            self._usage.error(
-                'a cloud file has no servers and is not changed: leave out '
-                '--servers and --fix, or --snapshot'
-            )
+        base.check_live(self._usage, parsed_args, 'servers', 'fix')
         if parsed_args.yes and not parsed_args.fix:
             self._usage.error('--yes says nothing without --fix')
         try:
@@ -116,7 +103,7 @@ class AuditCloud(output.ReportLister):
                     (finding.subject, finding.problem, finding.consequence),
                 ),
                 finding.kind,
-                _printable(finding.repair or ''),
+                _printable(finding.repair_text or ''),
                 finding.safe,
             )
             for number, finding in enumerate(self._findings, 1)
@@ -130,6 +117,7 @@ class AuditCloud(output.ReportLister):
                 {
                     **dataclasses.asdict(finding),
                     'severity': finding.severity.label,
+                    'repair': finding.repair_text,
                 }
                 for finding in self._findings
             ],
@@ -145,52 +133,52 @@ class AuditCloud(output.ReportLister):
 
     def after(self) -> Iterable[str]:
         """Yield the repairs."""
-        repairs: dict[str, list[int]] = {}
+        numbered: dict[repairs.Commands, list[int]] = {}
         for number, finding in enumerate(self._findings, 1):
             if finding.repair:
-                repairs.setdefault(finding.repair, []).append(number)
-        if not repairs:
+                numbered.setdefault(finding.repair, []).append(number)
+        if not numbered:
             return
         safe = _safe(self._findings)
         yield ''
         yield 'Repairs (with *: safe, --fix applies them):'
-        for repair, numbers in repairs.items():
+        for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
-            yield f'{mark} {places}: {_printable(repair)}'
+            yield f'{mark} {places}: {_printable(repairs.shown(repair))}'
 
     def _count(self, level: str) -> int:
         return Counter(f.severity.label for f in self._findings)[level]
 
     def _audit(self, args: argparse.Namespace) -> list[Finding]:
         with base.opened(self.app, args) as cloud:
-            if isinstance(cloud, LiveCloud):
-                facts = collect.facts(
-                    cloud, self.app.conf, args.servers, progress
-                )
-            else:
-                facts = Facts.of(cloud.snapshot, self.app.conf)
-        return audit(facts)
+            audited = AuditedCloud.read(
+                cloud, self.app.conf, args.servers, progress.reading
+            )
+        return audit(audited)
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""
-        repairs = _safe(self._findings)
-        if not repairs:
+        safe = _safe(self._findings)
+        if not safe:
             return False
         error = self.app.stderr
         error.write('Safe repairs:\n')
-        for repair in repairs:
-            error.write(f'  {_printable(repair)}\n')
+        for repair in safe:
+            error.write(f'  {_printable(repairs.shown(repair))}\n')
         if not args.yes:
             error.write('Apply them? [y/N] ')
             error.flush()
             if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
                 error.write('Nothing was changed.\n')
                 return False
-        for repair in repairs:
-            status = _run(repair, _Beside(self.app))
-            if status:
-                LOG.error('%s ended with status %d.', repair, status)
+        for repair in safe:
+            for command in repair:
+                status = _run(command, _Beside(self.app))
+                if status:
+                    shown = _printable(repairs.shown((command,)))
+                    LOG.error('%s ended with status %d.', shown, status)
+                    break
         return True
 
 
@@ -205,17 +193,17 @@ class _Beside:
         return getattr(self._app, name)
 
 
-def _run(repair: str, app: Any) -> int:
+def _run(command: repairs.Command, app: Any) -> int:
     """Run one of this program's own commands; return its status."""
-    program, *arguments = shlex.split(repair)
-    assert program == PROGRAM
+    program, *arguments = command
+    assert program == repairs.PROGRAM
     manager = commandmanager.CommandManager('isolate_aggregates.cli')
     factory, name, rest = manager.find_command(arguments)
-    command = factory(app, None)
-    return int(command.run(command.get_parser(name).parse_args(rest)))
+    found = factory(app, None)
+    return int(found.run(found.get_parser(name).parse_args(rest)))
 
 
-def _safe(findings: Iterable[Finding]) -> list[str]:
+def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:
     """Return the repairs that are safe, each once."""
     return list(
         dict.fromkeys(f.repair for f in findings if f.safe and f.repair)
@@ -223,22 +211,8 @@ def _safe(findings: Iterable[Finding]) -> list[str]:
 
 
 def _printable(text: str) -> str:
-    """Return text that does nothing to a terminal but stand there."""
+    """Return a text without control characters."""
     return ''.join(
         c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
         for c in text
-    )
-
-
-def progress(
-    found: Iterator[Any], what: str, total: int | None
-) -> Iterable[Any]:
-    """Show progress to a person; a pipe or a log gets none.
-
-    :param found: What comes one by one.
-    :param what: What it is, in the plural.
-    :param total: How many will come; None if that is not known.
-    """
-    return tqdm.tqdm(
-        found, f'Reading {what}', total, unit='', leave=False, disable=None
     )

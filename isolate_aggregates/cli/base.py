@@ -2,9 +2,8 @@
 """Arguments that several commands share, and what they stand for."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 import contextlib
-import dataclasses
 from typing import Protocol
 
 from oslo_config import cfg
@@ -13,9 +12,10 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import Cloud, LiveCloud, SnapshotCloud
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.rest.connection import Connection
 
@@ -28,14 +28,11 @@ class Program(Protocol):
     conf: cfg.ConfigOpts
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud."""
+        """Return the connection to the live cloud, the same each time."""
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--snapshot`` to the parser of a command that only reads.
-
-    :param parser: The parser of the command.
-    """
+    """Add ``--snapshot`` to the parser of a command that only reads."""
     parser.add_argument(
         '--snapshot',
         metavar='<file>',
@@ -43,44 +40,13 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_request_arguments(
-    parser: argparse.ArgumentParser, server: bool = False
+def add_servers_argument(
+    parser: argparse.ArgumentParser,
+    meaning: str = 'Look at the servers of all projects too: do they run '
+    'where they may',
 ) -> None:
-    """Add the arguments that describe a request for a server.
-
-    :param parser: The parser of the command.
-    :param server: Whether an existing server may stand for its request.
-    """
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
-    if server:
-        what.add_argument(
-            '--server',
-            metavar='<server>',
-            help='Id of a server of the live cloud, whose flavor, image, '
-            'project and hints are used where they are not given',
-        )
-    parser.add_argument('--image', metavar='<image>', help='Name or id')
-    add_project_arguments(parser)
-    parser.add_argument(
-        '--hint',
-        action='append',
-        default=[],
-        type=_hint,
-        metavar='<key>=<value>',
-        help='Scheduler hint; may be repeated',
-    )
-    parser.add_argument(
-        '--host',
-        metavar='<host>',
-        help='Name of the one host, or compute node, to use',
-    )
-    parser.add_argument(
-        '--boot-from-volume',
-        action='store_true',
-        help='The root disk is a volume, so none is taken from the host',
-    )
-    add_snapshot_argument(parser)
+    """Add ``--servers`` to the parser of a command that audits."""
+    parser.add_argument('--servers', action='store_true', help=meaning)
 
 
 def add_project_arguments(
@@ -91,9 +57,7 @@ def add_project_arguments(
 ) -> None:
     """Add ``--project`` and its domain to the parser of a command.
 
-    :param parser: The parser of the command.
     :param meaning: What the project is to the command.
-    :param required: Whether it has to be given.
     """
     parser.add_argument(
         '--project', required=required, metavar='<project>', help=meaning
@@ -109,8 +73,6 @@ def add_project_arguments(
 def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
     """Return the id of the project that asks, None for nobody in particular.
 
-    :param args: The parsed arguments.
-    :param cloud: Where the project is looked up.
     :raises NotFound: if there is no such project.
     :raises NotUnique: if several projects have the name.
     """
@@ -119,76 +81,10 @@ def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
     return cloud.project(args.project, args.project_domain)
 
 
-def add_limit_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--limit`` to the parser of a command that asks Placement.
-
-    :param parser: The parser of the command.
-    """
-    parser.add_argument(
-        '--limit',
-        type=positive,
-        metavar='<number>',
-        help='Most allocation candidates to ask for; default: [scheduler] '
-        'max_placement_results',
-    )
-
-
-def request_from(args: argparse.Namespace, cloud: Cloud) -> RequestSpec:
-    """Return the request that the arguments describe.
-
-    :param args: The parsed arguments.
-    :param cloud: Where flavor, image, host and project are looked up.
-    :raises NotFound: if flavor, image or project does not exist.
-    """
-    hints: dict[str, tuple[str, ...]] = {}
-    for key, value in args.hint:
-        hints[key] = (*hints.get(key, ()), value)
-    given = RequestSpec(
-        # Replaced below if a server stands for the flavor.
-        flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
-        image=cloud.image(args.image) if args.image else None,
-        project_id=project_from(args, cloud),
-        scheduler_hints=hints,
-        requested_host=cloud.requested_host(args.host) if args.host else None,
-        boot_from_volume=args.boot_from_volume,
-    )
-    if args.flavor:
-        return given
-    server = cloud.server(args.server)
-    return dataclasses.replace(
-        given,
-        flavor=server.flavor,
-        image=given.image
-        or (cloud.image(server.image_id) if server.image_id else None),
-        project_id=given.project_id or server.project_id,
-        scheduler_hints={**server.scheduler_hints, **hints},
-        boot_from_volume=given.boot_from_volume or not server.image_id,
-    )
-
-
-def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
-    """Return the most candidates to ask for.
-
-    :param args: The parsed arguments.
-    :param conf: The configuration.
-    """
-    return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
-
-
-def max_length_from(conf: cfg.ConfigOpts) -> int:
-    """Return the most bytes of a query that may be spent on aggregates.
-
-    :param conf: The configuration.
-    """
-    return int(conf[ia_conf.GROUP].max_query_length)
-
-
 @contextlib.contextmanager
 def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
     """Open the cloud that the arguments name, and close it at the end.
 
-    :param app: The program.
-    :param args: The parsed arguments.
     :raises CloudFileError: if a cloud file does not describe a cloud.
     """
     cloud: Cloud
@@ -198,18 +94,29 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
         cloud = SnapshotCloud(snapshot)
     else:
         cloud = LiveCloud(app.conf, app.connect)
-    try:
+    with contextlib.closing(cloud):
         yield cloud
-    finally:
-        cloud.close()
+
+
+def check_live(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, *options: str
+) -> None:
+    """End with 2 if a cloud file is asked for what only a live cloud has.
+
+    :param options: What only a live cloud has, such as ``servers``.
+    """
+    for option in options if args.snapshot else ():
+        if getattr(args, option):
+            parser.error(
+                f'--{option} needs a live cloud: leave out --{option} or '
+                '--snapshot'
+            )
 
 
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Use the scheduler settings of a snapshot where nothing else is set.
 
-    :param conf: The configuration.
-    :param snapshot: The snapshot.
-    :raises CloudFileError: if a setting has a value it can not have.
+    :raises CloudFileError: if a setting has a value it cannot have.
     """
     for (group, option), value in snapshot.settings.items():
         try:
@@ -234,19 +141,26 @@ def _as_written(value: object) -> str | list[str]:
     raise TypeError('write a text, a number, true, false or a list of them')
 
 
-def _hint(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition('=')
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is no scheduler hint; write <key>=<value>'
-        )
-    return key, value
+def pair(what: str) -> Callable[[str], tuple[str, str]]:
+    """Return what parses the key and the value that an argument gives.
+
+    :param what: What they are together, such as "scheduler hint".
+    """
+
+    def parse(text: str) -> tuple[str, str]:
+        key, equals, value = text.partition('=')
+        if not key or not equals:
+            raise argparse.ArgumentTypeError(
+                f'{text!r} is no {what}; write <key>=<value>'
+            )
+        return key, value
+
+    return parse
 
 
 def positive(text: str) -> int:
     """Return the whole number from 1 on that an argument gives.
 
-    :param text: The argument.
     :raises ArgumentTypeError: if it is none.
     """
     if not text.isdecimal() or not int(text):
@@ -257,11 +171,7 @@ def positive(text: str) -> int:
 
 
 def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
-    """Say so when aggregates are tagged but the option is off.
-
-    :param cloud: The cloud.
-    :param conf: The configuration.
-    """
+    """Say so when aggregates are tagged but the option is off."""
     if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
         return
     locked = sum(

@@ -7,11 +7,11 @@ from typing import Any
 
 from cliff import command
 
-from isolate_aggregates.cli import base, output
+from isolate_aggregates.cli import asking, output
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
+from isolate_aggregates.text import counted
 
 
 class ListCandidates(output.ReportLister):
@@ -25,26 +25,19 @@ class ListCandidates(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        base.add_request_arguments(parser)
-        base.add_limit_argument(parser)
+        asking.add_arguments(parser)
+        asking.add_limit_argument(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find the hosts."""
-        with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
-            request = base.request_from(parsed_args, cloud)
-            limit = base.limit_from(parsed_args, self.app.conf)
-            self._outcome = candidates.find(
-                cloud,
-                pipeline,
-                request,
-                limit,
-                base.max_length_from(self.app.conf),
+        with asking.asked(self.app, parsed_args) as asked:
+            limit = asking.limit_from(parsed_args, self.app.conf)
+            self._outcome = candidates.allowed(
+                asked.cloud, asked.request, asked.decision, limit
             )
-            base.warn_if_unguarded(cloud, self.app.conf)
         rows = [
             (
                 host.name,
@@ -68,8 +61,8 @@ class ListCandidates(output.ReportLister):
                 }
                 for host in outcome.hosts
             ],
-            'constraints': _constraints(outcome.destination),
-            'shortened': _shortened(outcome.shortened),
+            'constraints': _constraints(outcome.decision.destination),
+            'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
@@ -77,25 +70,25 @@ class ListCandidates(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the number of hosts, the constraints and the query."""
         outcome = self._outcome
-        found = len(outcome.hosts)
-        yield f'{found} {"host" if found == 1 else "hosts"} may be used.'
+        yield f'{counted(len(outcome.hosts), "host")} may be used.'
         yield ''
         yield 'Constraints:'
-        for constraint in _constraints(outcome.destination):
+        for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'
-        if not outcome.destination.conclusions:
+        if not outcome.decision.destination.conclusions:
             yield '  none'
         yield ''
-        if outcome.shortened:
+        shortened = outcome.decision.shortened
+        if shortened:
             yield 'Forbidden in their place, as the query would be too long:'
-            for rollup in outcome.shortened.rollups:
+            for rollup in shortened.rollups:
                 yield (
                     f'  rollup {rollup.name} ({rollup.uuid}) for '
                     f'{len(rollup.aggregates)} aggregates'
                 )
-            if outcome.shortened.left_out:
+            if shortened.left_out:
                 yield (
-                    f'  nothing for {outcome.shortened.left_out} aggregates, '
+                    f'  nothing for {shortened.left_out} aggregates, '
                     'whose hosts are forbidden anyway'
                 )
             yield ''
@@ -114,24 +107,15 @@ class ShowQuery(command.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        base.add_request_arguments(parser)
-        base.add_limit_argument(parser)
+        asking.add_arguments(parser)
+        asking.add_limit_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Print the query string."""
-        with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
-            request = base.request_from(parsed_args, cloud)
-            limit = base.limit_from(parsed_args, self.app.conf)
-            _, query, _ = candidates.build_query(
-                cloud,
-                pipeline,
-                request,
-                limit,
-                base.max_length_from(self.app.conf),
-            )
-            base.warn_if_unguarded(cloud, self.app.conf)
+        with asking.asked(self.app, parsed_args) as asked:
+            limit = asking.limit_from(parsed_args, self.app.conf)
+            query = asked.decision.query(asked.request, limit)
         self.app.stdout.write(f'{query.to_querystring()}\n')
 
 

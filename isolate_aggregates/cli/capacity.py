@@ -5,9 +5,8 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect import candidates, capacity
+from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect.capacity import fitting_servers
 
 
 class ListCapacity(output.ReportLister):
@@ -21,25 +20,16 @@ class ListCapacity(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        base.add_request_arguments(parser)
+        asking.add_arguments(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Pack the servers."""
-        with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
-            request = base.request_from(parsed_args, cloud)
-            _, query, _ = candidates.build_query(
-                cloud,
-                pipeline,
-                request,
-                None,
-                base.max_length_from(self.app.conf),
-            )
-            self._found = capacity.capacity(cloud.snapshot, query)
-            base.warn_if_unguarded(cloud, self.app.conf)
+        with asking.asked(self.app, parsed_args) as asked:
+            query = asked.decision.query(asked.request)
+            self._found = fitting_servers(asked.cloud.snapshot, query)
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 

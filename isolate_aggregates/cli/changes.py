@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from oslo_log import log as logging
-import tqdm
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import output
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.operate.plan import Plan, Step
 
 LOG = logging.getLogger(__name__)
 
@@ -41,11 +40,7 @@ class ChangeCommand(output.ReportLister):
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what is to be done.
-
-        :param cloud: The cloud.
-        :param args: The parsed arguments.
-        """
+        """Return what is to be done."""
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
@@ -53,7 +48,6 @@ class ChangeCommand(output.ReportLister):
         """Yield what to know afterwards, and whether it is left to do.
 
         :param cloud: The cloud, as it was or as it is.
-        :param plan: What was to be done.
         """
         return ()
 
@@ -67,9 +61,9 @@ class ChangeCommand(output.ReportLister):
         self._error: BaseException | None = None
         self._problems = plan.problems
         self._rows = [
-            (change.what, result)
-            for change, result in zip(
-                plan.changes, self._results(plan.changes), strict=True
+            (step.what, result)
+            for step, result in zip(
+                plan.steps, self._results(plan.steps), strict=True
             )
         ]
         for problem in plan.problems:
@@ -128,15 +122,13 @@ class ChangeCommand(output.ReportLister):
             self._error = exc
             return []
 
-    def _results(self, changes: Sequence[Change]) -> Iterable[str]:
+    def _results(self, steps: Sequence[Step]) -> Iterable[str]:
         if self._dry_run:
-            return [_PLANNED] * len(changes)
+            return [_PLANNED] * len(steps)
         results = []
-        for change in tqdm.tqdm(
-            changes, 'Changing', unit='', leave=False, disable=None
-        ):
+        for step in progress.shown(steps, 'Changing', len(steps)):
             try:
-                change.make()
+                step.make()
             except (
                 exception.IsolateAggregatesError,
                 KeyboardInterrupt,
@@ -146,7 +138,7 @@ class ChangeCommand(output.ReportLister):
                 results.append(_FAILED)
                 break
             results.append(_DONE)
-        return results + [_LEFT] * (len(changes) - len(results))
+        return results + [_LEFT] * (len(steps) - len(results))
 
 
 def _sentence(text: str) -> str:

@@ -65,7 +65,6 @@ class Credentials:
         then the configuration file, then the only cloud of ``clouds.yaml``.
 
         :param options: The options as :attr:`parser` has parsed them.
-        :param conf: The configuration.
         :raises CredentialsError: if there are no credentials, or bad ones.
         :raises ConfigError: if those of the configuration make no sense.
         """
@@ -132,11 +131,7 @@ def check_files() -> None:
 def from_region(
     region: cloud_region.CloudRegion, session: session.Session
 ) -> Connection:
-    """Return the connection that openstacksdk's settings of a cloud describe.
-
-    :param region: The settings.
-    :param session: The session with its credentials.
-    """
+    """Return the connection that settings of openstacksdk describe."""
     session.timeout = session.timeout or cloud_connection.TIMEOUT
     interface = region.get_interface('compute') or 'public'
     return Connection(

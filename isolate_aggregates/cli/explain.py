@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates import exception
-from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters.destination import Refuse
-from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect import candidates, explain
-from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect import explain
+from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement import resources
+from isolate_aggregates.text import counted
 
 
 class ExplainRequest(output.ReportLister):
@@ -27,7 +25,7 @@ class ExplainRequest(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        base.add_request_arguments(parser, server=True)
+        asking.add_arguments(parser, server=True)
         which = parser.add_mutually_exclusive_group()
         which.add_argument(
             '--excluded',
@@ -45,26 +43,12 @@ class ExplainRequest(output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Explain every host."""
-        with base.opened(self.app, parsed_args) as cloud:
-            pipeline = Pipeline.from_conf(self.app.conf)
-            request = base.request_from(parsed_args, cloud)
-            destination = pipeline.evaluate(request, cloud.index)
-            try:
-                candidates.shorten(
-                    cloud,
-                    pipeline,
-                    destination,
-                    base.max_length_from(self.app.conf),
-                )
-            except exception.RequestRefused as exc:
-                for reason in exc.reasons:
-                    destination.add(Refuse(reason), 'max_query_length')
+        with asking.asked(self.app, parsed_args) as asked:
             self._explanation = explain.explain(
-                cloud.snapshot,
-                resources.resource_request(request),
-                destination,
+                asked.cloud.snapshot,
+                resources.resource_request(asked.request),
+                asked.decision.destination,
             )
-            base.warn_if_unguarded(cloud, self.app.conf)
         self._shown = [
             verdict
             for verdict in self._explanation.verdicts
@@ -113,7 +97,7 @@ class ExplainRequest(output.ReportLister):
                     if len(count.cause) > 1
                 ],
                 'drop_any_of': [
-                    [constraint.label for constraint in remedy]
+                    [requirement.label for requirement in remedy]
                     for remedy in explanation.remedies
                 ],
             },
@@ -136,8 +120,7 @@ class ExplainRequest(output.ReportLister):
         if not hosts:
             yield 'There are no compute hosts.'
             return
-        noun = 'host' if hosts == 1 else 'hosts'
-        yield f'{self._found} of {hosts} {noun} may be used.'
+        yield f'{self._found} of {counted(hosts, "host")} may be used.'
         excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''
@@ -163,15 +146,15 @@ def _word(verdict: explain.Verdict) -> str:
     return 'candidate' if verdict.is_candidate else 'excluded'
 
 
-def _remedies(remedies: Sequence[Sequence[Constraint]]) -> Iterable[str]:
+def _remedies(remedies: Sequence[Sequence[Requirement]]) -> Iterable[str]:
     if len(remedies[0]) == 1:
         yield 'Nothing fits. Any one of these, dropped, would help:'
-        for [constraint] in remedies:
-            yield f'  {constraint.label}'
+        for [requirement] in remedies:
+            yield f'  {requirement.label}'
         return
     yield 'Nothing fits. To get one host, drop all of:'
     for number, remedy in enumerate(remedies):
         if number:
             yield 'or all of:'
-        for constraint in remedy:
-            yield f'  {constraint.label}'
+        for requirement in remedy:
+            yield f'  {requirement.label}'

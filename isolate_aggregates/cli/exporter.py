@@ -13,8 +13,7 @@ from cliff import command
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.inspect.audit import Facts, collect
+from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
     from prometheus_client.registry import CollectorRegistry
@@ -60,10 +59,8 @@ class ExportMetrics(command.Command):
             help='How long to wait between readings of the cloud; '
             f'default: {_INTERVAL}',
         )
-        parser.add_argument(
-            '--servers',
-            action='store_true',
-            help='Let the audit look at the servers of all projects too',
+        base.add_servers_argument(
+            parser, 'Let the audit look at the servers of all projects too'
         )
         parser.add_argument(
             '--scheduler',
@@ -102,11 +99,7 @@ class ExportMetrics(command.Command):
     def _check(self, args: argparse.Namespace) -> None:
         if args.textfile and args.interval:
             self._usage.error('--interval says nothing with --textfile')
-        if args.snapshot and args.servers:
-            self._usage.error(
-                'a cloud file has no servers: leave out --servers or '
-                '--snapshot'
-            )
+        base.check_live(self._usage, args, 'servers')
         if args.no_cloud and not args.scheduler:
             self._usage.error('--no-cloud leaves nothing without --scheduler')
         if args.no_cloud and (args.snapshot or args.servers):
@@ -125,7 +118,7 @@ class ExportMetrics(command.Command):
             # Credentials that can not be used count as a failure too.
             stopped = threading.Event()
             one = reading.CloudReading(
-                lambda: cloud.families(self._facts(args, stopped)()),
+                lambda: cloud.families(self._audited(args, stopped)()),
                 textfile.known(args.textfile),
                 tells_age=False,
             )
@@ -147,8 +140,8 @@ class ExportMetrics(command.Command):
         stopped = threading.Event()
         one = None
         if not args.no_cloud:
-            facts = self._facts(args, stopped)
-            one = reading.CloudReading(lambda: cloud.families(facts()))
+            audited = self._audited(args, stopped)
+            one = reading.CloudReading(lambda: cloud.families(audited()))
             registry.register(one)
         with (
             serving.end_signals() as asked,
@@ -159,29 +152,26 @@ class ExportMetrics(command.Command):
             self.app.stdout.flush()
             signal.sigwait(asked)
 
-    def _facts(
+    def _audited(
         self, args: argparse.Namespace, stopped: threading.Event
-    ) -> Callable[[], Facts]:
+    ) -> Callable[[], AuditedCloud]:
         """Return what reads the cloud, each time anew."""
-        conf = self.app.conf
 
-        def of_file() -> Facts:
+        def read() -> AuditedCloud:
             with base.opened(self.app, args) as cloud:
-                return Facts.of(cloud.snapshot, conf)
-
-        def of_cloud() -> Facts:
-            cloud = LiveCloud(conf, lambda: connection)
-            return collect.facts(cloud, conf, args.servers, track)
+                return AuditedCloud.read(
+                    cloud, self.app.conf, args.servers, track
+                )
 
         def track(
             found: Iterator[Any], what: str, total: int | None
         ) -> Iterable[Any]:
             return _until(stopped, found)
 
-        if args.snapshot:
-            return of_file
-        connection = self.app.connect()
-        return of_cloud
+        if not args.snapshot:
+            # Without credentials nothing is served.
+            self.app.connect()
+        return read
 
 
 def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:

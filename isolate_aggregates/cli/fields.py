@@ -19,10 +19,7 @@ class Lines(columns.FormattableColumn[Any]):
 
 
 def field(value: Any) -> Any:
-    """Return a value as cliff takes it.
-
-    :param value: The value.
-    """
+    """Return a value as cliff takes it."""
     return Lines(value) if isinstance(value, Mapping | list) else value
 
 

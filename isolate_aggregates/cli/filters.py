@@ -8,8 +8,7 @@ from typing import Any
 from cliff import lister
 
 from isolate_aggregates.cli import base
-from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 
 
 class ListFilters(lister.Lister):
@@ -30,11 +29,10 @@ class ListFilters(lister.Lister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the filters."""
-        if parsed_args.snapshot:
-            snapshot = cloud_file.load(parsed_args.snapshot)
-            base.apply_settings(self.app.conf, snapshot)
-        rows = [
-            (row.name, row.enabled, row.note, row.origin)
-            for row in pipeline.installed_filters(self.app.conf)
-        ]
+        # A cloud file may say which ones run.
+        with base.opened(self.app, parsed_args):
+            rows = [
+                (row.name, row.enabled, row.note, row.origin)
+                for row in loading.installed_filters(self.app.conf)
+            ]
         return ('Name', 'Enabled', 'Note', 'Origin'), rows

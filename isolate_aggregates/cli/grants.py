@@ -5,7 +5,7 @@ import argparse
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import changes
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import grants
 from isolate_aggregates.operate.plan import Plan
 

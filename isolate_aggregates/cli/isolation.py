@@ -10,12 +10,13 @@ import os_resource_classes as orc
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base, fields, output
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import details
 from isolate_aggregates.inspect.overview import (
-    Capacity,
     LockOverview,
+    ResourceUsage,
     overview,
+    usage_document,
 )
 
 _CLASSES = (orc.VCPU, orc.MEMORY_MB, orc.DISK_GB)
@@ -40,8 +41,7 @@ class ListLocks(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the locks."""
         with base.opened(self.app, parsed_args) as cloud:
-            filters = pipeline.load(self.app.conf)
-            locks = pipeline.locks(filters, cloud.index)
+            locks = loading.locks(self.app.conf, cloud.index)
             self._found = overview(cloud.snapshot, locks) if locks else ()
             base.warn_if_unguarded(cloud, self.app.conf)
         rows = [
@@ -95,8 +95,7 @@ class ShowDetails(show.ShowOne):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Look it up."""
         with base.opened(self.app, parsed_args) as cloud:
-            filters = pipeline.load(self.app.conf)
-            locks = pipeline.locks(filters, cloud.index)
+            locks = loading.locks(self.app.conf, cloud.index)
             sources = self.app.conf[ia_conf.GROUP].trait_sources
             found = details.Details(cloud, locks, sources).find(
                 parsed_args.name, parsed_args.kind
@@ -105,7 +104,7 @@ class ShowDetails(show.ShowOne):
         return tuple(found), [fields.field(v) for v in found.values()]
 
 
-def _amount(capacity: Capacity | None) -> str:
+def _amount(capacity: ResourceUsage | None) -> str:
     if capacity is None:
         return '-'
     return f'{capacity.free} free, {capacity.used} used'
@@ -118,8 +117,5 @@ def _document(one: LockOverview) -> dict[str, Any]:
             {'name': a.name, 'uuid': a.uuid} for a in one.lock.aggregates
         ],
         'hosts': list(one.hosts),
-        'capacity': {
-            resource_class: {'free': amount.free, 'used': amount.used}
-            for resource_class, amount in one.capacity.items()
-        },
+        'capacity': usage_document(one.capacity),
     }

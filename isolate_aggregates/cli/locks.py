@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base, changes
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.inspect import openers
 from isolate_aggregates.operate import lock, unlock
 from isolate_aggregates.operate.plan import Plan

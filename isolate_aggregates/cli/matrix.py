@@ -6,18 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import base, output
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
 from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what each flavor is asked for with.
-
-    :param parser: The parser of the command.
-    """
+    """Add the arguments that say what each flavor is asked for with."""
     parser.add_argument(
         '--images',
         nargs='+',
@@ -63,7 +59,7 @@ class ShowMatrix(output.ReportLister):
         """Work out the matrix."""
         conf = self.app.conf
         with base.opened(self.app, parsed_args) as cloud:
-            filters = Pipeline.from_conf(conf)
+            filters = loading.as_in_nova(conf)
             asked = requests(
                 [cloud.flavor(name) for name in parsed_args.flavors]
                 if parsed_args.flavors
@@ -72,7 +68,7 @@ class ShowMatrix(output.ReportLister):
                 base.project_from(parsed_args, cloud),
             )
             self._matrix = matrix(cloud.snapshot, filters, asked)
-            locks = pipeline.locks(pipeline.load(conf), cloud.index)
+            locks = loading.locks(conf, cloud.index)
             base.warn_if_unguarded(cloud, conf)
         self._by = parsed_args.by
         if parsed_args.by == 'aggregate':
@@ -104,20 +100,20 @@ class ShowMatrix(output.ReportLister):
 
     def _row(self, row: Row) -> list[str]:
         image = [row.request.image.name] if row.request.image else []
-        verdicts = (columns.verdict(row, c).value for c in self._columns)
-        return [row.request.flavor.name, *image, *verdicts]
+        access = (columns.access(row, c).value for c in self._columns)
+        return [row.request.flavor.name, *image, *access]
 
     def _cell(self, row: Row, column: Column) -> dict[str, Any]:
         return {
             'name': column.name,
             'hosts': columns.hosts_of(self._matrix, column.groups),
-            'verdict': columns.verdict(row, column).value,
+            'verdict': columns.access(row, column).value,
             'reasons': [
                 {
-                    'filter': objection.reason.filter_name,
-                    'reason': objection.reason.text,
-                    'hosts': objection.hosts,
+                    'filter': exclusion.objection.filter_name,
+                    'reason': exclusion.objection.text,
+                    'hosts': exclusion.hosts,
                 }
-                for objection in columns.objections(self._matrix, row, column)
+                for exclusion in columns.exclusions(self._matrix, row, column)
             ],
         }

@@ -7,11 +7,9 @@ from typing import Any
 
 from cliff import command
 
-from isolate_aggregates.cli import base
-from isolate_aggregates.cli.audit import progress
+from isolate_aggregates.cli import base, progress
 from isolate_aggregates.cli.matrix import add_row_arguments
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.inspect.audit import Facts, collect
+from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page
 from isolate_aggregates.inspect.report.content import Content
 
@@ -35,35 +33,23 @@ class WriteReport(command.Command):
             help='HTML file to write',
         )
         add_row_arguments(parser)
-        parser.add_argument(
-            '--servers',
-            action='store_true',
-            help='Look at the servers of all projects too: do they run where '
-            'they may',
-        )
+        base.add_servers_argument(parser)
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Gather what there is to show and write the page."""
-        if parsed_args.snapshot and parsed_args.servers:
-            self._usage.error(
-                'a cloud file has no servers: leave out --servers or '
-                '--snapshot'
-            )
+        base.check_live(self._usage, parsed_args, 'servers')
         # To read a large cloud takes minutes.
         page.check(parsed_args.output)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
-            if isinstance(cloud, LiveCloud):
-                facts = collect.facts(
-                    cloud, self.app.conf, parsed_args.servers, progress
-                )
-            else:
-                facts = Facts.of(cloud.snapshot, self.app.conf)
+            audited = AuditedCloud.read(
+                cloud, self.app.conf, parsed_args.servers, progress.reading
+            )
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
-            content = Content.of(facts, images, project, now)
+            content = Content.of(audited, images, project, now)
         page.write(content, parsed_args.output)
         self.app.stdout.write(f'Wrote {parsed_args.output}.\n')

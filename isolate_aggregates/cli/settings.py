@@ -33,19 +33,13 @@ _QUIET = {
 
 
 def quiet_libraries(debug: bool) -> None:
-    """Keep libraries from saying what is of no use to an operator.
-
-    :param debug: Whether everything is wanted nevertheless.
-    """
+    """Keep libraries from saying what is of no use to an operator."""
     for name, level in _QUIET.items():
         logging.getLogger(name).setLevel(logging.NOTSET if debug else level)
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register the options that a command may read.
-
-    :param conf: Where to register them.
-    """
+    """Register the options that a command may read."""
     ia_conf.register_opts(conf)
     # A nova.conf has these as well.
     log.register_options(conf)
@@ -56,9 +50,7 @@ def read(
 ) -> None:
     """Read the configuration files.
 
-    :param conf: A configuration with our options registered.
     :param files: The files; none for those in the usual places.
-    :param directories: Directories of more files.
     :raises ConfigFilesError: if one of them can not be read.
     :raises ConfigError: if one of them has a value that can not work.
     """

@@ -2,17 +2,16 @@
 """``snapshot save`` and ``snapshot diff``: pictures of a live cloud."""
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cliff import command, lister
-import tqdm
 
 from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cli import progress
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.cloud.live import LiveCloud
 
 
 class SaveSnapshot(command.Command):
@@ -41,7 +40,7 @@ class SaveSnapshot(command.Command):
             cloud.glance,
             cloud.placement,
             {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
-            _progress,
+            progress.reading,
         )
         cloud_file.save(snapshot, parsed_args.file)
         self.app.stdout.write(
@@ -86,15 +85,3 @@ def _shown(value: Any, what: str) -> str:
     if value is None:
         return ''
     return str(value) if what else 'present'
-
-
-def _progress(found: Iterator[Provider], total: int) -> Iterable[Provider]:
-    """Show progress to a person; a pipe or a log gets none."""
-    return tqdm.tqdm(
-        found,
-        'Reading resource providers',
-        total,
-        unit='',
-        leave=False,
-        disable=None,
-    )

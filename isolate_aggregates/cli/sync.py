@@ -3,19 +3,20 @@
 
 import argparse
 import collections
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 from typing import Any
 
 from oslo_log import log as logging
-import tqdm
 
-from isolate_aggregates.cli import base, output, periodic
-from isolate_aggregates.cloud.clouds import Cloud, LiveCloud
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.operate.sync import apply, state
+from isolate_aggregates.cli import base, output, periodic, progress
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.filters import loading
+from isolate_aggregates.operate.sync import apply
 from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.target import Change
+from isolate_aggregates.operate.sync.snapshot import read
+from isolate_aggregates.operate.sync.target import ProviderChange
 
 # Exit statuses, beside 2 for arguments that make no sense.
 DONE = 0
@@ -34,6 +35,8 @@ class SyncPlacement(output.ReportLister):
     more is taken away; what others put there stays. Without --apply it is only
     shown. As json or yaml: one document with the problems too.
     """
+
+    _told: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -66,31 +69,28 @@ class SyncPlacement(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
-        if parsed_args.snapshot and (parsed_args.apply or parsed_args.watch):
-            self._usage.error(
-                'a cloud file is not changed: leave out --apply and --watch, '
-                'or --snapshot'
-            )
+        base.check_live(self._usage, parsed_args, 'apply', 'watch')
         if parsed_args.watch:
             self._watch(parsed_args)
             return DONE
         super().run(parsed_args)
-        if self._outcome and not self._outcome.is_complete:
+        if self._result and not self._result.is_complete:
             return FAILED
-        return TO_DO if self._plan.changes and not self._outcome else DONE
+        return TO_DO if self._plan.changes and not self._result else DONE
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
-        self._outcome: apply.Outcome | None = None
-        with base.opened(self.app, parsed_args) as cloud:
-            self._plan = self._plan_for(cloud, parsed_args)
-            for problem in self._plan.problems:
-                LOG.warning('%s.', problem)
-            if parsed_args.apply and isinstance(cloud, LiveCloud):
-                self._outcome = _carry_out(self._plan, cloud)
-                _report(self._outcome)
+        self._result: apply.SyncResult | None = None
+        if parsed_args.apply:
+            live = LiveCloud(self.app.conf, self.app.connect)
+            self._plan = self._plan_for(live, parsed_args)
+            self._result = _carry_out(self._plan, live)
+            _report(self._result)
+        else:
+            with base.opened(self.app, parsed_args) as cloud:
+                self._plan = self._plan_for(cloud, parsed_args)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -100,13 +100,13 @@ class SyncPlacement(output.ReportLister):
         )
 
     @property
-    def _changes(self) -> Sequence[Change]:
-        done = self._outcome
+    def _changes(self) -> Sequence[ProviderChange]:
+        done = self._result
         return self._plan.changes if done is None else done.changes
 
     def document(self) -> dict[str, Any]:
         """Return changes and problems."""
-        done = self._outcome
+        done = self._result
         return {
             'applied': done is not None,
             'changes': [dataclasses.asdict(c) for c in self._changes],
@@ -120,79 +120,66 @@ class SyncPlacement(output.ReportLister):
         counts = collections.Counter(change.action for change in changes)
         providers = len({change.provider for change in changes})
         if not changes:
-            yield 'Nothing was changed.' if self._outcome else 'Nothing to do.'
+            yield 'Nothing was changed.' if self._result else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        done = 'changed' if self._outcome else 'to be changed with --apply'
+        done = 'changed' if self._result else 'to be changed with --apply'
         yield f'Resource providers {done}: {providers} ({kinds}).'
 
-    def _plan_for(self, cloud: Cloud, args: argparse.Namespace) -> plans.Plan:
-        if isinstance(cloud, LiveCloud):
-            found = state.read(cloud.nova, cloud.placement, _reading)
-        else:
-            found = state.of_snapshot(cloud.snapshot)
-        locks = pipeline.locks(pipeline.load(self.app.conf), found.index)
+    def _plan_for(
+        self, cloud: Cloud, args: argparse.Namespace
+    ) -> plans.SyncPlan:
+        """Plan, and warn of the problems that the last plan did not have."""
+        found = read(cloud, progress.reading)
+        locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
-        return plans.make(
+        plan = plans.make(
             found, locks, [p for p in plans.Part if p not in without]
         )
+        for problem in plan.problems:
+            if problem not in self._told:
+                LOG.warning('%s.', problem)
+        self._told = frozenset(plan.problems)
+        return plan
 
     def _watch(self, args: argparse.Namespace) -> None:
-        connection = self.app.connect()
-        seen: frozenset[str] = frozenset()
+        # Without credentials there is nothing to watch.
+        self.app.connect()
 
         def once(stopped: Callable[[], bool]) -> None:
-            nonlocal seen
-            cloud = LiveCloud(self.app.conf, lambda: connection)
+            cloud = LiveCloud(self.app.conf, self.app.connect)
             plan = self._plan_for(cloud, args)
-            for problem in plan.problems:
-                if problem not in seen:
-                    LOG.warning('%s.', problem)
-            seen = frozenset(plan.problems)
-            outcome = _carry_out(plan, cloud, stopped)
-            for c in outcome.changes:
+            result = _carry_out(plan, cloud, stopped)
+            for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '
                     f'{c.why}\n'
                 )
             self.app.stdout.flush()
-            _report(outcome)
+            _report(result)
 
         periodic.watch(once, args.watch)
 
 
 def _carry_out(
-    plan: plans.Plan,
+    plan: plans.SyncPlan,
     cloud: LiveCloud,
     stopped: Callable[[], bool] = lambda: False,
-) -> apply.Outcome:
+) -> apply.SyncResult:
     return apply.carry_out(
-        plan, cloud.placement, cloud.nova.aggregates, _changing, stopped
+        plan, cloud.placement, cloud.aggregates, progress.changing, stopped
     )
 
 
-def _report(outcome: apply.Outcome) -> None:
+def _report(result: apply.SyncResult) -> None:
     """Log what could not be done."""
-    for name in sorted(outcome.skipped):
+    for name in sorted(result.skipped):
         LOG.warning('resource provider %s: is gone meanwhile.', name)
-    for failure in outcome.failures:
+    for failure in result.failures:
         LOG.error('%s', failure)
-    if outcome.failures and outcome.untried:
+    if result.failures and result.untried:
         LOG.error(
             'After so many failures in a row %d resource providers were not '
             'even tried.',
-            outcome.untried,
+            result.untried,
         )
-
-
-def _reading(found: Iterator[Any], total: int) -> Iterable[Any]:
-    return _progress(found, total, 'Reading resource providers')
-
-
-def _changing(found: Iterator[Any], total: int) -> Iterable[Any]:
-    return _progress(found, total, 'Changing resource providers')
-
-
-def _progress(found: Iterator[Any], total: int, doing: str) -> Iterable[Any]:
-    """Show progress to a person; a pipe or a log gets none."""
-    return tqdm.tqdm(found, doing, total, unit='', leave=False, disable=None)

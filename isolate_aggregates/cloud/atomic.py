@@ -12,11 +12,9 @@ from typing import TextIO
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Tell beforehand that a file can not be written.
+    """Return where a file is, if it can be written; follow a link.
 
-    :param path: The file.
-    :returns: Where it is; a link is followed, so that it stays one.
-    :raises OSError: if it can not be written.
+    :raises OSError: if it cannot be written.
     """
     target = pathlib.Path(path).resolve()
     if target.is_dir():
@@ -39,8 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     the other's permissions. What is not Unicode text, such as half of a
     surrogate pair, is written as a question mark.
 
-    :param path: The file.
-    :raises OSError: if it can not be written; what was there is left alone.
+    :raises OSError: if it cannot be written; what was there is left alone.
     """
     target = check(path)
     handle, name = tempfile.mkstemp(

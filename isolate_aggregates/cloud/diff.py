@@ -22,8 +22,6 @@ _KINDS = {
 class Change:
     """One difference.
 
-    :param kind: What kind of thing it is about.
-    :param name: The name of the thing.
     :param what: Which part of it: a path such as ``metadata.trait:X``; empty
         for the whole thing.
     :param before: What it was; None if it was not there.
@@ -41,9 +39,6 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     """Yield the differences between two snapshots, by kind and name.
 
     Things are the same if they have the same uuid or id.
-
-    :param before: The older one.
-    :param after: The newer one.
     """
     old, new = (document.from_snapshot(one) for one in (before, after))
     yield from _parts('setting', 'settings', old['settings'], new['settings'])

@@ -17,7 +17,7 @@ import os_traits
 from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
@@ -43,7 +43,6 @@ def derived_uuid(kind: str, name: str) -> str:
     """Return the uuid that a thing without one gets in a cloud file.
 
     :param kind: ``aggregate``, ``provider``, ``flavor`` or ``image``.
-    :param name: Its name.
     """
     return str(uuid.uuid5(_NAMESPACE, f'{kind}:{name}'))
 
@@ -51,8 +50,6 @@ def derived_uuid(kind: str, name: str) -> str:
 def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
     """Return the cloud that a document describes.
 
-    :param document: A document that is valid by the schema.
-    :param origin: Where it comes from, for messages.
     :raises Contradictions: if its parts do not fit together.
     """
     problems: list[str] = []
@@ -92,11 +89,9 @@ class _Reader:
         self._names = dict(both)
         place = '$.aggregates' + (', $.placement_aggregates' if named else '')
         self._distinct(place, 'uuid', both)
-        mirrored: dict[str, set[str]] = {}
-        if self._document.get('mirror_host_aggregates', True):
-            for aggregate in aggregates:
-                for host in aggregate.hosts:
-                    mirrored.setdefault(host, set()).add(aggregate.uuid)
+        mirror = self._document.get('mirror_host_aggregates', True)
+        index = AggregateIndex(aggregates if mirror else ())
+        mirrored = index.aggregates_of
         providers = tuple(
             provider
             for number, entry in enumerate(self._document.get('providers', []))
@@ -176,7 +171,7 @@ class _Reader:
         entry: Mapping[str, Any],
         path: str,
         parent: str | None,
-        mirrored: Mapping[str, set[str]],
+        mirrored: Mapping[str, frozenset[str]],
     ) -> Iterator[Provider]:
         traits = frozenset(entry.get('traits', []))
         # A root is a compute node unless it says otherwise or shares.
@@ -199,7 +194,7 @@ class _Reader:
             inventories=dict(_inventories(entry)),
             usages=dict(self._usages(entry, path)),
             traits=traits,
-            aggregates=frozenset(members | mirrored.get(host, set())),
+            aggregates=frozenset(members | mirrored.get(host, frozenset())),
         )
         yield provider
         for number, child in enumerate(entry.get('children', [])):
@@ -271,8 +266,7 @@ def _uuid(entry: Mapping[str, Any], kind: str) -> str:
 def from_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the document of a cloud file.
 
-    :param snapshot: The cloud. Reading the document back gives an equal one,
-        but for its origin.
+    Reading the document back gives an equal one, but for its origin.
     """
     children: dict[str | None, list[Provider]] = {}
     for provider in snapshot.providers:

@@ -29,8 +29,7 @@ _RARE_BREAK = re.compile('[\x85\u2028\u2029]')
 def load(path: str | os.PathLike[str]) -> Snapshot:
     """Read a cloud file.
 
-    :param path: The file.
-    :raises CloudFileError: if it can not be read or does not describe a
+    :raises CloudFileError: if it cannot be read or does not describe a
         cloud; the message names the file, the places in it and the problems.
     """
     try:
@@ -51,9 +50,8 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
 def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     """Write a cloud file, whole or not at all.
 
-    :param snapshot: The cloud.
-    :param path: The file; an existing one is replaced at the end.
-    :raises CloudFileError: if it can not be written.
+    :param path: An existing file is replaced at the end.
+    :raises CloudFileError: if it cannot be written.
     """
     document = cloud_document.from_snapshot(snapshot)
     try:

@@ -15,8 +15,8 @@ from isolate_aggregates.rest.connection import Connection
 class FileSource:
     """The aggregates of a cloud file.
 
-    :param conf: Names the file in ``[isolate_aggregates] cloud_file``.
-    :param connect: Never called: a file needs no connection.
+    ``[isolate_aggregates] cloud_file`` names it.
+
     :raises ConfigError: if no file is named.
     """
 

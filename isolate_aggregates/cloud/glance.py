@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads images from Glance's API.
+"""Glance's API: the images and their properties.
 
 novaclient knows images only for its own lookups, a page at most, and says so;
 the same session asks Glance directly. See the `Image API reference
@@ -28,12 +28,15 @@ _CORE = frozenset({
 })  # fmt: skip
 
 _PAGE = 1000
+_PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
-class GlanceReader:
-    """Glance, as far as it is read here.
+class GlanceClient:
+    """Glance's API.
 
-    :param connection: How to reach it.
+    Every method raises ServiceError, or the one of its kinds that says what
+    happened, if Glance gives no usable answer.
+
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
     """
@@ -46,22 +49,18 @@ class GlanceReader:
         )
 
     def images(self) -> list[Image]:
-        """Return all images the credentials can see.
-
-        :raises ServiceError: if Glance gives no usable answer.
-        """
+        """Return all images the credentials can see."""
         return list(self._list({}))
 
     def image(self, name: str) -> Image:
         """Return an image.
 
-        :param name: Its id or its name; an id goes first.
+        :param name: Its id or its name; an id takes precedence.
         :raises NotFound: if there is none.
         :raises NotUnique: if several images have the name.
-        :raises ServiceError: if Glance gives no usable answer.
         """
         if uuidutils.is_uuid_like(name):
-            path = f'{root(self._service)}/images/{name}'
+            path = f'{self._root}/images/{name}'
             answer = self._service.request('GET', path, accept=(200, 404))
             if answer.status_code == 200:
                 return self._service.parsed(
@@ -77,11 +76,33 @@ class GlanceReader:
             raise exception.NotUnique('image', name, [i.id for i in found])
         return found[0]
 
+    def set_property(self, image: Image, key: str, value: str) -> None:
+        """Set one property of an image; the others stay.
+
+        :raises ServiceNotFound: if the image is gone.
+        :raises ServiceDenied: if the property is protected.
+        """
+        # In place of what is there, if anything is.
+        self._patch(image, {'op': 'add', 'path': _at(key), 'value': value})
+
+    def unset_property(self, image: Image, key: str) -> None:
+        """Take one property off an image, unless it is gone already.
+
+        :raises ServiceNotFound: if the image is gone.
+        :raises ServiceDenied: if the property is protected.
+        """
+        try:
+            self._patch(image, {'op': 'remove', 'path': _at(key)})
+        except exception.ServiceConflict:
+            # Glance's answer for a property that is not there, among others.
+            if key in self.image(image.id).properties:
+                raise
+
     def _list(self, params: Mapping[str, str]) -> Iterator[Image]:
         query = {**params, 'limit': str(_PAGE)}
         more = True
         while more:
-            path = f'{root(self._service)}/images?{parse.urlencode(query)}'
+            path = f'{self._root}/images?{parse.urlencode(query)}'
             page, more = self._service.parsed(
                 path, _page, self._service.get(path)
             )
@@ -89,16 +110,24 @@ class GlanceReader:
             if more:
                 query['marker'] = page[-1].id
 
+    def _patch(self, image: Image, operation: dict[str, Any]) -> None:
+        """Change an image by a JSON patch.
 
-def root(glance: client.Service) -> str:
-    """Return how the paths of Glance's API begin.
+        See `Update image
+        <https://docs.openstack.org/api-ref/image/v2/#update-image>`_.
+        """
+        self._service.request(
+            'PATCH',
+            f'{self._root}/images/{parse.quote(image.id, safe="")}',
+            json=[operation],
+            content_type=_PATCH,
+        )
 
-    The catalog may or may not name the version.
-
-    :param glance: Glance.
-    """
-    endpoint = glance.endpoint.rstrip('/')
-    return '' if endpoint.endswith('/v2') else '/v2'
+    @property
+    def _root(self) -> str:
+        # The catalog may or may not name the version.
+        endpoint = self._service.endpoint.rstrip('/')
+        return '' if endpoint.endswith('/v2') else '/v2'
 
 
 def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:
@@ -119,3 +148,8 @@ def _image(found: Mapping[str, Any]) -> Image:
             if key not in _CORE and value is not None
         },
     )
+
+
+def _at(key: str) -> str:
+    """Return where a property is (RFC 6901)."""
+    return f'/{key.replace("~", "~0").replace("/", "~1")}'

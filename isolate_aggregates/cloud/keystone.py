@@ -24,10 +24,9 @@ from isolate_aggregates.rest.connection import Connection
 _DEFAULT_DOMAIN = 'default'
 
 
-class KeystoneReader:
-    """Keystone, as far as it is read here.
+class KeystoneClient:
+    """Keystone, as far as projects are looked up in it.
 
-    :param connection: How to reach it.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
     """
@@ -57,11 +56,11 @@ class KeystoneReader:
         What looks like an id is taken as it is where there is no Keystone, or
         where it does not let these credentials look.
 
-        :param name: Its id or its name; an id goes first.
+        :param name: Its id or its name; an id takes precedence.
         :param domain: Id or name of its domain; None for any.
         :raises NotFound: if there is no such project, or no such domain.
         :raises NotUnique: if projects of several domains have the name.
-        :raises ServiceDenied: if Keystone does not let look for a name.
+        :raises ServiceDenied: if the credentials may not look for a name.
         :raises ServiceError: if Keystone gives no usable answer.
         """
         if uuidutils.is_uuid_like(name) and self._may_be_id('project', name):

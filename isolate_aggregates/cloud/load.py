@@ -21,8 +21,6 @@ _BOTTOMLESS = Inventory(total=MAX_INT)
 def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
     """Put all providers of a snapshot into an empty Placement.
 
-    :param snapshot: The cloud.
-    :param placement: The Placement; it must not know these providers yet.
     :raises CloudFileError: if Placement does not take something, such as a
         standard trait it does not know.
     """

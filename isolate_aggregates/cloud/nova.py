@@ -1,31 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads aggregates, flavors and compute nodes from Nova's API.
+"""Nova's API: what is read from it, and what is written into it.
 
-See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
+python-novaclient asks it, with the newest microversion that both the server
+and this module know. What novaclient does not know is asked directly. See the
+`Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+import contextlib
 import dataclasses
 import functools
 from typing import Any
 from urllib import parse
 
 from novaclient import api_versions
+from novaclient import client as nova_client
 from novaclient import exceptions as nova_exceptions
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import servers
-from isolate_aggregates.cloud.nova_api import INLINE_EXTRA_SPECS, NovaApi
 from isolate_aggregates.request import Flavor
+from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 
-# Compute nodes tell their uuid since 2.53, servers whose cell is down are told
-# of since 2.69, the scheduler hints of servers since 2.100.
+# What servers without microversions speak.
+_NO_MICROVERSIONS = api_versions.APIVersion('2.0')
+
+# Aggregates have had a uuid since 2.41, compute nodes since 2.53. Flavors are
+# listed with their extra specs since 2.61, servers in cells that are down
+# since 2.69, the scheduler hints of servers since 2.100.
+_AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
+INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
+
+# novaclient is asked with no newer one: what it reads and writes here is the
+# same since then.
+_NEWEST = INLINE_EXTRA_SPECS
 
 _PAGE = 1000
 
@@ -46,26 +60,13 @@ class ComputeNode:
     host: str
 
 
-@dataclasses.dataclass(frozen=True)
-class Server:
-    """What a server was asked for with.
+class NovaClient:
+    """Nova's API.
 
-    :param flavor: Its flavor as it was then.
-    :param image_id: Id of its image; None if it boots from a volume.
-    :param project_id: Id of its project.
-    :param scheduler_hints: Its scheduler hints, where Nova tells them.
-    """
+    Every method raises ServiceError, or the one of its kinds that says what
+    happened, if Nova gives no usable answer, and ServiceTooOld if it does not
+    tell the uuids of aggregates.
 
-    flavor: Flavor
-    image_id: str | None
-    project_id: str
-    scheduler_hints: Mapping[str, tuple[str, ...]]
-
-
-class NovaReader:
-    """Nova, as far as it is read here.
-
-    :param connection: How to reach it.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
     """
@@ -73,16 +74,101 @@ class NovaReader:
     def __init__(
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
-        self._api = NovaApi(connection, retry_delay)
+        self._client = nova_client.Client(
+            '2.1',
+            session=connection.session,
+            region_name=connection.region_name,
+            endpoint_type=list(connection.interface),
+            endpoint_override=connection.endpoints.get('compute'),
+            connect_retries=client.RETRIES,
+            connect_retry_delay=retry_delay,
+            status_code_retries=client.RETRIES,
+            status_code_retry_delay=retry_delay,
+            retriable_status_codes=list(client.RETRIABLE),
+        )
+        # For what novaclient does not know.
+        self.direct = client.Service(
+            'Nova', connection.adapter('compute'), retry_delay
+        )
+
+    # How it is asked.
+
+    @functools.cached_property
+    def newest(self) -> api_versions.APIVersion:
+        """The newest microversion that Nova offers, asked for once."""
+        with self.translated('its versions'):
+            current = self._client.versions.get_current()
+            if current is None:
+                # novaclient makes this of a 401.
+                raise nova_exceptions.Unauthorized(
+                    401, method='GET', url='its versions'
+                )
+            return api_versions.APIVersion(
+                current.version or _NO_MICROVERSIONS.get_string()
+            )
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """novaclient, with the microversion to speak."""
+        self.require(
+            _AGGREGATE_UUIDS, 'Ocata', 'reading the uuids of aggregates'
+        )
+        self._client.api_version = min(self.newest, _NEWEST)
+        return self._client
+
+    def require(
+        self, oldest: api_versions.APIVersion, release: str, purpose: str
+    ) -> None:
+        """Check that Nova offers a microversion.
+
+        :param release: The release that brought it.
+        :param purpose: What needs it, such as "reading the flavors".
+        :raises ServiceTooOld: if Nova does not offer it.
+        """
+        if self.newest < oldest:
+            raise exception.ServiceTooOld(
+                'Nova',
+                self.direct.endpoint,
+                None
+                if self.newest == _NO_MICROVERSIONS
+                else self.newest.get_string(),
+                f'{oldest.get_string()} ({release})',
+                purpose,
+            )
+
+    @contextlib.contextmanager
+    def translated(self, what: str) -> Iterator[None]:
+        """Turn novaclient's errors into ours.
+
+        :param what: What is asked for, such as "the flavors".
+        """
+        try:
+            with self.direct.translated(what):
+                yield
+        except nova_exceptions.ClientException as exc:
+            raise self.direct.refusal(
+                f'{exc.method} {exc.url}', exc.code, exc.message
+            ) from exc
+        except (
+            nova_exceptions.UnsupportedVersion,
+            LookupError,
+            TypeError,
+            AttributeError,
+            ValueError,
+        ) as exc:
+            raise exception.ServiceError(
+                'Nova',
+                self.direct.endpoint,
+                f'gave something else than {what}: {exc!r}; is this the '
+                'right endpoint?',
+            ) from exc
+
+    # Aggregates.
 
     def aggregates(self) -> list[Aggregate]:
-        """Return all host aggregates.
-
-        :raises ServiceTooOld: if Nova does not tell their uuids.
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        nova = self._api.client
-        with self._api.translated('the host aggregates'):
+        """Return all host aggregates."""
+        nova = self.client
+        with self.translated('the host aggregates'):
             return [
                 Aggregate(
                     uuid=found.uuid,
@@ -95,12 +181,23 @@ class NovaReader:
                 for found in nova.aggregates.list()
             ]
 
-    def flavors(self) -> list[Flavor]:
-        """Return all flavors, private ones too.
+    def set_metadata(
+        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
+    ) -> None:
+        """Set metadata of an aggregate; keys that are not given stay.
 
-        :raises ServiceError: if Nova gives no usable answer.
+        :param metadata: None for a value takes the key away.
+        :raises ServiceNotFound: if the aggregate is gone.
         """
-        with self._api.translated('the flavors'):
+        nova = self.client
+        with self.translated(f'aggregate {aggregate.name}'):
+            nova.aggregates.set_metadata(aggregate.id, dict(metadata))
+
+    # Flavors.
+
+    def flavors(self) -> list[Flavor]:
+        """Return all flavors, private ones too."""
+        with self.translated('the flavors'):
             return [self._flavor(found) for found in self._all_flavors()]
 
     def flavor(self, name: str) -> Flavor:
@@ -109,11 +206,10 @@ class NovaReader:
         It is looked up in the list: an address with the name in it may mean
         something else, as that of a flavor named ``detail`` does.
 
-        :param name: Its id or its name; an id goes first.
+        :param name: Its id or its name; an id takes precedence.
         :raises NotFound: if there is none.
-        :raises ServiceError: if Nova gives no usable answer.
         """
-        with self._api.translated('the flavors'):
+        with self.translated('the flavors'):
             flavors = list(self._all_flavors())
             found = [flavor for flavor in flavors if flavor.id == name] or [
                 flavor for flavor in flavors if flavor.name == name
@@ -121,98 +217,57 @@ class NovaReader:
             if found:
                 return self._flavor(found[0])
         raise exception.NotFound(
-            'flavor', name, f'Nova at {self._api.endpoint}'
+            'flavor', name, f'Nova at {self.direct.endpoint}'
         )
 
-    def server(self, server_id: str) -> Server:
-        """Return what a server was asked for with.
+    def set_extra_specs(
+        self, flavor: Flavor, extra_specs: Mapping[str, str]
+    ) -> None:
+        """Set extra specs of a flavor; keys that are not given stay.
 
-        Nova tells the scheduler hints from 2.100 (Epoxy) on; an older one is
-        warned of.
-
-        :param server_id: Its id.
-        :raises NotFound: if there is none.
-        :raises ServiceTooOld: if Nova does not tell flavors as they were.
-        :raises ServiceError: if Nova gives no usable answer.
+        :raises ServiceNotFound: if the flavor is gone.
         """
-        nova = self._api.client
-        if self._api.client.api_version < INLINE_EXTRA_SPECS:
-            raise exception.ServiceTooOld(
-                'Nova',
-                self._api.endpoint,
-                self._api.client.api_version.get_string(),
-                f'{INLINE_EXTRA_SPECS.get_string()} (Rocky)',
-                'reading the flavor a server was booted with',
-            )
-        with self._api.translated(f'server {server_id}'):
-            try:
-                found = nova.servers.get(parse.quote(server_id, safe=''))
-            except nova_exceptions.NotFound:
-                raise exception.NotFound(
-                    'server', server_id, f'Nova at {self._api.endpoint}'
-                ) from None
-            return Server(
-                flavor=servers.flavor_from(found.flavor),
-                image_id=found.image['id'] if found.image else None,
-                project_id=found.tenant_id,
-                scheduler_hints=self._scheduler_hints(server_id),
-            )
+        with self.translated(f'flavor {flavor.name}'):
+            self._resource(flavor).set_keys(dict(extra_specs))
 
-    @property
-    def microversion(self) -> str:
-        """The newest microversion that Nova offers.
+    def unset_extra_spec(self, flavor: Flavor, key: str) -> None:
+        """Take one extra spec off a flavor, unless it is gone already."""
+        with (
+            self.translated(f'flavor {flavor.name}'),
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            self._resource(flavor).unset_keys([key])
 
-        :raises ServiceTooOld: if Nova does not tell the uuids of aggregates.
-        :raises ServiceError: if Nova gives no usable answer.
+    def _all_flavors(self) -> Iterator[Any]:
+        # None means public and private ones.
+        return paged(
+            functools.partial(self.client.flavors.list, is_public=None)
+        )
+
+    def _flavor(self, found: Any) -> Flavor:
+        inline = self.client.api_version >= INLINE_EXTRA_SPECS
+        return flavor_of(
+            found, found.extra_specs if inline else found.get_keys()
+        )
+
+    def _resource(self, flavor: Flavor) -> Any:
+        """Return novaclient's flavor without asking Nova for it.
+
+        An id is part of the address and may be anything.
         """
-        return str(self._api.newest.get_string())
+        manager = self.client.flavors
+        return manager.resource_class(
+            manager, {'id': parse.quote(flavor.id, safe='')}
+        )
 
-    @property
-    def tells_hints(self) -> bool:
-        """Whether Nova tells the scheduler hints of servers."""
-        return bool(self._api.newest >= _SCHEDULER_HINTS)
-
-    def servers(self) -> Iterator[servers.PlacedServer]:
-        """Yield the servers of all projects, as they are read.
-
-        :raises ServiceTooOld: if Nova leaves out servers that it can not
-            reach.
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        offered = self._api.newest
-        if offered < _DOWN_CELLS:
-            raise exception.ServiceTooOld(
-                'Nova',
-                self._api.endpoint,
-                offered.get_string(),
-                f'{_DOWN_CELLS.get_string()} (Stein)',
-                'listing the servers of cells that are down',
-            )
-        version = min(offered, _SCHEDULER_HINTS).get_string()
-        return servers.listed(self._api.direct, version)
-
-    def _scheduler_hints(self, server_id: str) -> dict[str, tuple[str, ...]]:
-        if self._api.newest < _SCHEDULER_HINTS:
-            LOG.warning(
-                'Nova before 2.100 does not tell the scheduler hints of '
-                'server %s; give them with --hint if it had any.',
-                server_id,
-            )
-            return {}
-        # novaclient does not know a microversion that new.
-        path = f'/servers/{parse.quote(server_id, safe="")}'
-        document = self._api.direct.get(path, _SCHEDULER_HINTS.get_string())
-        return servers.hints_from(document['server'].get('scheduler_hints'))
+    # Compute nodes.
 
     def compute_nodes(self) -> list[ComputeNode] | None:
-        """Return all compute nodes; None if Nova does not tell their uuids.
-
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        nova = self._api.client
-        if self._api.client.api_version < _NODE_UUIDS:
+        """Return all compute nodes; None if Nova does not tell their uuids."""
+        nova = self.client
+        if self.newest < _NODE_UUIDS:
             return None
-        with self._api.translated('the compute nodes'):
+        with self.translated('the compute nodes'):
             return [
                 ComputeNode(
                     uuid=found.id,
@@ -222,26 +277,74 @@ class NovaReader:
                 for found in paged(nova.hypervisors.list)
             ]
 
-    def _all_flavors(self) -> Iterator[Any]:
-        # None means public and private ones.
-        return paged(
-            functools.partial(self._api.client.flavors.list, is_public=None)
-        )
+    # Servers, directly: novaclient does not know 2.100.
 
-    def _flavor(self, found: Any) -> Flavor:
-        inline = self._api.client.api_version >= INLINE_EXTRA_SPECS
-        extra_specs = found.extra_specs if inline else found.get_keys()
-        return Flavor(
-            name=found.name,
-            id=found.id,
-            vcpus=found.vcpus,
-            ram=found.ram,
-            disk=found.disk,
-            ephemeral=found.ephemeral,
-            # Until 2.75 no swap is an empty string.
-            swap=int(found.swap or 0),
-            extra_specs=dict(extra_specs),
+    @property
+    def tells_hints(self) -> bool:
+        """Whether Nova tells the scheduler hints of servers."""
+        return bool(self.newest >= _SCHEDULER_HINTS)
+
+    def server(self, server_id: str) -> servers.Server:
+        """Return what a server was asked for with.
+
+        Logs a warning if Nova does not tell its scheduler hints.
+
+        :raises NotFound: if there is none.
+        :raises ServiceTooOld: if Nova does not tell flavors as they were.
+        """
+        self.require(
+            INLINE_EXTRA_SPECS,
+            'Rocky',
+            'reading the flavor a server was booted with',
         )
+        path = f'/servers/{parse.quote(server_id, safe="")}'
+        answer = self.direct.request(
+            'GET', path, self._for_servers, accept=(200, 404)
+        )
+        if answer.status_code == 404:
+            raise exception.NotFound(
+                'server', server_id, f'Nova at {self.direct.endpoint}'
+            )
+        found = self.direct.parsed(
+            path, servers.asked_for, self.direct.decode(answer, path)
+        )
+        if not self.tells_hints:
+            LOG.warning(
+                'Nova before 2.100 does not tell the scheduler hints of '
+                'server %s; give them with --hint if it had any.',
+                server_id,
+            )
+        return found
+
+    def servers(self) -> Iterator[servers.PlacedServer]:
+        """Yield the servers of all projects, as they are read.
+
+        :raises ServiceTooOld: if Nova leaves out servers that it can not
+            reach.
+        """
+        self.require(
+            _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
+        )
+        return servers.listed(self.direct, self._for_servers)
+
+    @property
+    def _for_servers(self) -> str:
+        return str(min(self.newest, _SCHEDULER_HINTS).get_string())
+
+
+def flavor_of(found: Any, extra_specs: Mapping[str, str]) -> Flavor:
+    """Return a flavor as novaclient has it."""
+    return Flavor(
+        name=found.name,
+        id=found.id,
+        vcpus=found.vcpus,
+        ram=found.ram,
+        disk=found.disk,
+        ephemeral=found.ephemeral,
+        # Until 2.75 no swap is an empty string.
+        swap=int(found.swap or 0),
+        extra_specs=dict(extra_specs),
+    )
 
 
 def paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:

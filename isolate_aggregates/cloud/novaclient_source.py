@@ -6,26 +6,21 @@ from collections.abc import Callable, Sequence
 from oslo_config import cfg
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import NovaReader
+from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.rest.connection import Connection
 
 
 class NovaclientSource:
-    """The aggregates of a live cloud, through python-novaclient.
-
-    :param conf: The configuration; not looked at.
-    :param connect: Returns the connection to the cloud.
-    """
+    """The aggregates of a live cloud, through python-novaclient."""
 
     def __init__(
         self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
     ) -> None:
-        self._reader = NovaReader(connect())
+        self._nova = NovaClient(connect())
 
     def aggregates(self) -> Sequence[Aggregate]:
         """Return all host aggregates, as Nova has them now.
 
-        :raises ServiceTooOld: if Nova does not tell their uuids.
         :raises ServiceError: if Nova gives no usable answer.
         """
-        return self._reader.aggregates()
+        return self._nova.aggregates()

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a snapshot of a live cloud."""
+"""Reads a live cloud into plain values: a snapshot, or parts of one."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent import futures
-from typing import Any, TypeVar
+from typing import Any
 
 import os_resource_classes as orc
 import os_traits
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.glance import GlanceReader
-from isolate_aggregates.cloud.nova import NovaReader
+from isolate_aggregates.cloud.glance import GlanceClient
+from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement import providers as placement_providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
@@ -23,28 +25,19 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 # Enough to hide the time on the wire, few enough to be a good guest.
 PARALLEL = 8
 
-_T = TypeVar('_T')
-
 
 def take(
     aggregates: Iterable[Aggregate],
-    nova: NovaReader,
-    glance: GlanceReader,
+    nova: NovaClient,
+    glance: GlanceClient,
     placement: PlacementClient,
-    settings: Mapping[tuple[str, str], object],
-    track: Callable[
-        [Iterator[Provider], int], Iterable[Provider]
-    ] = lambda found, _: found,
+    settings: Mapping[tuple[str, str], object] | None = None,
+    track: Track = untracked,
 ) -> Snapshot:
     """Return a snapshot of a live cloud.
 
-    :param aggregates: The host aggregates.
-    :param nova: Its Nova.
-    :param glance: Its Glance.
-    :param placement: Its Placement.
     :param settings: Its scheduler settings, as far as they are known.
-    :param track: Shows progress, see :func:`take_providers`.
-    :raises IsolateAggregatesError: if anything can not be read; there is no
+    :raises IsolateAggregatesError: if anything cannot be read; there is no
         such thing as part of a snapshot.
     """
     return Snapshot(
@@ -53,16 +46,12 @@ def take(
         providers=take_providers(nova, placement, track),
         flavors=tuple(nova.flavors()),
         images=tuple(glance.images()),
-        settings=settings,
+        settings=settings or {},
     )
 
 
 def take_providers(
-    nova: NovaReader,
-    placement: PlacementClient,
-    track: Callable[
-        [Iterator[Provider], int], Iterable[Provider]
-    ] = lambda found, _: found,
+    nova: NovaClient, placement: PlacementClient, track: Track = untracked
 ) -> tuple[Provider, ...]:
     """Return all resource providers of a live cloud, parents first.
 
@@ -70,16 +59,11 @@ def take_providers(
     them; the rest is asked provider by provider. Those that changed meanwhile
     are read once more.
 
-    :param nova: Its Nova, which says which of them are compute nodes.
-    :param placement: Its Placement.
-    :param track: Shows progress: takes what comes one by one, and how many
-        will come, and gives it back.
-    :raises IsolateAggregatesError: if anything can not be read.
+    :raises IsolateAggregatesError: if anything cannot be read.
     """
-    nodes = nova.compute_nodes()
-    hosts = None if nodes is None else {n.uuid: n.host for n in nodes}
+    hosts = _hosts(nova)
     listed = _listed(placement)
-    known = summaries(placement)
+    known = _summaries(placement)
     with futures.ThreadPoolExecutor(PARALLEL) as pool:
         providers = pool.map(
             lambda entry: _provider(
@@ -87,7 +71,10 @@ def take_providers(
             ),
             listed,
         )
-        found = {p.uuid: p for p in track(providers, len(listed))}
+        found = {
+            p.uuid: p
+            for p in track(providers, 'resource providers', len(listed))
+        }
         generations = {e['uuid']: e['generation'] for e in listed}
         again = _listed(placement)
         changed = [
@@ -100,6 +87,43 @@ def take_providers(
         ):
             found[provider.uuid] = provider
     return tuple(found[entry['uuid']] for entry in again)
+
+
+def take_roots(
+    nova: NovaClient, placement: PlacementClient, track: Track = untracked
+) -> tuple[Provider, ...]:
+    """Return the root providers with their traits and aggregates, by name.
+
+    Little is read, so that this can be done often: one answer tells the
+    traits of most, so only the aggregates are asked provider by provider.
+    Those of a provider that is no compute node may be left out.
+
+    :raises IsolateAggregatesError: if anything cannot be read.
+    """
+    hosts = _hosts(nova)
+    # A compute node is the root of its tree.
+    roots = [
+        entry
+        for entry in placement.resource_providers()
+        if not entry['parent_provider_uuid']
+    ]
+    known = _summaries(placement)
+    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+        found = pool.map(
+            lambda entry: _root(
+                entry, hosts, placement, known.get(entry['uuid'])
+            ),
+            roots,
+        )
+        tracked = track(found, 'resource providers', len(roots))
+        read = [provider for provider in tracked if provider]
+    return tuple(sorted(read, key=lambda provider: provider.name))
+
+
+def _hosts(nova: NovaClient) -> Mapping[str, str] | None:
+    """Return the compute services by uuid of their nodes, if Nova tells."""
+    nodes = nova.compute_nodes()
+    return None if nodes is None else {n.uuid: n.host for n in nodes}
 
 
 def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
@@ -118,12 +142,8 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
     return ordered
 
 
-def summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
-    """Return what one answer tells of every tree with a CPU to give.
-
-    :param placement: The Placement.
-    :raises ServiceError: if it can not be read.
-    """
+def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
+    """Return what one answer tells of every tree with a CPU to give."""
     request = ResourceRequest()
     request.group().resources[orc.VCPU] = 1
     return placement.allocation_candidates(request).summaries
@@ -153,51 +173,71 @@ def _provider(
     placement: PlacementClient,
     summary: ProviderSummary | None = None,
 ) -> Provider:
-    def read(what: str, pick: Callable[[Any], _T]) -> _T:
-        return placement.read(
-            f'/resource_providers/{entry["uuid"]}/{what}',
-            lambda document: pick(document[what]),
-        )
-
-    fields = Inventory.__dataclass_fields__
-    traits: frozenset[str] = (
-        summary.traits if summary else read('traits', frozenset)
-    )
-    usages: Mapping[str, int] = (
-        summary.used if summary else read('usages', dict)
-    )
+    uuid = entry['uuid']
+    path = f'/resource_providers/{uuid}'
+    if summary:
+        traits, usages = summary.traits, summary.used
+    else:
+        traits = placement_providers.traits(placement, uuid)
+        usages = placement.read(f'{path}/usages', _usages)
     return Provider(
-        uuid=entry['uuid'],
+        uuid=uuid,
         name=entry['name'],
         parent=entry['parent_provider_uuid'],
-        host=host_of(entry, traits, hosts),
-        inventories=read(
-            'inventories',
-            lambda found: {
-                resource_class: Inventory(
-                    **{k: v for k, v in amounts.items() if k in fields}
-                )
-                for resource_class, amounts in found.items()
-            },
-        ),
+        host=_host_of(entry, traits, hosts),
+        inventories=placement.read(f'{path}/inventories', _inventories),
         usages={rc: used for rc, used in usages.items() if used},
         traits=traits,
-        aggregates=read('aggregates', frozenset),
+        aggregates=placement_providers.aggregates(placement, uuid),
     )
 
 
-def host_of(
+def _usages(document: Any) -> Mapping[str, int]:
+    return dict(document['usages'])
+
+
+def _inventories(document: Any) -> Mapping[str, Inventory]:
+    fields = Inventory.__dataclass_fields__
+    return {
+        resource_class: Inventory(
+            **{k: v for k, v in amounts.items() if k in fields}
+        )
+        for resource_class, amounts in document['inventories'].items()
+    }
+
+
+def _root(
+    entry: Mapping[str, Any],
+    hosts: Mapping[str, str] | None,
+    placement: PlacementClient,
+    summary: ProviderSummary | None,
+) -> Provider | None:
+    """Read a root provider; None if it is gone by now."""
+    uuid = entry['uuid']
+    traits: frozenset[str] = frozenset()
+    try:
+        if summary:
+            traits = summary.traits
+        elif hosts is None or uuid in hosts:
+            traits = placement_providers.traits(placement, uuid)
+        aggregates = placement_providers.aggregates(placement, uuid)
+    except exception.ServiceNotFound:
+        return None
+    return Provider(
+        uuid,
+        entry['name'],
+        host=_host_of(entry, traits, hosts),
+        traits=traits,
+        aggregates=aggregates,
+    )
+
+
+def _host_of(
     entry: Mapping[str, Any],
     traits: frozenset[str],
     hosts: Mapping[str, str] | None,
 ) -> str | None:
-    """Return the compute service whose node a provider is, if it is one.
-
-    :param entry: The provider, as Placement lists it.
-    :param traits: Its traits.
-    :param hosts: The compute services by uuid of their nodes; None if Nova
-        does not tell.
-    """
+    """Return the compute service whose node a provider is, if it is one."""
     if hosts is not None:
         return hosts.get(entry['uuid'])
     # Such a Nova does not say; then the roots that do not share are nodes.

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the servers of all projects, page by page.
+"""Servers, as Nova tells of them.
 
-novaclient does not know microversion 2.100, which brought the scheduler
-hints, so Nova is asked directly. See `List Servers Detailed
+See `Show Server Details
+<https://docs.openstack.org/api-ref/compute/#show-server-details>`_ and `List
+Servers Detailed
 <https://docs.openstack.org/api-ref/compute/#list-servers-detailed>`_.
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.request import Flavor
+from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.rest import client
 
 # What Nova gives by default at most; it may give less.
@@ -21,10 +22,24 @@ _EVERYBODY = {'all_tenants': '1'}
 
 
 @dataclasses.dataclass(frozen=True)
+class Server:
+    """What a server was asked for with.
+
+    :param flavor: Its flavor as it was then.
+    :param image_id: Id of its image; None if it boots from a volume.
+    :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    """
+
+    flavor: Flavor
+    image_id: str | None
+    project_id: str
+    scheduler_hints: Mapping[str, tuple[str, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
 class PlacedServer:
     """A server and where it is.
 
-    :param id: Its id.
     :param name: Its name, which its owner chose.
     :param project_id: Id of its project; empty if Nova could not tell.
     :param status: Its status, such as ``ACTIVE``.
@@ -47,29 +62,35 @@ class PlacedServer:
     )
 
 
-def flavor_from(found: Mapping[str, Any]) -> Flavor:
-    """Return the flavor that a server tells it has.
+@dataclasses.dataclass(frozen=True)
+class Servers:
+    """The servers of a cloud.
 
-    :param found: The part of the server's document, from 2.47 on.
+    :param placed: All servers, also those without a host.
+    :param images: Their images by id; those that are gone are not in it.
+    :param hints_known: Whether Nova tells the scheduler hints.
     """
-    return Flavor(
-        name=found['original_name'],
-        vcpus=found['vcpus'],
-        ram=found['ram'],
-        disk=found['disk'],
-        ephemeral=found['ephemeral'],
-        swap=found['swap'],
-        extra_specs=dict(found['extra_specs']),
+
+    placed: tuple[PlacedServer, ...]
+    images: Mapping[str, Image]
+    hints_known: bool
+
+
+def asked_for(document: Mapping[str, Any]) -> Server:
+    """Return what a server was asked for with, from 2.47 on."""
+    found = document['server']
+    return Server(
+        flavor=_flavor(found['flavor']),
+        image_id=_image_id(found),
+        project_id=found['tenant_id'],
+        scheduler_hints=hints_from(found.get('scheduler_hints')),
     )
 
 
 def hints_from(
     found: Mapping[str, Any] | None,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the scheduler hints that a server tells it was booted with.
-
-    :param found: The part of the server's document; None for no hints.
-    """
+    """Return the scheduler hints that a server was booted with."""
     return {
         key: (value,) if isinstance(value, str) else tuple(value)
         for key, value in (found or {}).items()
@@ -79,7 +100,6 @@ def hints_from(
 def listed(nova: client.Service, microversion: str) -> Iterator[PlacedServer]:
     """Yield the servers of all projects and cells.
 
-    :param nova: Nova.
     :param microversion: What to ask for, at least 2.69: an older Nova does
         not tell of the servers of a cell that is down.
     :raises ServiceDenied: if the credentials may not see all of them.
@@ -115,11 +135,10 @@ def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
 
 
 def _page(document: Mapping[str, Any]) -> list[PlacedServer]:
-    return [_server(found) for found in document['servers']]
+    return [_placed(found) for found in document['servers']]
 
 
-def _server(found: Mapping[str, Any]) -> PlacedServer:
-    image = found['image']
+def _placed(found: Mapping[str, Any]) -> PlacedServer:
     return PlacedServer(
         id=found['id'],
         name=found['name'],
@@ -127,7 +146,24 @@ def _server(found: Mapping[str, Any]) -> PlacedServer:
         status=found['status'],
         # Only operators are told; without it nothing could be judged.
         host=found['OS-EXT-SRV-ATTR:host'],
-        flavor=flavor_from(found['flavor']),
-        image_id=image['id'] if image else None,
+        flavor=_flavor(found['flavor']),
+        image_id=_image_id(found),
         scheduler_hints=hints_from(found.get('scheduler_hints')),
     )
+
+
+def _flavor(found: Mapping[str, Any]) -> Flavor:
+    return Flavor(
+        name=found['original_name'],
+        vcpus=found['vcpus'],
+        ram=found['ram'],
+        disk=found['disk'],
+        ephemeral=found['ephemeral'],
+        swap=found['swap'],
+        extra_specs=dict(found['extra_specs']),
+    )
+
+
+def _image_id(found: Mapping[str, Any]) -> str | None:
+    # An empty text for a server that boots from a volume.
+    return found['image']['id'] if found['image'] else None

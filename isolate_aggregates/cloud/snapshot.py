@@ -19,10 +19,7 @@ class Snapshot:
     """Everything that decides where servers may go.
 
     :param origin: Where it comes from, for messages.
-    :param aggregates: The host aggregates.
     :param providers: All resource providers; parents before children.
-    :param flavors: The flavors.
-    :param images: The images.
     :param settings: Scheduler settings of the cloud, by ``(group, option)``.
     :param placement_aggregates: Names of aggregates that only Placement
         knows, by uuid.
@@ -46,17 +43,15 @@ class Snapshot:
         return AggregateIndex(self.aggregates)
 
     def flavor(self, name: str) -> Flavor:
-        """Return a flavor.
+        """Return the flavor of an id or, if there is none, of a name.
 
-        :param name: Its id or its name; an id goes first.
         :raises NotFound: if there is none.
         """
         return self._find('flavor', name, self.flavors)
 
     def image(self, name: str) -> Image:
-        """Return an image.
+        """Return the image of an id or, if there is none, of a name.
 
-        :param name: Its id or its name; an id goes first.
         :raises NotFound: if there is none.
         :raises NotUnique: if several images have the name.
         """

@@ -26,18 +26,11 @@ from typing import ClassVar
 
 from oslo_utils import strutils
 
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Lock,
-    grants,
-)
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    Forbid,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.contract import PROJECT_ID
+from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Flavor, RequestSpec
 from isolate_aggregates.request import extra_specs as xs
 
@@ -46,6 +39,75 @@ _INSTANCE_RESERVATION = 'aggregate_instance_extra_specs:reservation'
 _PREEMPTIBLE = 'blazar:preemptible'
 _OLD_ZONE_PREFIX = 'blazar:'
 _BLAZAR = 'blazar:physical:host'
+
+
+@dataclasses.dataclass(frozen=True)
+class HintNames:
+    """The cause: what the hint of a request names.
+
+    :param names: The names in the hint.
+    """
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f'the hint {_HINT}={",".join(self.names)}'
+
+
+@dataclasses.dataclass(frozen=True)
+class HintNamesNothing(HintNames):
+    """The cause: the hint names no reservation that there is."""
+
+    def __str__(self) -> str:
+        return f'{super().__str__()} names no reservation'
+
+
+@dataclasses.dataclass(frozen=True)
+class HintNamesForeign(HintNames):
+    """The cause: the hint names reservations of other projects.
+
+    :param project_id: The project of the request; None if it has none.
+    """
+
+    project_id: str | None
+
+    def __str__(self) -> str:
+        return (
+            f'{super().__str__()} names a reservation that project '
+            f'{self.project_id} does not own'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Preemptible:
+    """The cause: preemptible servers have an aggregate of their own.
+
+    :param aggregate: The name of that aggregate.
+    """
+
+    aggregate: str
+
+    def __str__(self) -> str:
+        return f'preemptible servers use aggregate {self.aggregate}'
+
+
+@dataclasses.dataclass(frozen=True)
+class NotReserved:
+    """The cause: an aggregate is Blazar's, and no reservation is named."""
+
+    def __str__(self) -> str:
+        return 'managed by Blazar, and no reservation is named'
+
+
+@dataclasses.dataclass(frozen=True)
+class ReservationRequired:
+    """The cause: no server may do without a reservation."""
+
+    def __str__(self) -> str:
+        return (
+            'every server needs a reservation here; give the scheduler '
+            f'hint {_HINT}=<id>'
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,12 +131,20 @@ class BlazarReservation:
         'reservation_required': ('isolate_aggregates', 'reservation_required'),
     }
 
+    REPLACES: ClassVar = ('BlazarFilter',)
+    KEY_SOURCES: ClassVar = ('flavor', 'hint')
+
     free_pool: str = 'freepool'
     preemptible_aggregate: str = 'freepool'
     allow_preemptibles: bool = False
     owner_key: str = 'blazar:owner'
     zone_prefix: str = 'blazar_'
     reservation_required: bool = False
+
+    @property
+    def METADATA(self) -> Sequence[str]:  # noqa: N802
+        """The metadata keys of zones and of who owns a reservation."""
+        return ('availability_zone', self.owner_key, PROJECT_ID)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -90,10 +160,7 @@ class BlazarReservation:
         elif _is_instance_reservation(request.flavor):
             return
         elif self.reservation_required:
-            yield Refuse(
-                'every server needs a reservation here; give the scheduler '
-                f'hint {_HINT}=<id>'
-            )
+            yield Refuse(ReservationRequired())
         else:
             yield from self._unreserved(request, aggregates)
 
@@ -113,23 +180,19 @@ class BlazarReservation:
 
     def _named(
         self,
-        named: Sequence[str],
+        named: tuple[str, ...],
         request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> Constraint:
-        hint = f'the hint {_HINT}={",".join(named)}'
         found = [a for a in self._pools(aggregates) if a.name in named]
         if not found:
-            return Refuse(f'{hint} names no reservation')
+            return Refuse(HintNamesNothing(named))
         owned = tuple(
             a for a in found if grants(a, request.project_id, self.owner_key)
         )
         if not owned:
-            return Refuse(
-                f'{hint} names a reservation that project '
-                f'{request.project_id} does not own'
-            )
-        return Require(owned, hint)
+            return Refuse(HintNamesForeign(named, request.project_id))
+        return Require(owned, HintNames(named))
 
     def _unreserved(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -146,16 +209,10 @@ class BlazarReservation:
                 if a.name == self.preemptible_aggregate
                 and not self._has_zone(a)
             )
-            yield Require(
-                usable,
-                f'preemptible servers use aggregate '
-                f'{self.preemptible_aggregate}',
-            )
+            yield Require(usable, Preemptible(self.preemptible_aggregate))
             pools = tuple(a for a in pools if a not in usable)
         if pools:
-            yield Forbid(
-                pools, 'managed by Blazar, and no reservation is named'
-            )
+            yield Forbid(pools, NotReserved())
 
     def _pools(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
         names = (self.free_pool, self.preemptible_aggregate)

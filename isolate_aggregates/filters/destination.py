@@ -5,13 +5,12 @@ A filter yields constraints; the pipeline folds them into a destination, which
 puts them onto the query. Constraints can only narrow the choice of hosts.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 import dataclasses
 import functools
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates.aggregate import Aggregate, naming
 from isolate_aggregates.placement.group import ResourceRequest
 
 
@@ -26,123 +25,13 @@ class Constraint(Protocol):
         """Put the constraint onto a destination."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Forbid:
-    """The host must be in none of these aggregates.
-
-    :param aggregates: The aggregates, at least one.
-    :param cause: Why, as in "aggregate win-hosts: <cause>".
-    """
-
-    aggregates: tuple[Aggregate, ...]
-    cause: str
+@runtime_checkable
+class Compound(Protocol):
+    """A constraint that stands for several, each with a reason of its own."""
 
     @property
-    def reason(self) -> str:
-        """Which aggregates are forbidden, and why."""
-        return f'{naming(self.aggregates)}: {self.cause}'
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Forbid the aggregates."""
-        destination.forbid_aggregates(a.uuid for a in self.aggregates)
-
-
-@dataclasses.dataclass(frozen=True)
-class ForbidClosed:
-    """Several :class:`Forbid` at once, spelt out only when somebody asks.
-
-    :param uuids: The uuids of all the aggregates.
-    :param spell_out: Yields the constraints, one for each cause.
-    """
-
-    uuids: frozenset[str]
-    spell_out: Callable[[], Iterable[Forbid]]
-
-    @functools.cached_property
-    def parts(self) -> tuple[Forbid, ...]:
-        """The constraints, one for each cause."""
-        return tuple(self.spell_out())
-
-    @property
-    def reason(self) -> str:
-        """Which aggregates are forbidden, and why."""
-        return '; '.join(part.reason for part in self.parts)
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Forbid the aggregates."""
-        destination.forbid_aggregates(self.uuids)
-
-
-@dataclasses.dataclass(frozen=True)
-class Require:
-    """The host must be in at least one of these aggregates.
-
-    :param aggregates: The aggregates; with none of them, nothing can match.
-    :param cause: Why, as in "aggregate lease-1: <cause>".
-    """
-
-    aggregates: tuple[Aggregate, ...]
-    cause: str
-
-    @property
-    def reason(self) -> str:
-        """Which aggregates are required, and why."""
-        if not self.aggregates:
-            return f'one of no aggregates is required: {self.cause}'
-        return f'{naming(self.aggregates)}: {self.cause}'
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Require one of the aggregates."""
-        if self.aggregates:
-            destination.require_aggregates(a.uuid for a in self.aggregates)
-        else:
-            destination.refuse(self.reason)
-
-
-@dataclasses.dataclass(frozen=True)
-class InTree:
-    """The resources must come from the tree of this provider.
-
-    :param provider: Uuid of any resource provider of the tree.
-    :param reason: Why.
-    """
-
-    provider: str
-    reason: str
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Restrict the destination to the tree."""
-        destination.restrict_to_tree(self.provider)
-
-
-@dataclasses.dataclass(frozen=True)
-class ForbidRootTrait:
-    """The root provider must not have this trait.
-
-    :param trait: The trait.
-    :param reason: Why.
-    """
-
-    trait: str
-    reason: str
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Forbid the trait on the root provider."""
-        destination.root_forbidden.add(self.trait)
-
-
-@dataclasses.dataclass(frozen=True)
-class Refuse:
-    """No host at all may serve this request.
-
-    :param reason: Why.
-    """
-
-    reason: str
-
-    def narrow(self, destination: 'Destination') -> None:
-        """Refuse the request."""
-        destination.refuse(self.reason)
+    def parts(self) -> Iterable[Constraint]:
+        """The constraints it stands for."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,6 +45,13 @@ class Conclusion:
     filter_name: str
     constraint: Constraint
 
+    @functools.cached_property
+    def alone(self) -> 'Destination':
+        """The destination if there were no other conclusion."""
+        destination = Destination()
+        self.constraint.narrow(destination)
+        return destination
+
 
 class Destination:
     """Where a request may go, as narrowed so far.
@@ -164,6 +60,8 @@ class Destination:
     ``nova.objects.request_spec``: successive calls of
     :meth:`require_aggregates` are ANDed, the aggregates of one call ORed, and
     the forbidden aggregates are the union of all calls.
+
+    ``refused_by`` is the name of the first filter that left no host.
     """
 
     def __init__(self) -> None:
@@ -172,6 +70,7 @@ class Destination:
         self.root_forbidden: set[str] = set()
         self.in_tree: str | None = None
         self.refusals: list[str] = []
+        self.refused_by: str | None = None
         self._concluded: list[Conclusion] = []
 
     @property
@@ -197,6 +96,8 @@ class Destination:
         :param filter_name: The name of the request filter.
         """
         constraint.narrow(self)
+        if self.refusals and self.refused_by is None:
+            self.refused_by = filter_name
         self._concluded.append(Conclusion(filter_name, constraint))
 
     def require_aggregates(self, uuids: Iterable[str]) -> None:
@@ -276,7 +177,7 @@ class Destination:
 
 
 def _parts(constraint: Constraint) -> Iterator[Constraint]:
-    if isinstance(constraint, ForbidClosed):
+    if isinstance(constraint, Compound):
         yield from constraint.parts
     else:
         yield constraint

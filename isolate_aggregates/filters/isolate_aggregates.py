@@ -11,19 +11,39 @@ and `Filtering hosts by isolating aggregates
 <https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import (
-    Aggregate,
-    AggregateIndex,
-    Closed,
-    Lock,
-)
-from isolate_aggregates.filters.destination import Forbid, ForbidClosed
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.index import Closed
+from isolate_aggregates.filters.constraints import Forbid, LazyForbid
+from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.text import named
+
+
+@dataclasses.dataclass(frozen=True)
+class MissingTraits:
+    """The cause: traits that lock an aggregate and that nothing requires.
+
+    :param traits: The traits.
+    :param flavor: The name of the flavor.
+    :param image: The name of the image; None if there is none or its traits
+        do not count.
+    """
+
+    traits: frozenset[str]
+    flavor: str
+    image: str | None = None
+
+    def __str__(self) -> str:
+        traits = named('trait', self.traits, most=None)
+        return (
+            f'locked by {traits}, which '
+            f'{lacking(self.flavor, self.image, "require")}'
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,13 +60,24 @@ class IsolateAggregates:
     SETTINGS: ClassVar = {
         'trait_sources': ('isolate_aggregates', 'trait_sources')
     }
+    REPLACES: ClassVar = ('isolate_aggregates',)
 
     trait_sources: tuple[str, ...] = ('flavor', 'image')
     key_prefix: str = TRAIT_PREFIX
 
+    @property
+    def METADATA(self) -> Sequence[str]:  # noqa: N802
+        """The metadata keys that lock."""
+        return (f'{self.key_prefix}*',)
+
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Whose traits open an aggregate."""
+        return self.trait_sources
+
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Iterator[ForbidClosed]:
+    ) -> Iterator[LazyForbid]:
         """Yield at most one constraint.
 
         :param request: What is being scheduled.
@@ -62,16 +93,22 @@ class IsolateAggregates:
         closed = aggregates.closed(self.key_prefix, REQUIRED, held)
         if closed.groups:
             # Most requests need no reasons, and there may be hundreds.
-            yield ForbidClosed(
-                closed.uuids, lambda: self._reasons(closed, held, request)
+            yield LazyForbid(
+                closed.uuids, lambda: self._spell_out(closed, held, request)
             )
 
-    def _reasons(
+    def _spell_out(
         self, closed: Closed, held: set[str], request: RequestSpec
     ) -> Iterator[Forbid]:
+        length = len(self.key_prefix)
+        image = request.image if 'image' in self.trait_sources else None
         for group in closed.groups:
-            missing = group.keys - held
-            yield Forbid(group.aggregates, self._cause(missing, request))
+            missing = MissingTraits(
+                frozenset(key[length:] for key in group.keys - held),
+                request.flavor.name,
+                image.name if image else None,
+            )
+            yield Forbid(group.aggregates, missing)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
         """Yield the lock of each trait that aggregates require.
@@ -84,12 +121,3 @@ class IsolateAggregates:
                 members.setdefault(key, []).extend(group.aggregates)
         for key, found in sorted(members.items()):
             yield Lock(self.key_prefix, key, tuple(found))
-
-    def _cause(self, missing: frozenset[str], request: RequestSpec) -> str:
-        length = len(self.key_prefix)
-        traits = sorted(key[length:] for key in missing)
-        noun = 'trait' if len(traits) == 1 else 'traits'
-        locked = f'locked by {noun} {", ".join(traits)}, which'
-        if request.image and 'image' in self.trait_sources:
-            return f'{locked} neither {request.description} requires'
-        return f'{locked} flavor {request.flavor.name} does not require'

@@ -10,12 +10,32 @@ aggregates this filter is stricter: each of them has to name the project,
 where Nova's lets the host pass if any of them does.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import dataclasses
+from typing import ClassVar
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
-from isolate_aggregates.filters.destination import Forbid
+from isolate_aggregates.filters.constraints import Forbid
 from isolate_aggregates.request import RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class OtherProjects:
+    """The cause: an aggregate names projects, but not that of the request.
+
+    :param project_id: The project of the request; None if it is not known.
+    :param key_prefix: How the metadata keys start that name projects.
+    """
+
+    project_id: str | None
+    key_prefix: str
+
+    def __str__(self) -> str:
+        project = self.project_id or 'of the request, which is unknown,'
+        return (
+            f'kept for other projects; project {project} is not among '
+            f'those named by {self.key_prefix}'
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +45,20 @@ class IsolateTenants:
     :param key_prefix: How the metadata keys start.
     """
 
+    # The project alone opens.
+    KEY_SOURCES: ClassVar[Sequence[str]] = ()
+
     key_prefix: str = 'filter_tenant_id'
+
+    @property
+    def METADATA(self) -> Sequence[str]:  # noqa: N802
+        """The metadata keys that name projects."""
+        return (f'{self.key_prefix}*',)
+
+    @property
+    def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
+        """How the metadata keys start that name projects."""
+        return (self.key_prefix,)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -41,11 +74,8 @@ class IsolateTenants:
             if request.project_id not in self._projects(aggregate)
         )
         if foreign:
-            project = request.project_id or 'of the request, which is unknown,'
             yield Forbid(
-                foreign,
-                f'kept for other projects; project {project} is not among '
-                f'those named by {self.key_prefix}',
+                foreign, OtherProjects(request.project_id, self.key_prefix)
             )
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:

@@ -23,13 +23,11 @@ def objections(destination: Destination, aggregates: Set[str]) -> list[str]:
         return list(destination.refusals)
     if _is_allowed(destination, aggregates):
         return []
-    reasons = []
-    for conclusion in destination.conclusions:
-        alone = Destination()
-        conclusion.constraint.narrow(alone)
-        if not _is_allowed(alone, aggregates):
-            reasons.append(conclusion.constraint.reason)
-    return reasons
+    return [
+        conclusion.constraint.reason
+        for conclusion in destination.conclusions
+        if not _is_allowed(conclusion.alone, aggregates)
+    ]
 
 
 def _is_allowed(destination: Destination, aggregates: Set[str]) -> bool:

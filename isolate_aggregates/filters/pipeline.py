@@ -1,85 +1,114 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the request filters and runs them over a request.
+"""Runs the request filters over a request.
 
-A filter that is missing, can not be loaded or breaks its contract is an
-error, never a filter less.
+A filter that fails or breaks its contract is an error, never a filter less.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-from importlib import metadata
+import functools
 import inspect
-from typing import Any
+import time
 
-from oslo_config import cfg
-from stevedore import extension
-
-from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import entry_points, exception
+from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.filters import contract
+from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request.properties import Declared, matches
 
-NAMESPACE = 'isolate_aggregates.request_filters'
+# Is told the name of a filter and for how many seconds it ran.
+Timer = Callable[[str, float], None]
 
 
-class Pipeline:
-    """Request filters in the order in which they run.
+@dataclasses.dataclass(frozen=True)
+class NamedFilter:
+    """A request filter with its name, and what it declares.
 
-    :param filters: The filters by name. Tests give them directly; programs
-        use :meth:`from_conf`.
+    :param name: The name of its entry point.
+    :param request_filter: The filter itself.
+    :raises FilterError: if it does not keep the contract.
     """
 
-    def __init__(self, filters: Mapping[str, Any]) -> None:
-        self._filters = dict(filters)
-        for name, request_filter in self._filters.items():
-            _verify(name, request_filter)
+    name: str
+    request_filter: RequestFilter
 
-    @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> 'Pipeline':
-        """Load the filters that the configuration names and enables.
+    def __post_init__(self) -> None:
+        self._check_call('request', 'aggregates')
+        if isinstance(self.request_filter, contract.HasLocks):
+            self._check_call('aggregates', of='locks')
+        for member in (
+            'IMAGE_PROPERTIES', 'IMAGE_KEYS', 'METADATA', 'KEY_SOURCES',
+            'PROJECT_KEYS', 'REPLACES'
+        ):  # fmt: skip
+            self._check_names(member)
 
-        :param conf: A configuration with our options registered.
-        :raises ConfigError: if the configuration can not work.
-        :raises FilterError: if a filter is missing or can not be loaded.
-        """
-        return cls(
-            {
-                loaded.name: loaded.request_filter
-                for loaded in load(conf)
-                if loaded.is_enabled(conf)
-            }
-        )
+    @functools.cached_property
+    def image_properties(self) -> Declared:
+        """The image properties that it looks at."""
+        found = self.request_filter
+        needed: Iterable[str] = ()
+        keys: Iterable[str] = ()
+        if isinstance(found, contract.ReadsImageProperties):
+            needed = found.IMAGE_PROPERTIES
+        if isinstance(found, contract.HasImageKeys):
+            keys = found.IMAGE_KEYS
+        return Declared(frozenset(needed) | frozenset(keys), frozenset(keys))
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the filters, in the order in which they run."""
-        return tuple(self._filters)
+    def metadata(self) -> frozenset[str] | None:
+        """The aggregate metadata that it reads; None if it does not say."""
+        if isinstance(self.request_filter, contract.ReadsMetadata):
+            return frozenset(self.request_filter.METADATA)
+        return None
 
-    def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
-        """Return all locks that the filters know of.
+    def reads(self, key: str) -> bool:
+        """Tell whether it says that it reads a metadata key."""
+        return any(matches(pattern, key) for pattern in self.metadata or ())
 
-        :param aggregates: The aggregates as of one moment.
-        :raises FilterError: if a filter fails.
+    @property
+    def key_sources(self) -> frozenset[str]:
+        """Where a request may have the keys to its locks."""
+        if isinstance(self.request_filter, contract.HasKeySources):
+            return frozenset(self.request_filter.KEY_SOURCES)
+        return frozenset({'flavor', 'image', 'hint'})
+
+    @property
+    def reservation_keys(self) -> contract.ReservationKeys:
+        """The keys by which it knows reservations; empty if it does not."""
+        if isinstance(self.request_filter, contract.NamesReservations):
+            return self.request_filter.RESERVATION_KEYS
+        return contract.ReservationKeys()
+
+    @property
+    def project_keys(self) -> tuple[str, ...]:
+        """How the metadata keys start by which it knows projects."""
+        if isinstance(self.request_filter, contract.NamesProjects):
+            return tuple(self.request_filter.PROJECT_KEYS)
+        return ()
+
+    @property
+    def replaces(self) -> frozenset[str]:
+        """Filters of Nova, or for Nova, whose work it does."""
+        if isinstance(self.request_filter, contract.Replaces):
+            return frozenset(self.request_filter.REPLACES)
+        return frozenset()
+
+    def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
+        """Return which aggregates the filter forbids together.
+
+        :raises FilterError: if it fails.
         """
-        return locks(
-            (LoadedFilter(name, one) for name, one in self._filters.items()),
-            aggregates,
-        )
-
-    def evaluate(
-        self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Destination:
-        """Run every filter and return what they concluded, even a refusal.
-
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
-        :raises FilterError: if a filter fails or yields something else than
-            constraints.
-        """
-        destination = Destination()
-        self.narrow(destination, request, aggregates)
-        return destination
+        if not isinstance(self.request_filter, contract.HasLocks):
+            return ()
+        try:
+            return tuple(self.request_filter.locks(aggregates))
+        except Exception as exc:
+            raise exception.FilterError(
+                self.name,
+                f'failed to name its locks with {type(exc).__name__}: {exc}.',
+            ) from exc
 
     def narrow(
         self,
@@ -87,215 +116,110 @@ class Pipeline:
         request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> None:
-        """Run every filter and add what they conclude to a destination.
+        """Add what the filter concludes to a destination.
 
-        :param destination: The destination, which is changed.
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
-        :raises FilterError: if a filter fails or yields something else than
+        :raises FilterError: if it fails or yields something else than
             constraints.
         """
-        for name, request_filter in self._filters.items():
-            try:
-                for constraint in request_filter(request, aggregates):
-                    destination.add(constraint, name)
-            except exception.IsolateAggregatesError:
-                raise
-            except Exception as exc:
-                raise exception.FilterError(
-                    name,
-                    f'failed with {type(exc).__name__}: {exc}; the request '
-                    'can not be judged without it.',
-                ) from exc
-
-    def run(
-        self, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Destination:
-        """Run every filter and return where the request may go.
-
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
-        :raises RequestRefused: if a filter refuses the request.
-        :raises FilterError: if a filter fails or yields something else than
-            constraints.
-        """
-        destination = self.evaluate(request, aggregates)
-        destination.check()
-        return destination
-
-
-@dataclasses.dataclass(frozen=True)
-class LoadedFilter:
-    """A request filter that the configuration names.
-
-    :param name: The name of its entry point.
-    :param request_filter: The filter itself.
-    :param switch: ``(group, option)`` that switches it on; None if it is
-        always on.
-    """
-
-    name: str
-    request_filter: Any
-    switch: tuple[str, str] | None = None
-
-    def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
-        """Tell whether the filter is switched on.
-
-        :param conf: A configuration with our options registered.
-        :raises FilterError: if nobody registered its switch.
-        """
-        return not self.switch or bool(_option(self.name, self.switch, conf))
-
-
-def load(conf: cfg.ConfigOpts) -> list[LoadedFilter]:
-    """Return the filters that the configuration names, on or off.
-
-    :param conf: A configuration with our options registered.
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter is missing, can not be loaded or does not
-        keep its contract.
-    """
-    ia_conf.check(conf)
-    loaded = [
-        LoadedFilter(
-            name,
-            _build(name, plugin, conf),
-            getattr(plugin, 'ENABLED_BY', None),
-        )
-        for name, plugin in entry_points.load(
-            NAMESPACE,
-            conf[ia_conf.GROUP].request_filters,
-            exception.FilterError,
-        ).items()
-    ]
-    for one in loaded:
-        _verify(one.name, one.request_filter)
-    return loaded
-
-
-def locks(
-    filters: Iterable[LoadedFilter], aggregates: AggregateIndex
-) -> tuple[Lock, ...]:
-    """Return all locks that some filters know of.
-
-    :param filters: The filters, switched on or not.
-    :param aggregates: The aggregates as of one moment.
-    :raises FilterError: if a filter fails.
-    """
-    found: list[Lock] = []
-    for loaded in filters:
-        own = getattr(loaded.request_filter, 'locks', None)
-        if own is None:
-            continue
         try:
-            found.extend(own(aggregates))
+            for constraint in self.request_filter(request, aggregates):
+                destination.add(constraint, self.name)
+        except exception.IsolateAggregatesError:
+            raise
         except Exception as exc:
             raise exception.FilterError(
-                loaded.name,
-                f'failed to name its locks with {type(exc).__name__}: {exc}.',
+                self.name,
+                f'failed with {type(exc).__name__}: {exc}; the request '
+                'can not be judged without it.',
             ) from exc
-    return tuple(found)
+
+    def _check_call(self, *arguments: str, of: str = '') -> None:
+        called = self.request_filter
+        try:
+            if of:
+                called = getattr(called, of)
+            inspect.signature(called).bind(*arguments)
+        except (TypeError, ValueError) as exc:
+            wanted = ' and '.join(_CALLED_WITH[one] for one in arguments)
+            raise exception.FilterError(
+                self.name,
+                f'{of and f"has {of}(), which "}is not callable with {wanted}'
+                f': {type(self.request_filter).__name__}, {exc}.',
+            ) from exc
+
+    def _check_names(self, member: str) -> None:
+        names = getattr(self.request_filter, member, ())
+        if isinstance(names, str) or not all(
+            isinstance(name, str) and name for name in names
+        ):
+            raise exception.FilterError(
+                self.name,
+                f'has {member} = {names!r}; it must be a tuple of names.',
+            )
 
 
-@dataclasses.dataclass(frozen=True)
-class InstalledFilter:
-    """A request filter that some installed package offers.
+_CALLED_WITH = {'request': 'a request', 'aggregates': 'the aggregates'}
 
-    :param name: The name of its entry point.
-    :param origin: The package and the class it comes from.
-    :param enabled: Whether it runs.
-    :param note: Its place in the order, or why it does not run.
+
+class Pipeline:
+    """Request filters in the order in which they run.
+
+    :param filters: The filters by name, or with their names.
+    :param timer: Is told how long each filter took.
     """
 
-    name: str
-    origin: str
-    enabled: bool
-    note: str
+    def __init__(
+        self,
+        filters: Mapping[str, RequestFilter] | Iterable[NamedFilter],
+        timer: Timer | None = None,
+    ) -> None:
+        self.filters = (
+            tuple(NamedFilter(name, one) for name, one in filters.items())
+            if isinstance(filters, Mapping)
+            else tuple(filters)
+        )
+        self._timer = timer
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the filters, in the order in which they run."""
+        return tuple(one.name for one in self.filters)
 
-def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
-    """Return all installed filters: first those that run, in order.
+    @functools.cached_property
+    def image_properties(self) -> Declared:
+        """The image properties that the filters look at."""
+        return Declared.union(one.image_properties for one in self.filters)
 
-    :param conf: A configuration with our options registered.
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter that is to run is missing or broken.
-    """
-    order = conf[ia_conf.GROUP].request_filters
-    load(conf)
-    found: extension.ExtensionManager[Any] = extension.ExtensionManager(
-        NAMESPACE
-    )
-    rows = [_describe(ext, order, conf) for ext in found]
-    place = {name: number for number, name in enumerate(order)}
-    return sorted(
-        rows,
-        key=lambda row: (
-            not row.enabled,
-            place.get(row.name, len(place)),
-            row.name,
-        ),
-    )
+    def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
+        """Return all locks that the filters know of.
 
+        :raises FilterError: if a filter fails.
+        """
+        return tuple(
+            lock for one in self.filters for lock in one.locks(aggregates)
+        )
 
-# In quotes: a class that takes no type argument before stevedore 5.5.
-def _describe(
-    ext: 'extension.Extension[Any]', order: list[str], conf: cfg.ConfigOpts
-) -> InstalledFilter:
-    origin = ext.entry_point.value
-    # stevedore's cache of entry points does not say which package they are of.
-    for entry_point in metadata.entry_points(group=NAMESPACE, name=ext.name):
-        if entry_point.dist:
-            package = entry_point.dist
-            origin = f'{package.name} {package.version}, {origin}'
-    if ext.name not in order:
-        note = f'not named in [{ia_conf.GROUP}] request_filters'
-        return InstalledFilter(ext.name, origin, False, note)
-    switch = getattr(ext.plugin, 'ENABLED_BY', None)
-    if switch and not _option(ext.name, switch, conf):
-        note = f'[{switch[0]}] {switch[1]} is false'
-        return InstalledFilter(ext.name, origin, False, note)
-    note = f'number {order.index(ext.name) + 1} of {len(order)}'
-    return InstalledFilter(ext.name, origin, True, note)
+    def evaluate(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Destination:
+        """Run every filter and return what they concluded, even a refusal.
 
+        Programs call :func:`isolate_aggregates.decision.decide`, which does.
 
-def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> Any:
-    """Make a filter from its class."""
-    register = getattr(plugin, 'register_opts', None)
-    if register:
-        register(conf)
-    settings = {
-        argument: _frozen(_option(name, option, conf))
-        for argument, option in getattr(plugin, 'SETTINGS', {}).items()
-    }
-    try:
-        return plugin(**settings)
-    except TypeError as exc:
-        raise exception.FilterError(
-            name, f'can not be made from its SETTINGS: {exc}.'
-        ) from exc
-
-
-def _option(name: str, option: tuple[str, str], conf: cfg.ConfigOpts) -> Any:
-    try:
-        return conf[option[0]][option[1]]
-    except cfg.NoSuchOptError as exc:
-        raise exception.FilterError(
-            name,
-            f'reads the option [{option[0]}] {option[1]}, which nobody '
-            'registered.',
-        ) from exc
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _verify(name: str, request_filter: Any) -> None:
-    try:
-        inspect.signature(request_filter).bind('request', 'aggregates')
-    except (TypeError, ValueError) as exc:
-        raise exception.FilterError(
-            name,
-            'is not callable with a request and the aggregates: '
-            f'{type(request_filter).__name__}, {exc}.',
-        ) from exc
+        :raises RequestRefused: if an image property that a filter declares
+            cannot be had.
+        :raises FilterError: if a filter fails or yields something else than
+            constraints.
+        """
+        destination = Destination()
+        seen = request.declaring(self.image_properties)
+        for one in self.filters:
+            if self._timer is None:
+                one.narrow(destination, seen, aggregates)
+                continue
+            started_at = time.perf_counter()
+            try:
+                one.narrow(destination, seen, aggregates)
+            finally:
+                self._timer(one.name, time.perf_counter() - started_at)
+        return destination

@@ -11,19 +11,90 @@ is the one in the spec `Support filtering by forbidden aggregate membership
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import ClassVar
 
-from isolate_aggregates.aggregates import AggregateIndex, Lock, grants
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    Forbid,
-    Refuse,
-    Require,
-)
+from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
+from isolate_aggregates.filters.destination import Constraint
+from isolate_aggregates.filters.wording import lacking
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request import extra_specs as xs
+
+
+@dataclasses.dataclass(frozen=True)
+class NamesReservation:
+    """The cause: the request names a reservation.
+
+    :param keys: The keys that it names.
+    """
+
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f'the request names {" or ".join(self.keys)}'
+
+
+@dataclasses.dataclass(frozen=True)
+class NamesNoReservation:
+    """The cause: the request names no reservation of a prefix.
+
+    :param prefix: The prefix.
+    :param flavor: The name of the flavor.
+    :param image: The name of the image; None without one.
+    """
+
+    prefix: str
+    flavor: str
+    image: str | None = None
+
+    def __str__(self) -> str:
+        return (
+            f'kept for requests that name their {self.prefix} key, and '
+            f'{lacking(self.flavor, self.image, "name")} one'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class UnknownReservation:
+    """The cause: no aggregate is that of a reservation the request names.
+
+    :param keys: The keys that no aggregate has.
+    """
+
+    keys: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f'no aggregate has the metadata key {", ".join(self.keys)}, '
+            'which the request names'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ForeignReservation:
+    """The cause: a tenant names a reservation of another project.
+
+    :param keys: The keys that the image or a hint names.
+    :param project_id: The project of the request; None if it has none.
+    """
+
+    keys: tuple[str, ...]
+    project_id: str | None
+
+    def __str__(self) -> str:
+        who = (
+            f'project {self.project_id}'
+            if self.project_id
+            else 'a request without a project'
+        )
+        return (
+            f'{", ".join(self.keys)} is named by the image or a hint, but '
+            f'{who} does not own it'
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +130,46 @@ class ReservationPrefix:
     forbidden_prefixes: tuple[str, ...] = ()
     key_sources: tuple[str, ...] = ('image',)
     owner_key: str = 'blazar:owner'
+
+    @property
+    def METADATA(self) -> Sequence[str]:  # noqa: N802
+        """The metadata keys of reservations and of who owns them."""
+        prefixes = (*self.required_prefixes, *self.forbidden_prefixes)
+        keys = tuple(f'{prefix}*' for prefix in dict.fromkeys(prefixes))
+        return (*keys, self.owner_key, PROJECT_ID)
+
+    @property
+    def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
+        """The prefixes, and who owns a reservation."""
+        return ReservationKeys(
+            self.required_prefixes, self.forbidden_prefixes, self.owner_key
+        )
+
+    @property
+    def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
+        """Where a request may name a reservation."""
+        # What a tenant claims opens only where it is looked at.
+        claimed = self.key_sources if self.required_prefixes else ()
+        return ('flavor', *claimed)
+
+    @property
+    def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802
+        """The image properties that may name a reservation."""
+        return self._image_keys(self.required_prefixes)
+
+    @property
+    def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
+        """Those of a prefix that keeps out whoever names no reservation."""
+        return self._image_keys(
+            prefix
+            for prefix in self.required_prefixes
+            if prefix in self.forbidden_prefixes
+        )
+
+    def _image_keys(self, prefixes: Iterable[str]) -> tuple[str, ...]:
+        if 'image' not in self.key_sources:
+            return ()
+        return tuple(f'{prefix}*' for prefix in prefixes)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
@@ -111,30 +222,19 @@ class ReservationPrefix:
         request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> Constraint:
-        unknown = [key for key in named if not aggregates.with_key(key)]
+        unknown = tuple(k for k in named if not aggregates.with_key(k))
         if unknown:
-            return Refuse(
-                f'no aggregate has the metadata key {", ".join(unknown)}, '
-                'which the request names'
-            )
-        foreign = [
+            return Refuse(UnknownReservation(unknown))
+        foreign = tuple(
             key
             for key in claimed
             if not any(
                 grants(aggregate, request.project_id, self.owner_key)
                 for aggregate in aggregates.with_key(key)
             )
-        ]
+        )
         if foreign:
-            who = (
-                f'project {request.project_id}'
-                if request.project_id
-                else 'a request without a project'
-            )
-            return Refuse(
-                f'{", ".join(foreign)} is named by the image or a hint, but '
-                f'{who} does not own it'
-            )
+            return Refuse(ForeignReservation(foreign, request.project_id))
         found = {
             aggregate.uuid
             for key in named
@@ -143,7 +243,7 @@ class ReservationPrefix:
             or grants(aggregate, request.project_id, self.owner_key)
         }
         members = tuple(a for a in aggregates if a.uuid in found)
-        return Require(members, f'the request names {" or ".join(named)}')
+        return Require(members, NamesReservation(tuple(named)))
 
     @staticmethod
     def _forbid(
@@ -151,12 +251,9 @@ class ReservationPrefix:
     ) -> Iterator[Forbid]:
         members = aggregates.with_prefix_like(prefix)
         if members:
-            names = 'names' if request.image else 'does not name'
-            neither = 'neither ' if request.image else ''
+            image = request.image.name if request.image else None
             yield Forbid(
-                members,
-                f'kept for requests that name their {prefix} key, and '
-                f'{neither}{request.description} {names} one',
+                members, NamesNoReservation(prefix, request.flavor.name, image)
             )
 
 

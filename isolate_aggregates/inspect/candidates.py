@@ -4,14 +4,13 @@
 from collections.abc import Mapping
 import dataclasses
 
-from isolate_aggregates.cloud.clouds import Cloud
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.decision import Decision, decide
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.query_limit import Shortened, Shortener
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,71 +34,39 @@ class Host:
 class Outcome:
     """Where a request may go.
 
-    :param destination: What the request filters concluded.
+    :param decision: What the request filters concluded, and whether the query
+        had to be shortened.
     :param query: What was asked of Placement.
     :param hosts: The hosts it answered with, by name.
-    :param shortened: How the query was made shorter; None if it was not.
     """
 
-    destination: Destination
+    decision: Decision
     query: ResourceRequest
     hosts: tuple[Host, ...]
-    shortened: Shortened | None = None
 
 
-def build_query(
-    cloud: Cloud,
-    pipeline: Pipeline,
-    request: RequestSpec,
-    limit: int | None,
-    max_length: int = 0,
-) -> tuple[Destination, ResourceRequest, Shortened | None]:
-    """Return what the filters conclude and what to ask of Placement.
+def decide_on(
+    cloud: Cloud, pipeline: Pipeline, request: Request, max_length: int = 0
+) -> Decision:
+    """Decide where a request may go in a cloud.
 
     :param cloud: The cloud.
     :param pipeline: The request filters.
     :param request: The request.
-    :param limit: The most candidates to ask for; None for all.
     :param max_length: The most bytes of the query that may be spent on
         aggregates; 0 for no limit.
-    :returns: Both, and how the query was made shorter, if it was.
-    :raises RequestRefused: if a filter refuses the request, or the query can
-        not be made to fit.
-    :raises IsolateAggregatesError: if it can not be worked out.
+    :raises FilterError: if a filter fails or breaks its contract.
     """
-    query = resources.resource_request(request, limit)
-    destination = pipeline.run(request, cloud.index)
-    shortened = shorten(cloud, pipeline, destination, max_length)
-    destination.apply_to(query, shortened.forbidden if shortened else None)
-    return destination, query, shortened
-
-
-def shorten(
-    cloud: Cloud,
-    pipeline: Pipeline,
-    destination: Destination,
-    max_length: int,
-) -> Shortened | None:
-    """Return what a query may forbid in place of what a destination forbids.
-
-    :param cloud: The cloud.
-    :param pipeline: The request filters.
-    :param destination: What they concluded.
-    :param max_length: The most bytes of the query that may be spent on
-        aggregates; 0 for no limit.
-    :returns: None if the query is short enough as it is.
-    :raises RequestRefused: if the query can not be made to fit.
-    """
-    members = cloud.members(max_length)
-    return Shortener(max_length, pipeline.locks, members).shorten(
-        destination, cloud.index
+    shortener = Shortener(
+        max_length, pipeline.locks, cloud.members(max_length)
     )
+    return decide(request, cloud.index, pipeline, shortener)
 
 
 def find(
     cloud: Cloud,
     pipeline: Pipeline,
-    request: RequestSpec,
+    request: Request,
     limit: int | None,
     max_length: int = 0,
 ) -> Outcome:
@@ -115,12 +82,22 @@ def find(
         not be made to fit.
     :raises IsolateAggregatesError: if it can not be worked out.
     """
-    destination, query, shortened = build_query(
-        cloud, pipeline, request, limit, max_length
-    )
+    decision = decide_on(cloud, pipeline, request, max_length)
+    return allowed(cloud, request, decision, limit)
+
+
+def allowed(
+    cloud: Cloud, request: Request, decision: Decision, limit: int | None
+) -> Outcome:
+    """Return the hosts that a decision leaves to a request.
+
+    :param limit: The most candidates to ask for; None for all.
+    :raises RequestRefused: if the request was refused.
+    :raises IsolateAggregatesError: if Placement cannot be asked.
+    """
+    query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
-    hosts = _hosts(answer, query, cloud)
-    return Outcome(destination, query, hosts, shortened)
+    return Outcome(decision, query, _hosts(answer, query, cloud))
 
 
 def _hosts(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many more such servers fit, found out by packing them.
+"""How many more such servers fit, found out by placing them.
 
 Each server takes what the first candidate of its host takes, as a scheduler
 does that claims and asks again. With trees of providers another choice of
@@ -12,11 +12,11 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator import Simulator
-from isolate_aggregates.placement.simulator.index import ProviderIndex, free
+from isolate_aggregates.placement.simulator.index import ProviderIndex
 
 
 @dataclasses.dataclass(frozen=True)
-class HostCapacity:
+class HostFit:
     """How many servers fit on a host.
 
     :param host: The name of its compute service.
@@ -30,12 +30,11 @@ class HostCapacity:
     servers: int
 
 
-def capacity(
+def fitting_servers(
     snapshot: Snapshot, request: ResourceRequest
-) -> tuple[HostCapacity, ...]:
+) -> tuple[HostFit, ...]:
     """Return how many servers fit on each host that may be used.
 
-    :param snapshot: The cloud.
     :param request: What each server asks for, filters included; its limit is
         not looked at.
     :returns: The hosts that take at least one, by name.
@@ -58,7 +57,7 @@ def capacity(
         else:
             servers = _in_a_tree(involved, root, unlimited, usages)
         if servers:
-            found.append(HostCapacity(root.host or '', root.uuid, servers))
+            found.append(HostFit(root.host or '', root.uuid, servers))
     return tuple(found)
 
 
@@ -82,7 +81,7 @@ def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
 def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
     """Return how often a request fits on one provider that offers it."""
     return min(
-        free(root, resource_class) // amount
+        root.free(resource_class) // amount
         for resource_class, amount in request.merged_resources().items()
     )
 

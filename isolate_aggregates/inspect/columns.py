@@ -7,13 +7,14 @@ import enum
 
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.inspect.matrix import Matrix, Row
-from isolate_aggregates.inspect.rules import Reason
+from isolate_aggregates.inspect.rules import Objection
+from isolate_aggregates.text import listed
 
 # What the hosts are called that no lock keeps anybody out of.
 UNLOCKED = '(no lock)'
 
 
-class Verdict(enum.Enum):
+class Access(enum.Enum):
     """Whether a request may go to the hosts of a column."""
 
     YES = 'yes'
@@ -35,22 +36,18 @@ class Column:
 
 
 @dataclasses.dataclass(frozen=True)
-class Objection:
-    """A reason, and the hosts that it keeps a request from.
+class Exclusion:
+    """The hosts that one objection keeps a request from.
 
-    :param reason: The reason.
-    :param hosts: The names of the hosts, sorted.
+    :param hosts: Their names, sorted.
     """
 
-    reason: Reason
+    objection: Objection
     hosts: tuple[str, ...]
 
 
 def by_host(matrix: Matrix) -> list[Column]:
-    """Return a column for each host, sorted by name.
-
-    :param matrix: The matrix.
-    """
+    """Return a column for each host, sorted by name."""
     return sorted(
         (
             Column(host, (place,))
@@ -62,28 +59,25 @@ def by_host(matrix: Matrix) -> list[Column]:
 
 
 def alike(matrix: Matrix) -> list[Column]:
-    """Return a column for all hosts that the same requests may go to.
-
-    :param matrix: The matrix.
-    """
+    """Return a column for all hosts that the same requests may go to."""
     places: dict[tuple[bool, ...], list[int]] = {}
     for place in range(len(matrix.groups)):
-        verdicts = tuple(not row.reasons[place] for row in matrix.rows)
-        places.setdefault(verdicts, []).append(place)
+        access = tuple(not row.objections[place] for row in matrix.rows)
+        places.setdefault(access, []).append(place)
     return [
         Column(_naming(hosts_of(matrix, same)), tuple(same))
         for same in places.values()
     ]
 
 
+def _naming(hosts: tuple[str, ...]) -> str:
+    return listed(hosts, most=1 if len(hosts) > 2 else 2)
+
+
 def by_aggregate(
     matrix: Matrix, aggregates: Iterable[Aggregate]
 ) -> list[Column]:
-    """Return a column for each aggregate, in their order.
-
-    :param matrix: The matrix.
-    :param aggregates: The aggregates of the cloud.
-    """
+    """Return a column for each aggregate, in their order."""
     return [
         Column(aggregate.name, _inside(matrix, [aggregate]))
         for aggregate in aggregates
@@ -91,11 +85,7 @@ def by_aggregate(
 
 
 def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
-    """Return a column for each lock, and one for hosts without any.
-
-    :param matrix: The matrix.
-    :param locks: The locks of the cloud.
-    """
+    """Return a column for each lock, and one for hosts without any."""
     columns = [Column(k.name, _inside(matrix, k.aggregates)) for k in locks]
     locked = {place for column in columns for place in column.groups}
     rest = tuple(p for p in range(len(matrix.groups)) if p not in locked)
@@ -103,42 +93,32 @@ def by_lock(matrix: Matrix, locks: Iterable[Lock]) -> list[Column]:
 
 
 def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
-    """Return the hosts of some groups, sorted.
-
-    :param matrix: The matrix.
-    :param places: The places of the groups.
-    """
+    """Return the hosts of some groups, sorted."""
     return tuple(sorted(h for p in places for h in matrix.groups[p].hosts))
 
 
-def verdict(row: Row, column: Column) -> Verdict:
+def access(row: Row, column: Column) -> Access:
     """Tell whether a request may go to all hosts of a column, some or none.
 
-    :param row: The row of the request.
     :param column: The column. If it has no hosts there are none to go to.
     """
-    may = [not row.reasons[place] for place in column.groups]
+    may = [not row.objections[place] for place in column.groups]
     if not any(may):
-        return Verdict.NO
-    return Verdict.YES if all(may) else Verdict.SOME
+        return Access.NO
+    return Access.YES if all(may) else Access.SOME
 
 
-def objections(matrix: Matrix, row: Row, column: Column) -> list[Objection]:
-    """Return why a request may not go to hosts of a column.
-
-    :param matrix: The matrix.
-    :param row: The row of the request.
-    :param column: The column.
-    """
+def exclusions(matrix: Matrix, row: Row, column: Column) -> list[Exclusion]:
+    """Return why a request may not go to hosts of a column."""
     if not column.groups:
-        return [Objection(Reason(None, 'has no hosts'), ())]
-    places: dict[Reason, list[int]] = {}
+        return [Exclusion(Objection(None, 'has no hosts'), ())]
+    places: dict[Objection, list[int]] = {}
     for place in column.groups:
-        for reason in row.reasons[place]:
-            places.setdefault(reason, []).append(place)
+        for objection in row.objections[place]:
+            places.setdefault(objection, []).append(place)
     return [
-        Objection(reason, hosts_of(matrix, kept_out))
-        for reason, kept_out in places.items()
+        Exclusion(objection, hosts_of(matrix, kept_out))
+        for objection, kept_out in places.items()
     ]
 
 
@@ -151,9 +131,3 @@ def _inside(
         for place, group in enumerate(matrix.groups)
         if not uuids.isdisjoint(group.aggregates)
     )
-
-
-def _naming(hosts: tuple[str, ...]) -> str:
-    if len(hosts) <= 2:
-        return ', '.join(hosts)
-    return f'{hosts[0]} and {len(hosts) - 1} more'

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Everything about one lock, one aggregate or one host."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
-from isolate_aggregates.cloud.clouds import Cloud
-from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.inspect.openers import openers
-from isolate_aggregates.inspect.overview import Capacity, capacities, overview
+from isolate_aggregates.inspect.overview import (
+    overview,
+    usage_by_host,
+    usage_document,
+)
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 KINDS = ('lock', 'aggregate', 'host')
@@ -21,8 +24,6 @@ KINDS = ('lock', 'aggregate', 'host')
 class Details:
     """Looks things of a cloud up and tells everything about them.
 
-    :param cloud: The cloud.
-    :param locks: All its locks.
     :param trait_sources: Whose traits open an aggregate, as in the option of
         that name.
     """
@@ -76,7 +77,7 @@ class Details:
             'name': lock.name,
             'aggregates': sorted(a.name for a in lock.aggregates),
             'hosts': list(found.hosts),
-            'capacity': _amounts(found.capacity),
+            'capacity': usage_document(found.capacity),
             **self._keys([lock]),
             'problems': list(self._problems(lock.aggregates)),
         }
@@ -93,16 +94,16 @@ class Details:
             'metadata': dict(sorted(aggregate.metadata.items())),
             'locks': [lock.name for lock in locks],
             'hosts': list(found.hosts),
-            'capacity': _amounts(found.capacity),
+            'capacity': usage_document(found.capacity),
             **self._keys(locks),
             'problems': list(self._problems([aggregate])),
         }
 
     def _of_host(self, host: str) -> dict[str, Any]:
         snapshot = self._cloud.snapshot
-        members = [a for a in snapshot.aggregates if host in a.hosts]
+        members = snapshot.index.by_host.get(host, ())
         locks = self._on(members)
-        nodes = _nodes(snapshot).get(host, [])
+        nodes = nodes_by_host(snapshot.providers).get(host, ())
         traits: set[str] = set().union(*(node.traits for node in nodes))
         return {
             'name': host,
@@ -111,7 +112,7 @@ class Details:
             'locks': [lock.name for lock in locks],
             'traits': sorted(t for t in traits if not marks.is_mark(t)),
             'put_from_here': sorted(marks.marked_traits(traits)),
-            'capacity': _amounts(capacities(snapshot).get(host, {})),
+            'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),
         }
@@ -132,9 +133,7 @@ class Details:
     def _host(self, name: str) -> str | None:
         snapshot = self._cloud.snapshot
         hosts = {p.host for p in snapshot.providers if p.host}
-        for aggregate in snapshot.aggregates:
-            hosts |= aggregate.hosts
-        if name in hosts:
+        if name in hosts | snapshot.index.by_host.keys():
             return name
         for provider in snapshot.providers:
             if provider.host and provider.name == name:
@@ -178,17 +177,17 @@ class Details:
     def _problems(
         self, aggregates: Iterable[Aggregate], only: str | None = None
     ) -> Iterator[str]:
-        nodes = _nodes(self._cloud.snapshot)
+        nodes = nodes_by_host(self._cloud.snapshot.providers)
         for aggregate in aggregates:
             if not aggregate.hosts:
                 yield f'aggregate {aggregate.name} has no hosts'
             for host in sorted(aggregate.hosts):
                 if only in (None, host):
-                    yield from _wrong(aggregate, host, nodes.get(host, []))
+                    yield from _wrong(aggregate, host, nodes.get(host, ()))
 
 
 def _wrong(
-    aggregate: Aggregate, host: str, nodes: list[Provider]
+    aggregate: Aggregate, host: str, nodes: tuple[Provider, ...]
 ) -> Iterator[str]:
     """Yield what keeps the locks of an aggregate from working on a host."""
     if not nodes:
@@ -206,21 +205,6 @@ def _wrong(
                 f'host {host} lacks {", ".join(missing)}, so that servers '
                 f'for aggregate {aggregate.name} can not use it'
             )
-
-
-def _nodes(snapshot: Snapshot) -> dict[str, list[Provider]]:
-    found: dict[str, list[Provider]] = {}
-    for provider in snapshot.providers:
-        if provider.host:
-            found.setdefault(provider.host, []).append(provider)
-    return found
-
-
-def _amounts(capacity: Mapping[str, Capacity]) -> dict[str, Any]:
-    return {
-        resource_class: {'free': one.free, 'used': one.used}
-        for resource_class, one in sorted(capacity.items())
-    }
 
 
 def _in_all(lists: list[list[str]]) -> list[str]:

@@ -15,23 +15,22 @@ import itertools
 
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect.rules import HostGroup, Reason, Rules
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.inspect.rules import HostGroup, Objection, Rules
+from isolate_aggregates.placement.provider import nodes_by_host
 from isolate_aggregates.placement.simulator.index import ProviderIndex
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
     """What there is against a request on each host.
 
-    :param request: The request.
-    :param reasons: The reasons for each group of hosts, in the order of the
+    :param objections: Those for each group of hosts, in the order of the
         groups; where there are none, the request may go there.
     """
 
-    request: RequestSpec
-    reasons: tuple[tuple[Reason, ...], ...]
+    request: Request
+    objections: tuple[tuple[Objection, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +38,6 @@ class Matrix:
     """Which request may go to which host.
 
     :param groups: All hosts, in groups of which the first hosts are sorted.
-    :param rows: A row for each request.
     """
 
     groups: tuple[HostGroup, ...]
@@ -50,26 +48,22 @@ def requests(
     flavors: Iterable[Flavor],
     images: Sequence[Image] = (),
     project_id: str | None = None,
-) -> list[RequestSpec]:
+) -> list[Request]:
     """Return a request for each flavor, or for each flavor with each image.
 
-    :param flavors: The flavors.
     :param images: The images; without any, the requests have no image.
-    :param project_id: Id of the project that asks.
     """
     return [
-        RequestSpec(flavor, image, project_id)
+        Request(flavor, image, project_id)
         for flavor, image in itertools.product(flavors, images or (None,))
     ]
 
 
 def matrix(
-    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[RequestSpec]
+    snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[Request]
 ) -> Matrix:
     """Tell which request may go to which host.
 
-    :param snapshot: The cloud.
-    :param pipeline: The request filters.
     :param asked: The requests. One that makes no sense may go nowhere.
     :raises FilterError: if a filter fails.
     """
@@ -78,7 +72,7 @@ def matrix(
     return Matrix(
         groups,
         tuple(
-            Row(one.request, tuple(one.reasons(group) for group in groups))
+            Row(one.request, tuple(one.objections(group) for group in groups))
             for one in rules
         ),
     )
@@ -93,7 +87,7 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
         index, frozenset().union(*(one.trees for one in rules))
     )
     forbidden = frozenset().union(*(one.root_traits for one in rules))
-    aggregates = _aggregates(snapshot)
+    aggregates = snapshot.index.aggregates_of
     names = _names(snapshot)
     alike: dict[HostGroup, list[str]] = {}
     for number, node in enumerate(index.providers):
@@ -116,24 +110,11 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
     )
 
 
-def _aggregates(snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the host aggregates of each host, by its name."""
-    found: dict[str, set[str]] = {}
-    for aggregate in snapshot.aggregates:
-        for host in aggregate.hosts:
-            found.setdefault(host, set()).add(aggregate.uuid)
-    return {host: frozenset(uuids) for host, uuids in found.items()}
-
-
 def _names(snapshot: Snapshot) -> dict[str, str]:
     """Return what each compute node is called, by its uuid."""
-    nodes: dict[str, list[Provider]] = {}
-    for provider in snapshot.providers:
-        if provider.host:
-            nodes.setdefault(provider.host, []).append(provider)
     return {
         node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
-        for host, some in nodes.items()
+        for host, some in nodes_by_host(snapshot.providers).items()
         for node in some
     }
 

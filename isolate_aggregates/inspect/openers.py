@@ -4,13 +4,11 @@
 from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import tags
-from isolate_aggregates.cloud.clouds import Cloud
+from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
-
-_NAMES_IN_A_SENTENCE = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,15 +28,13 @@ class Openers:
     def named(self) -> str:
         """Their names for a sentence; empty if there are none."""
         return ' and '.join(
-            f'{kind} {_listed(sorted(one.name for one in found))}'
+            text.named(kind, (one.name for one in found), most=10)
             for kind, found in (
-                ('flavor' if len(self.flavors) == 1 else 'flavors',
-                 self.flavors),
-                ('image' if len(self.images) == 1 else 'images',
-                 self.images),
+                ('flavor', self.flavors),
+                ('image', self.images),
             )
             if found
-        )  # fmt: skip
+        )
 
 
 def openers(
@@ -46,8 +42,6 @@ def openers(
 ) -> Openers:
     """Return what requires a trait.
 
-    :param cloud: The cloud.
-    :param trait: The trait.
     :param sources: Whose traits open an aggregate, as in the option
         ``trait_sources``.
     :raises ServiceError: if the flavors can not be read.
@@ -76,8 +70,6 @@ def after_lock(
 ) -> Iterator[tuple[bool, str]]:
     """Yield who can use hosts that some traits lock.
 
-    :param cloud: The cloud.
-    :param traits: The traits.
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.
@@ -106,7 +98,6 @@ def after_unlock(
     """Yield who asks for traits that no aggregate requires any more.
 
     :param cloud: The cloud, its aggregates read before or after.
-    :param traits: The traits.
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.
@@ -129,9 +120,3 @@ def after_unlock(
 
 def _unread(found: Openers) -> str:
     return f'the images were not looked at: {str(found.unread).rstrip(".")}'
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _NAMES_IN_A_SENTENCE
-    shown = ', '.join(names[:_NAMES_IN_A_SENTENCE])
-    return shown + (f' and {more} more' if more > 0 else '')

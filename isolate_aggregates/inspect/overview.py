@@ -7,11 +7,10 @@ import dataclasses
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.placement.simulator.index import capacity
 
 
 @dataclasses.dataclass(frozen=True)
-class Capacity:
+class ResourceUsage:
     """How much of a resource class some providers have together.
 
     :param total: What may be given out in all: ``(total - reserved) *
@@ -27,6 +26,9 @@ class Capacity:
         """What is left; less than nothing if too much is in use."""
         return self.total - self.used
 
+    def __add__(self, other: 'ResourceUsage') -> 'ResourceUsage':
+        return ResourceUsage(self.total + other.total, self.used + other.used)
+
 
 @dataclasses.dataclass(frozen=True)
 class LockOverview:
@@ -41,7 +43,7 @@ class LockOverview:
 
     lock: Lock
     hosts: tuple[str, ...]
-    capacity: Mapping[str, Capacity]
+    capacity: Mapping[str, ResourceUsage]
 
 
 def overview(
@@ -52,23 +54,30 @@ def overview(
     A host in several aggregates of a lock counts once for it, and for each
     lock it is behind.
 
-    :param snapshot: The cloud.
-    :param locks: Locks on aggregates of that cloud.
     :returns: One overview for each lock, in the order of the locks.
     """
-    by_host = capacities(snapshot)
+    by_host = usage_by_host(snapshot)
     return tuple(_overview(lock, by_host) for lock in locks)
 
 
-def capacities(snapshot: Snapshot) -> dict[str, dict[str, Capacity]]:
+def usage_document(
+    usage: Mapping[str, ResourceUsage],
+) -> dict[str, dict[str, int]]:
+    """Return what is free and used of each resource class, for a document."""
+    return {
+        resource_class: {'free': one.free, 'used': one.used}
+        for resource_class, one in sorted(usage.items())
+    }
+
+
+def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
     """Return what the provider trees of each host have, by resource class.
 
-    :param snapshot: The cloud.
     :returns: By name of the compute service; a service without a compute
         node in Placement is not in it.
     """
     hosts: dict[str, str] = {}
-    found: dict[str, dict[str, Capacity]] = {}
+    found: dict[str, dict[str, ResourceUsage]] = {}
     for provider in snapshot.providers:
         # Parents come before their children.
         host = provider.host or hosts.get(provider.parent or '')
@@ -79,12 +88,12 @@ def capacities(snapshot: Snapshot) -> dict[str, dict[str, Capacity]]:
 
 
 def _overview(
-    lock: Lock, by_host: Mapping[str, Mapping[str, Capacity]]
+    lock: Lock, by_host: Mapping[str, Mapping[str, ResourceUsage]]
 ) -> LockOverview:
     hosts: frozenset[str] = frozenset().union(
         *(aggregate.hosts for aggregate in lock.aggregates)
     )
-    together: dict[str, Capacity] = {}
+    together: dict[str, ResourceUsage] = {}
     for host in hosts:
         _add(together, by_host.get(host, {}))
     return LockOverview(
@@ -92,20 +101,18 @@ def _overview(
     )
 
 
-def _of_provider(provider: Provider) -> dict[str, Capacity]:
+def _of_provider(provider: Provider) -> dict[str, ResourceUsage]:
     return {
-        resource_class: Capacity(
-            capacity(inventory), provider.usages.get(resource_class, 0)
+        resource_class: ResourceUsage(
+            inventory.capacity, provider.usages.get(resource_class, 0)
         )
         for resource_class, inventory in provider.inventories.items()
     }
 
 
-def _add(together: dict[str, Capacity], more: Mapping[str, Capacity]) -> None:
+def _add(
+    together: dict[str, ResourceUsage], more: Mapping[str, ResourceUsage]
+) -> None:
     for resource_class, one in more.items():
-        before = together.get(resource_class)
-        together[resource_class] = (
-            Capacity(before.total + one.total, before.used + one.used)
-            if before
-            else one
-        )
+        before = together.get(resource_class, ResourceUsage(0, 0))
+        together[resource_class] = before + one

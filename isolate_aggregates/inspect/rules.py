@@ -4,20 +4,18 @@
 from collections.abc import Iterator, Sequence
 import dataclasses
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.destination import (
-    Conclusion,
-    Destination,
-    Forbid,
-)
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
-class Reason:
+class Objection:
     """Why a request may not go to a host.
 
     :param filter_name: The request filter that keeps it out; None if it is
@@ -54,8 +52,6 @@ class HostGroup:
 class Rules:
     """What is said against a request, arranged by what it depends on.
 
-    :param request: The request.
-    :param conclusions: What the request filters concluded about it.
     :param required: The traits that it requires of a host.
     :param forbidden: The traits that a compute node must not have for it.
     :param nonsense: Why the request makes no sense, if it does not.
@@ -63,7 +59,7 @@ class Rules:
 
     def __init__(
         self,
-        request: RequestSpec,
+        request: Request,
         conclusions: Sequence[Conclusion] = (),
         required: frozenset[str] = frozenset(),
         forbidden: frozenset[str] = frozenset(),
@@ -77,10 +73,9 @@ class Rules:
         self._closed: dict[str, list[int]] = {}
         self._others: list[tuple[int, Destination]] = []
         self._members: dict[int, dict[str, Aggregate]] = {}
-        self._told: dict[tuple[int, frozenset[str]], Reason] = {}
+        self._told: dict[tuple[int, frozenset[str]], Objection] = {}
         for number, conclusion in enumerate(conclusions):
-            alone = Destination()
-            conclusion.constraint.narrow(alone)
+            alone = conclusion.alone
             if isinstance(conclusion.constraint, Forbid):
                 self._members[number] = {
                     a.uuid: a for a in conclusion.constraint.aggregates
@@ -97,18 +92,15 @@ class Rules:
 
     @classmethod
     def of(
-        cls, request: RequestSpec, pipeline: Pipeline, index: AggregateIndex
+        cls, request: Request, pipeline: Pipeline, index: AggregateIndex
     ) -> 'Rules':
         """Evaluate a request.
 
-        :param request: The request.
-        :param pipeline: The request filters.
-        :param index: The aggregates.
         :raises FilterError: if a filter fails.
         """
         try:
             group = resources.resource_request(request).group()
-            destination = pipeline.evaluate(request, index)
+            destination = decide(request, index, pipeline).destination
             required = request.required_traits
         except exception.InvalidRequest as exc:
             return cls(request, nonsense=str(exc).rstrip('.'))
@@ -135,31 +127,28 @@ class Rules:
             alone.in_tree for _, alone in self._others if alone.in_tree
         )
 
-    def reasons(self, group: HostGroup) -> tuple[Reason, ...]:
-        """Return what is said against the request on some hosts.
-
-        :param group: The hosts.
-        """
+    def objections(self, group: HostGroup) -> tuple[Objection, ...]:
+        """Return what is said against the request on some hosts."""
         if self._nonsense:
-            return (Reason(None, self._nonsense),)
-        objecting = {
+            return (Objection(None, self._nonsense),)
+        found = {
             number
             for uuid in group.aggregates
             for number in self._closed.get(uuid, ())
         }
-        objecting.update(
+        found.update(
             number for number, alone in self._others if _objects(alone, group)
         )
         return (
-            *(self._reason(number, group) for number in sorted(objecting)),
+            *(self._objection(number, group) for number in sorted(found)),
             *self._of_traits(group),
         )
 
-    def _reason(self, number: int, group: HostGroup) -> Reason:
+    def _objection(self, number: int, group: HostGroup) -> Objection:
         conclusion = self._conclusions[number]
         constraint = conclusion.constraint
         if not isinstance(constraint, Forbid):
-            return Reason(conclusion.filter_name, constraint.reason)
+            return Objection(conclusion.filter_name, constraint.reason)
         # Of many aggregates only those of these hosts are of interest here.
         members = self._members[number]
         own = tuple(
@@ -168,20 +157,22 @@ class Rules:
         key = number, frozenset(a.uuid for a in own)
         if key not in self._told:
             narrowed = dataclasses.replace(constraint, aggregates=own)
-            self._told[key] = Reason(conclusion.filter_name, narrowed.reason)
+            self._told[key] = Objection(
+                conclusion.filter_name, narrowed.reason
+            )
         return self._told[key]
 
-    def _of_traits(self, group: HostGroup) -> Iterator[Reason]:
+    def _of_traits(self, group: HostGroup) -> Iterator[Objection]:
         missing = self.required - group.traits
         if missing:
-            yield Reason(
-                None, f'has no {_naming(missing)}, which the request requires'
+            traits = text.named('trait', missing, most=None)
+            yield Objection(
+                None, f'has no {traits}, which the request requires'
             )
         unwanted = self.forbidden & group.root_traits
         if unwanted:
-            yield Reason(
-                None, f'has {_naming(unwanted)}, which the request forbids'
-            )
+            traits = text.named('trait', unwanted, most=None)
+            yield Objection(None, f'has {traits}, which the request forbids')
 
 
 def _objects(alone: Destination, group: HostGroup) -> bool:
@@ -195,8 +186,3 @@ def _objects(alone: Destination, group: HostGroup) -> bool:
             for choice in alone.required_aggregates
         )
     )
-
-
-def _naming(traits: frozenset[str]) -> str:
-    noun = 'trait' if len(traits) == 1 else 'traits'
-    return f'{noun} {", ".join(sorted(traits))}'

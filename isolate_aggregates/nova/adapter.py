@@ -3,19 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 import functools
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.decision import Decision
+from isolate_aggregates.nova import images
 from isolate_aggregates.placement.group import RequestGroup
-from isolate_aggregates.request import Flavor, Image, RequestSpec
-from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
+from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.spec import traits_of
 
 
-class NovaRequest(RequestSpec):
+class NovaRequest:
     """Nova's request spec as the request filters want it.
 
     It is taken apart only as far as a filter looks at it; most look at little,
@@ -23,19 +25,35 @@ class NovaRequest(RequestSpec):
     that those it derives from settings, ports and device profiles count too.
 
     :param spec: Nova's request spec; not changed.
-    :param properties: Image properties that Nova has dropped.
+    :param read_image: Returns all properties of an image by its id, None if
+        they cannot be had.
+    :param declared: The image properties that the filters declare.
     """
 
-    _spec: objects.RequestSpec
-    _properties: Mapping[str, str]
+    # Nova itself keeps the request to a host that was asked for.
+    requested_host: RequestedHost | None = None
 
     def __init__(
         self,
         spec: objects.RequestSpec,
-        properties: Mapping[str, str] | None = None,
+        read_image: images.Read,
+        declared: Declared = Declared(),  # noqa: B008
     ) -> None:
-        # All else is frozen.
-        self.__dict__.update(_spec=spec, _properties=properties or {})
+        self._spec = spec
+        self._read_image = read_image
+        self._declared = declared
+
+    def declaring(self, declared: Declared) -> NovaRequest:
+        """Return the request as filters with some declarations see it.
+
+        :raises RequestRefused: if a declared property cannot be had.
+        :raises ServiceError: if Glance gives no usable answer.
+        """
+        request = NovaRequest(self._spec, self._read_image, declared)
+        if declared.patterns:
+            # Now, so that what cannot be had refuses the request.
+            _ = request.image
+        return request
 
     @functools.cached_property
     def flavor(self) -> Flavor:
@@ -44,8 +62,28 @@ class NovaRequest(RequestSpec):
 
     @functools.cached_property
     def image(self) -> Image | None:
-        """The image."""
-        return _image(self._spec, self._properties)
+        """The image, with the declared properties."""
+        spec = self._spec
+        if 'image' not in spec or not spec.image:
+            return None
+        image = spec.image
+        identity = image.id if 'id' in image else ''
+        return Image(
+            # A server that boots from a volume has an image without a name.
+            name=(image.name if 'name' in image else '')
+            or identity
+            or 'unnamed',
+            id=identity,
+            properties=images.properties(
+                image, self._declared, self._read_image
+            ),
+            owner=image.owner if 'owner' in image else None,
+        )
+
+    @property
+    def image_properties(self) -> Mapping[str, str]:
+        """The declared properties of the image."""
+        return self.image.properties if self.image else {}
 
     @functools.cached_property
     def project_id(self) -> str | None:
@@ -71,15 +109,15 @@ class NovaRequest(RequestSpec):
         return bool('is_bfv' in spec and spec.is_bfv)
 
     @functools.cached_property
-    def derived_traits(self) -> frozenset[str]:
-        """Required traits of ports and device profiles."""
-        return _outside_traits(self._spec)
-
-    @functools.cached_property
-    def known_traits(self) -> frozenset[str]:
+    def required_traits(self) -> frozenset[str]:
         """All required traits, as Nova works them out."""
         known = scheduler_utils.ResourceRequest.from_request_spec(self._spec)
         return frozenset(known.all_required_traits)
+
+    @functools.cached_property
+    def operator_traits(self) -> frozenset[str]:
+        """Those that no image, and so no tenant, can add."""
+        return traits_of(self.flavor, {}, _outside_traits(self._spec))
 
 
 def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:
@@ -101,26 +139,17 @@ def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:
     return group
 
 
-def apply(
-    destination: Destination,
-    spec: objects.RequestSpec,
-    forbidden: Collection[str] | None = None,
-) -> None:
-    """Put what the filters concluded onto Nova's request spec.
+def apply(decision: Decision, spec: objects.RequestSpec) -> None:
+    """Put a decision onto Nova's request spec.
 
     What is there already stays. Nova itself sees to the requested host and to
     disabled compute services, so only aggregates are put there.
 
-    :param destination: What the filters concluded; not a refusal.
-    :param spec: Nova's request spec.
-    :param forbidden: Uuids of aggregates that stand for those that are
-        forbidden; None for those themselves.
     :raises RequestRefused: if the request was refused.
     """
-    destination.check()
-    required = destination.required_aggregates
-    if forbidden is None:
-        forbidden = destination.forbidden_aggregates
+    decision.check()
+    required = decision.destination.required_aggregates
+    forbidden = decision.forbidden
     if not required and not forbidden:
         return
     if (
@@ -144,27 +173,6 @@ def _flavor(flavor: objects.Flavor) -> Flavor:
         ephemeral=flavor.ephemeral_gb,
         swap=flavor.swap,
         extra_specs=flavor.extra_specs if 'extra_specs' in flavor else {},
-    )
-
-
-def _image(
-    spec: objects.RequestSpec, properties: Mapping[str, str]
-) -> Image | None:
-    if 'image' not in spec or not spec.image:
-        return None
-    image = spec.image
-    kept = image.properties if 'properties' in image else {}
-    traits = kept.get('traits_required', []) if kept else []
-    identity = image.id if 'id' in image else ''
-    return Image(
-        # A server that boots from a volume has an image without a name.
-        name=(image.name if 'name' in image else '') or identity or 'unnamed',
-        id=identity,
-        properties={
-            **properties,
-            **{f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits},
-        },
-        owner=image.owner if 'owner' in image else None,
     )
 
 

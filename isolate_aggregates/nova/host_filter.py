@@ -17,7 +17,6 @@ from collections.abc import (
     Sequence,
 )
 
-from nova import context as nova_context
 from nova import objects
 from nova.scheduler import filters
 from nova.scheduler.host_manager import HostState
@@ -81,8 +80,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
             return dict.fromkeys(hosts, ('there are no request filters',))
         reasons: Mapping[str, Sequence[str]]
         try:
-            verdict = runner.verdict(nova_context.get_admin_context(), spec)
-            reasons = verdict.against(hosts) if verdict else {}
+            reasons = runner.objections(spec, hosts)
         except exception.IsolateAggregatesError as exc:
             reasons = dict.fromkeys(hosts, (str(exc),))
         for host, found in reasons.items():

@@ -13,8 +13,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.pipeline import LoadedFilter
+from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.rest import errors
@@ -38,7 +37,7 @@ def client() -> PlacementClient:
 
 def shortener(
     conf: cfg.ConfigOpts,
-    filters: Iterable[LoadedFilter],
+    filters: Iterable[NamedFilter],
     hosts: Callable[[], Mapping[str, frozenset[str]]],
 ) -> Shortener:
     """Return what makes queries fit as the configuration says.
@@ -52,6 +51,6 @@ def shortener(
     limit = conf[ia_conf.GROUP].max_query_length
     return Shortener(
         limit,
-        functools.partial(pipeline.locks, tuple(filters)),
+        Pipeline(filters).locks,
         PlacementMembers(functools.cache(client), hosts, limit),
     )

@@ -13,10 +13,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import placement
-from isolate_aggregates.nova.runner import RequestFilter, Runner
+from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.rest import connection
 
 LOG = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ _runner: Runner | None = None
 def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     """Put the configured request filters among Nova's, and return them.
 
-    Ours stand together, where the in-tree filter ``isolate_aggregates`` was;
-    that one leaves if a filter of ours has its name. Done again, as by the
+    They stand, as one, where the in-tree filter ``isolate_aggregates`` was;
+    that one leaves if a filter of ours replaces it. Done again, as by the
     next worker in the same process, it replaces what it did before.
 
     :param conf: The configuration; Nova's own if None.
@@ -46,13 +46,12 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     uninstall()
     filters = request_filter.ALL_REQUEST_FILTERS
     place = filters.index(_IN_TREE)
-    ours = runner.request_filters()
-    replaced = any(one.__name__ == _IN_TREE.__name__ for one in ours)
-    filters[place : place + replaced] = ours
+    replaced = any(_IN_TREE.__name__ in one.replaces for one in runner.filters)
+    filters[place : place + replaced] = [runner]
     _runner = runner
     LOG.info(
         'Request filters of isolate-aggregates: %s',
-        ', '.join(one.__name__ for one in ours) or 'none',
+        ', '.join(one.name for one in runner.filters) or 'none',
     )
     return runner
 
@@ -62,13 +61,11 @@ def uninstall() -> None:
     global _runner
     filters = request_filter.ALL_REQUEST_FILTERS
     places = [
-        place
-        for place, one in enumerate(filters)
-        if isinstance(one, RequestFilter)
+        place for place, one in enumerate(filters) if isinstance(one, Runner)
     ]
     if places and _IN_TREE not in filters:
         filters.insert(places[0], _IN_TREE)
-    filters[:] = [one for one in filters if not isinstance(one, RequestFilter)]
+    filters[:] = [one for one in filters if not isinstance(one, Runner)]
     _runner = None
 
 
@@ -79,7 +76,7 @@ def installed() -> Runner | None:
 
 def _make_runner(conf: cfg.ConfigOpts) -> Runner:
     section = conf[ia_conf.GROUP]
-    filters = pipeline.load(conf)
+    filters = loading.load(conf)
     source = sources.load(conf, lambda: connection.from_conf(conf))
     ttl = section.aggregate_cache_ttl
     if ttl is None:
@@ -91,20 +88,19 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         max_stale=section.aggregate_max_stale if stale else None,
         on_new=_TagWarnings(),
     )
-    # A source that reads aggregates without their hosts reads these apart.
-    hosts = getattr(source, 'hosts', lambda: cache.get().hosts)
+    members = sources.membership(source, cache.get)
     return Runner(
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters, hosts),
-        getattr(source, 'aggregates_of', None),
+        placement.shortener(conf, filters, members.hosts),
+        members,
         _observer(conf, filters),
     )
 
 
 def _observer(
-    conf: cfg.ConfigOpts, filters: Sequence[pipeline.LoadedFilter]
+    conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
 ) -> Observer:
     """Return what counts for Prometheus, if that is wanted."""
     if not conf[ia_conf.GROUP].scheduler_metrics:

@@ -119,10 +119,7 @@ def _asked_for(host: str, names: Mapping[str, Any]) -> Iterable[str]:
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
     """Return the rows of each statement, read one after the other."""
     try:
-        rows: list[Rows] = _execute(
-            nova_context.get_admin_context(), statements, values
-        )
-        return rows
+        return _execute(statements, values)
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
         # The text may hold the statement and the address of the database.
         raise exception.ServiceError(
@@ -132,19 +129,18 @@ def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
         ) from exc
 
 
-@api_db.context_manager.reader
 def _execute(
-    context: nova_context.RequestContext,
-    statements: Iterable[sa.Select[Any]],
-    values: Mapping[str, Any],
+    statements: Iterable[sa.Select[Any]], values: Mapping[str, Any]
 ) -> list[Rows]:
-    connection = context.session.connection()
+    context = nova_context.get_admin_context()
     found = []
-    for statement in statements:
-        with connection.execute(statement, values) as result:
-            # Tuples as the driver gives them: all columns are plain, and
-            # they are compared in a tenth of the time of SQLAlchemy's rows.
-            found.append(list(result.cursor.fetchall()))
+    with api_db.context_manager.reader.using(context) as session:
+        connection = session.connection()
+        for statement in statements:
+            with connection.execute(statement, values) as result:
+                # Tuples as the driver gives them: all columns are plain, and
+                # they are compared in a tenth of the time of SQLAlchemy's.
+                found.append(list(result.cursor.fetchall()))
     return found
 
 

@@ -16,20 +16,26 @@ import uuid
 
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
+from oslo_utils import importutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex, sources
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.aggregates import (
+    AggregateIndex,
+    AggregateSource,
+    sources,
+)
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.rest import connection
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34
 _PLUGIN = 'isolate_aggregates.nova.all_filters'
 _HOST_FILTER = 'IsolatedAggregatesFilter'
+_IN_TREE = 'isolate_aggregates'
 
 Result = upgradecheck.Result
 Code = upgradecheck.Code
@@ -104,13 +110,15 @@ class Checks(upgradecheck.UpgradeCommands):
     @_needs_nova
     def _check_filters(self) -> Result:
         try:
-            loaded = pipeline.load(self._conf)
+            loaded = loading.load(self._conf)
         except exception.IsolateAggregatesError as exc:
             return Result(Code.FAILURE, str(exc))
-        names = [one.name for one in loaded if one.is_enabled(self._conf)]
+        enabled = [one for one in loaded if one.is_enabled(self._conf)]
+        names = [one.name for one in enabled]
+        replaced = frozenset().union(*(one.replaces for one in enabled))
         in_tree = (
             self._conf.scheduler.enable_isolated_aggregate_filtering
-            and 'isolate_aggregates' not in names
+            and _IN_TREE not in replaced
         )
         if in_tree:
             return Result(
@@ -119,17 +127,17 @@ class Checks(upgradecheck.UpgradeCommands):
                 'here; add isolate_aggregates to [isolate_aggregates] '
                 'request_filters to replace it.',
             )
-        twice = (
-            'blazar_reservation' in names
-            and 'BlazarFilter' in self._conf.filter_scheduler.enabled_filters
-        )
-        if twice:
-            return Result(
-                Code.WARNING,
-                'BlazarFilter does again for every host what '
-                'blazar_reservation does before Placement is asked; remove '
-                'it from [filter_scheduler] enabled_filters.',
+        for one in enabled:
+            twice = one.replaces.intersection(
+                self._conf.filter_scheduler.enabled_filters
             )
+            if twice:
+                return Result(
+                    Code.WARNING,
+                    f'{", ".join(sorted(twice))} does again for every host '
+                    f'what {one.name} does before Placement is asked; remove '
+                    'it from [filter_scheduler] enabled_filters.',
+                )
         if not names:
             return Result(
                 Code.WARNING,
@@ -141,15 +149,21 @@ class Checks(upgradecheck.UpgradeCommands):
     @_needs_nova
     def _check_source(self) -> Result:
         try:
-            found = len(self._source().aggregates())
+            found = len(self._source.aggregates())
         except exception.IsolateAggregatesError as exc:
             return Result(Code.FAILURE, str(exc))
         return Result(Code.SUCCESS, f'{found} host aggregates.')
 
-    def _source(self) -> sources.AggregateSource:
+    @functools.cached_property
+    def _source(self) -> AggregateSource:
         from nova.db.api import api as api_db
 
-        # As nova-scheduler does at its start.
+        # As nova-scheduler does at its start: where osprofiler is installed
+        # Nova's database looks at its options.
+        profiler = importutils.try_import('osprofiler.opts')
+        if profiler:
+            profiler.set_defaults(self._conf)
+        # Once: a database that is in use cannot be configured again.
         api_db.configure(self._conf)
         return sources.load(
             self._conf, lambda: connection.from_conf(self._conf)
@@ -173,19 +187,22 @@ class Checks(upgradecheck.UpgradeCommands):
         from isolate_aggregates.nova import placement
 
         try:
-            source = self._source()
+            source = self._source
             index = AggregateIndex(source.aggregates())
-            destination = Pipeline.from_conf(self._conf).evaluate(
-                RequestSpec(Flavor('without keys')), index
+            filters = loading.load(self._conf)
+            members = sources.membership(source, lambda: index)
+            decision = decide(
+                Request(Flavor('without keys')),
+                index,
+                loading.deciding(self._conf, filters),
+                placement.shortener(self._conf, filters, members.hosts),
             )
-            shortened = placement.shortener(
-                self._conf,
-                pipeline.load(self._conf),
-                getattr(source, 'hosts', lambda: index.hosts),
-            ).shorten(destination, index)
+            if decision.too_long:
+                raise decision.too_long
         except exception.IsolateAggregatesError as exc:
             return Result(Code.FAILURE, str(exc))
-        forbidden = len(destination.forbidden_aggregates)
+        forbidden = len(decision.destination.forbidden_aggregates)
+        shortened = decision.shortened
         if shortened is None:
             return Result(
                 Code.SUCCESS, f'At most {forbidden} aggregates are forbidden.'

@@ -5,14 +5,15 @@ The key is a required trait: ``trait:CUSTOM_A=required`` among the extra specs
 of a flavor or the properties of an image.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import functools
+import itertools
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import tags
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import names
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 
@@ -24,9 +25,7 @@ _NOT_OLD_SERVERS = (
 def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let servers of a flavor in.
 
-    :param cloud: The cloud.
     :param name: The flavor's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if Placement does not know the trait, or the
         flavor forbids it.
@@ -34,22 +33,13 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """
     _check_known(cloud, trait)
     flavor = cloud.flavor(name)
-    described = f'flavor {flavor.name}'
-    _check_not_forbidden(described, flavor.extra_specs, trait)
-    if trait in xs.required_traits(flavor.extra_specs):
-        return Plan(notes=tuple(_useless(cloud, trait)))
-    key = xs.TRAIT_PREFIX + trait
-    return Plan(
-        (
-            Change(
-                f'set {key}={xs.REQUIRED} on {described}',
-                functools.partial(
-                    cloud.nova_writer.set_extra_spec, flavor, key, xs.REQUIRED
-                ),
-            ),
-        ),
-        (trait,),
-        (_NOT_OLD_SERVERS, *_useless(cloud, trait)),
+    return _granted(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        xs.required_traits(flavor.extra_specs),
+        trait,
+        lambda key, value: cloud.nova.set_extra_specs(flavor, {key: value}),
+        _useless(cloud, trait),
     )
 
 
@@ -58,9 +48,7 @@ def grant_image(
 ) -> Plan:
     """Return what it takes to let servers of an image in.
 
-    :param cloud: The cloud.
     :param name: The image's name or id.
-    :param trait: The trait that locks.
     :param trait_sources: Whose traits open an aggregate, as in the option of
         that name.
     :raises NotFound: if there is no such image.
@@ -71,69 +59,74 @@ def grant_image(
     """
     _check_known(cloud, trait)
     image = cloud.image(name)
-    described = f'image {image.name}'
-    _check_not_forbidden(described, image.properties, trait)
-    notes = (
-        *_image_notes(cloud, image, trait_sources),
-        *_useless(cloud, trait),
-    )
-    if trait in xs.image_required_traits(image.properties):
-        return Plan(notes=notes)
-    key = xs.TRAIT_PREFIX + trait
-    return Plan(
-        (
-            Change(
-                f'set {key}={xs.REQUIRED} on {described}',
-                functools.partial(
-                    cloud.glance_writer.set_property, image, key, xs.REQUIRED
-                ),
-            ),
+    return _granted(
+        f'image {image.name}',
+        image.properties,
+        xs.image_required_traits(image.properties),
+        trait,
+        functools.partial(cloud.glance.set_property, image),
+        itertools.chain(
+            _image_notes(cloud, image, trait_sources), _useless(cloud, trait)
         ),
-        (trait,),
-        (_NOT_OLD_SERVERS, *notes),
     )
+
+
+def _granted(
+    described: str,
+    settings: Mapping[str, str],
+    required: frozenset[str],
+    trait: str,
+    put: Callable[[str, str], object],
+    notes: Iterable[str],
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) == xs.FORBIDDEN:
+        raise exception.InvalidRequest(
+            f'The {described} has {key}={xs.FORBIDDEN}, which keeps '
+            'its servers away from such hosts on purpose; take that off '
+            'first if it is wrong.'
+        )
+    if trait in required:
+        return Plan(notes=tuple(notes))
+    step = Step(
+        f'set {key}={xs.REQUIRED} on {described}',
+        functools.partial(put, key, xs.REQUIRED),
+    )
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS, *notes))
 
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let no more servers of a flavor in.
 
-    :param cloud: The cloud.
     :param name: The flavor's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if no trait can have the name.
     :raises ServiceError: if something can not be read.
     """
     names.check_trait(trait)
     flavor = cloud.flavor(name)
-    key = xs.TRAIT_PREFIX + trait
     # A request group of its own is more than a key.
-    others = [
-        f'trait{spec.suffix}:{trait}'
+    problems = tuple(
+        f'flavor {flavor.name} still requires {trait} by '
+        f'trait{spec.suffix}:{trait}, which belongs to a request group; '
+        'change the flavor yourself'
         for spec in xs.parse(flavor.extra_specs)
         if (spec.kind, spec.name, spec.value) == ('trait', trait, xs.REQUIRED)
         and spec.suffix
-    ]
-    problems = tuple(
-        f'flavor {flavor.name} still requires {trait} by {other}, which '
-        'belongs to a request group; change the flavor yourself'
-        for other in others
     )
-    if flavor.extra_specs.get(key) != xs.REQUIRED:
-        return Plan(problems=problems)
-    unset = Change(
-        f'unset {key} on flavor {flavor.name}',
-        functools.partial(cloud.nova_writer.unset_extra_spec, flavor, key),
+    return _revoked(
+        f'flavor {flavor.name}',
+        flavor.extra_specs,
+        trait,
+        functools.partial(cloud.nova.unset_extra_spec, flavor),
+        problems,
     )
-    return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 
 def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """Return what it takes to let no more servers of an image in.
 
-    :param cloud: The cloud.
     :param name: The image's name or id.
-    :param trait: The trait that locks.
     :raises NotFound: if there is no such image.
     :raises NotUnique: if several images have the name.
     :raises InvalidRequest: if no trait can have the name.
@@ -141,35 +134,35 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """
     names.check_trait(trait)
     image = cloud.image(name)
-    key = xs.TRAIT_PREFIX + trait
-    if image.properties.get(key) != xs.REQUIRED:
-        return Plan()
-    unset = Change(
-        f'unset {key} on image {image.name}',
-        functools.partial(cloud.glance_writer.unset_property, image, key),
+    return _revoked(
+        f'image {image.name}',
+        image.properties,
+        trait,
+        functools.partial(cloud.glance.unset_property, image),
     )
-    return Plan((unset,), (trait,), (_NOT_OLD_SERVERS,))
+
+
+def _revoked(
+    described: str,
+    settings: Mapping[str, str],
+    trait: str,
+    unset: Callable[[str], object],
+    problems: tuple[str, ...] = (),
+) -> Plan:
+    key = xs.TRAIT_PREFIX + trait
+    if settings.get(key) != xs.REQUIRED:
+        return Plan(problems=problems)
+    step = Step(f'unset {key} on {described}', functools.partial(unset, key))
+    return Plan((step,), (trait,), (_NOT_OLD_SERVERS,), problems)
 
 
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
-    if trait not in names.known_traits(cloud.placement):
+    if trait not in cloud.traits():
         # Every boot would fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '
             'first.'
-        )
-
-
-def _check_not_forbidden(
-    described: str, settings: Mapping[str, str], trait: str
-) -> None:
-    key = xs.TRAIT_PREFIX + trait
-    if settings.get(key) == xs.FORBIDDEN:
-        raise exception.InvalidRequest(
-            f'The {described} has {key}={xs.FORBIDDEN}, which keeps '
-            'its servers away from such hosts on purpose; take that off '
-            'first if it is wrong.'
         )
 
 

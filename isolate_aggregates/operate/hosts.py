@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 
 
@@ -12,7 +12,6 @@ def nodes(
 ) -> tuple[tuple[ComputeNode, ...], tuple[str, ...]]:
     """Return the compute nodes of some hosts that Placement knows.
 
-    :param cloud: The cloud.
     :param hosts: Names of compute services.
     :returns: The nodes, by host and name, and one sentence for each host or
         node that is missing somewhere.
@@ -56,11 +55,8 @@ def _sorted(nodes: Iterable[ComputeNode]) -> list[ComputeNode]:
     return sorted(nodes, key=lambda node: (node.host, node.name))
 
 
-def named(node: ComputeNode) -> str:
-    """Name a compute node in a sentence.
-
-    :param node: The node.
-    """
+def node_label(node: ComputeNode) -> str:
+    """Name a compute node in a sentence."""
     if node.name == node.host:
         return f'host {node.host}'
     return f'host {node.host} (node {node.name})'

@@ -26,10 +26,10 @@ import functools
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.operate import hosts, names
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
@@ -42,9 +42,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :mod:`~isolate_aggregates.operate.unlock` and ``sync`` that they may
     take it away again. One that is there already gets none.
 
-    :param cloud: The cloud.
     :param name: The aggregate's name, uuid or number.
-    :param traits: The traits that servers have to ask for.
     :raises NotFound: if there is no such aggregate.
     :raises NotUnique: if several have the name.
     :raises InvalidRequest: if one of the traits can not lock.
@@ -52,21 +50,21 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     """
     for trait in traits:
         names.check_trait(trait)
-    known = names.known_traits(cloud.placement)
+    known = cloud.traits()
     for trait in traits:
         names.check_lock(trait, known)
-    aggregate = names.aggregate(cloud.nova.aggregates(), name, 'Nova')
+    aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     wanted = tuple(dict.fromkeys(traits))
     lacking = {trait: _lacking(cloud, nodes, trait, known) for trait in wanted}
     tag = tuple(_tag(cloud, aggregate, wanted))
-    changes = (
+    steps = (
         *_create(cloud, lacking, known),
         *_join(cloud, aggregate, nodes),
         *tag,
         *_give(cloud, lacking),
     )
-    return Plan(changes, wanted, tuple(_notes(aggregate, tag)), problems)
+    return Plan(steps, wanted, tuple(_notes(aggregate, tag)), problems)
 
 
 def _lacking(
@@ -87,14 +85,14 @@ def _create(
     cloud: LiveCloud,
     lacking: dict[str, list[ComputeNode]],
     known: frozenset[str],
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     for trait, nodes in lacking.items():
         needed = [marks.of_trait(trait)] if nodes else []
         if os_traits.is_custom(trait):
             needed.insert(0, trait)
         for missing in needed:
             if missing not in known:
-                yield Change(
+                yield Step(
                     f'create trait {missing}',
                     functools.partial(
                         providers.create_trait, cloud.placement, missing
@@ -104,16 +102,16 @@ def _create(
 
 def _join(
     cloud: LiveCloud, aggregate: Aggregate, nodes: tuple[ComputeNode, ...]
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     if not nodes:
         return
     listed = cloud.placement.resource_providers(member_of=[aggregate.uuid])
     members = {provider['uuid'] for provider in listed}
     for node in nodes:
         if node.uuid not in members:
-            yield Change(
-                f'add {hosts.named(node)} to aggregate {aggregate.name} in '
-                'Placement',
+            yield Step(
+                f'add {hosts.node_label(node)} to aggregate {aggregate.name} '
+                'in Placement',
                 functools.partial(
                     providers.change_aggregates,
                     cloud.placement,
@@ -125,19 +123,19 @@ def _join(
 
 def _tag(
     cloud: LiveCloud, aggregate: Aggregate, traits: Sequence[str]
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     for trait in traits:
         key = TRAIT_PREFIX + trait
         if aggregate.metadata.get(key) != REQUIRED:
-            yield Change(
+            yield Step(
                 f'tag aggregate {aggregate.name} {key}={REQUIRED}',
                 functools.partial(
-                    cloud.nova_writer.set_metadata, aggregate, key, REQUIRED
+                    cloud.nova.set_metadata, aggregate, {key: REQUIRED}
                 ),
             )
 
 
-def _notes(aggregate: Aggregate, tag: Sequence[Change]) -> Iterator[str]:
+def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
     if not aggregate.hosts:
         yield (
             f'aggregate {aggregate.name} has no hosts; when it has, run the '
@@ -152,11 +150,11 @@ def _notes(aggregate: Aggregate, tag: Sequence[Change]) -> Iterator[str]:
 
 def _give(
     cloud: LiveCloud, lacking: dict[str, list[ComputeNode]]
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     for trait, nodes in lacking.items():
         for node in nodes:
-            yield Change(
-                f'add trait {trait} to {hosts.named(node)}',
+            yield Step(
+                f'add trait {trait} to {hosts.node_label(node)}',
                 functools.partial(
                     providers.change_traits,
                     cloud.placement,

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.operate.sync.plan import why_not_put
-from isolate_aggregates.placement.client import PlacementClient
 
 
 def aggregate(
@@ -14,7 +13,6 @@ def aggregate(
 ) -> Aggregate:
     """Return the aggregate of a uuid, a number or a name.
 
-    :param aggregates: All aggregates.
     :param name: Its uuid, its number or its name; the name goes last.
     :param place: Where they come from, for messages.
     :raises NotFound: if there is none.
@@ -34,7 +32,6 @@ def aggregate(
 def check_trait(trait: str) -> None:
     """Refuse what is no name of a trait.
 
-    :param trait: The name.
     :raises InvalidRequest: if no trait can have the name.
     """
     if not tags.is_trait_name(trait):
@@ -47,8 +44,6 @@ def check_trait(trait: str) -> None:
 def check_lock(trait: str, known: Collection[str]) -> None:
     """Refuse a trait that can not lock an aggregate.
 
-    :param trait: The name of the trait.
-    :param known: The traits that Placement knows.
     :raises InvalidRequest: if it can not.
     """
     reason = why_not_put(trait, known)
@@ -56,14 +51,3 @@ def check_lock(trait: str, known: Collection[str]) -> None:
         raise exception.InvalidRequest(
             f'Trait {trait} can not lock an aggregate: {reason}.'
         )
-
-
-def known_traits(placement: PlacementClient) -> frozenset[str]:
-    """Return all traits that Placement knows.
-
-    :param placement: Placement.
-    :raises ServiceError: if Placement gives no usable answer.
-    """
-    return placement.read(
-        '/traits', lambda document: frozenset(document['traits'])
-    )

@@ -6,8 +6,8 @@ import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
-    """One change.
+class Step:
+    """One change to make.
 
     :param what: What it does, such as ``add trait CUSTOM_A to host1``.
     :param make: Makes it; made once more it changes nothing.
@@ -21,13 +21,13 @@ class Change:
 class Plan:
     """Changes that belong together.
 
-    :param changes: The changes, in the order in which they are safe.
+    :param steps: The changes, in the order in which they are safe.
     :param traits: The traits it is about.
     :param notes: What is worth knowing, one sentence each.
     :param problems: What can not be done and why, one sentence each.
     """
 
-    changes: tuple[Change, ...] = ()
+    steps: tuple[Step, ...] = ()
     traits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

@@ -16,10 +16,10 @@ import dataclasses
 import functools
 
 from isolate_aggregates.aggregates import Aggregate, tags
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
 from isolate_aggregates.operate import hosts, names
-from isolate_aggregates.operate.plan import Change, Plan
+from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
@@ -31,7 +31,6 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     A trait stays on a host if somebody else put it there, or if another
     aggregate of the host requires it.
 
-    :param cloud: The cloud.
     :param name: The aggregate's name, uuid or number.
     :param traits: The traits that are not to be required any more; none for
         all that lock the aggregate.
@@ -39,7 +38,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :raises NotUnique: if several have the name.
     :raises ServiceError: if something can not be read.
     """
-    aggregates = cloud.nova.aggregates()
+    aggregates = cloud.aggregates()
     aggregate = names.aggregate(aggregates, name, 'Nova')
     keys = _keys(aggregate, traits)
     wanted = [
@@ -48,22 +47,22 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         if tags.is_trait_name(trait)
     ]
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
-    known = names.known_traits(cloud.placement)
+    known = cloud.traits()
     having = _having(cloud, wanted, known)
     needed = _needed(aggregate, aggregates)
-    changes = (
+    steps = (
         *_take(cloud, nodes, having, needed),
         *_forget(cloud, nodes, having, needed),
         # Last: without --trait, a second run goes by the tags.
         *_untag(cloud, aggregate, keys),
     )
     notes = [*_not_locked(aggregate, keys), *_notes(nodes, having, needed)]
-    if changes and marks.marked_rollups(known):
+    if steps and marks.marked_rollups(known):
         notes.append(
             'long queries keep out of the hosts until sync --apply has taken '
             'them out of the rollup aggregates too'
         )
-    return Plan(changes, tuple(wanted), tuple(notes), problems)
+    return Plan(steps, tuple(wanted), tuple(notes), problems)
 
 
 # What aggregates require, by host and trait.
@@ -136,12 +135,12 @@ def _take(
     nodes: Sequence[ComputeNode],
     having: Mapping[str, _Having],
     needed: _Needed,
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     for trait, found in having.items():
         for node in nodes:
             if _is_to_go(trait, node, found, needed):
-                yield Change(
-                    f'remove trait {trait} from {hosts.named(node)}',
+                yield Step(
+                    f'remove trait {trait} from {hosts.node_label(node)}',
                     functools.partial(
                         providers.change_traits,
                         cloud.placement,
@@ -164,13 +163,13 @@ def _without(trait: str, traits: frozenset[str]) -> frozenset[str]:
 
 def _untag(
     cloud: LiveCloud, aggregate: Aggregate, keys: Sequence[str]
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     for key in keys:
         if _is_tagged(aggregate, key):
-            yield Change(
+            yield Step(
                 f'untag aggregate {aggregate.name} {key}',
                 functools.partial(
-                    cloud.nova_writer.set_metadata, aggregate, key, None
+                    cloud.nova.set_metadata, aggregate, {key: None}
                 ),
             )
 
@@ -180,13 +179,13 @@ def _forget(
     nodes: Sequence[ComputeNode],
     having: Mapping[str, _Having],
     needed: _Needed,
-) -> Iterator[Change]:
+) -> Iterator[Step]:
     """Delete the marks that nothing has any more then."""
     for trait, found in having.items():
         gone = {n.uuid for n in nodes if _is_to_go(trait, n, found, needed)}
         if found.has_mark and found.marked <= gone:
             mark = marks.of_trait(trait)
-            yield Change(
+            yield Step(
                 f'delete trait {mark}',
                 functools.partial(
                     cloud.placement.send,
@@ -218,11 +217,11 @@ def _notes(
             other = needed.get(node.host, {}).get(trait)
             if other:
                 yield (
-                    f'{hosts.named(node)} keeps trait {trait}, which '
+                    f'{hosts.node_label(node)} keeps trait {trait}, which '
                     f'aggregate {other.name} requires'
                 )
             elif node.uuid not in found.marked:
                 yield (
-                    f'{hosts.named(node)} keeps trait {trait}, which was not '
-                    'put there from here'
+                    f'{hosts.node_label(node)} keeps trait {trait}, which was '
+                    'not put there from here'
                 )

@@ -31,7 +31,6 @@ _T = TypeVar('_T')
 class ProviderSummary:
     """What an answer says of one resource provider.
 
-    :param uuid: Its uuid.
     :param root: Uuid of the root of its tree.
     :param parent: Uuid of its parent; None for a root.
     :param capacity: What may be given out in all, by resource class.
@@ -47,10 +46,7 @@ class ProviderSummary:
     traits: frozenset[str]
 
     def free(self, resource_class: str) -> int:
-        """Return how much of a resource class is left.
-
-        :param resource_class: The resource class.
-        """
+        """Return how much of a resource class is left."""
         return self.capacity.get(resource_class, 0) - self.used.get(
             resource_class, 0
         )
@@ -110,7 +106,6 @@ class PlacementClient:
     ) -> AllocationCandidates:
         """Return where the resources of a request could come from.
 
-        :param request: The request.
         :raises ServiceTooOld: if Placement does not understand the query.
         :raises BadQuery: if Placement calls the query invalid.
         :raises QueryTooLong: if no web server lets the query through.
@@ -170,7 +165,6 @@ class PlacementClient:
 
         :param path: Path and query string.
         :param parser: Takes the JSON object of the answer apart.
-        :param feature: The feature that is needed for it.
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it gives no usable answer.
         """
@@ -180,7 +174,6 @@ class PlacementClient:
         """Return the JSON object that answers a GET.
 
         :param path: Path and query string.
-        :param feature: The feature that is needed for it.
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it gives no usable answer.
         """
@@ -198,9 +191,6 @@ class PlacementClient:
         """Change something in Placement.
 
         :param method: ``PUT``, ``POST`` or ``DELETE``.
-        :param path: The path.
-        :param body: The body, if any.
-        :param feature: The feature that is needed for it.
         :param accept: The statuses that mean it is done.
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it is not done.

@@ -232,10 +232,7 @@ class ResourceRequest:
 
 
 def forbidden_length(number: int) -> int:
-    """Return how many bytes of a query forbidden aggregates take.
-
-    :param number: How many aggregates.
-    """
+    """Return how many bytes of a query forbidden aggregates take."""
     return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
 
 

@@ -5,6 +5,7 @@ All inventories of a provider are replaced as a whole, together with the
 generation at which they were read; Placement refuses a generation that is not
 the newest. See `Update resource provider inventories
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-inventories>`_.
+Providers are named by their uuids.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,6 @@ from isolate_aggregates.placement.client import PlacementClient
 class Inventories:
     """The inventories of a provider at one generation.
 
-    :param generation: The generation.
     :param by_class: Each inventory as Placement has it, by resource class.
     """
 
@@ -29,8 +29,6 @@ class Inventories:
 def read(placement: PlacementClient, provider: str) -> Inventories:
     """Return the inventories of a resource provider.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they can not be read.
     """
@@ -51,8 +49,6 @@ def write(
 ) -> None:
     """Replace the inventories of a resource provider.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :param inventories: What it shall have, and the generation at which that
         was made up.
     :raises ServiceNotFound: if there is no such provider.
@@ -75,8 +71,6 @@ def usages(
 ) -> tuple[int, Mapping[str, int]]:
     """Return what of a resource provider is in use.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :returns: The generation, and the amounts by resource class.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if it can not be read.
@@ -95,8 +89,6 @@ def consumers(
 ) -> Mapping[str, Mapping[str, int]]:
     """Return who uses a resource provider: servers, and migrations.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :returns: The amounts by resource class, by uuid of the consumer.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if it can not be read.
@@ -113,7 +105,6 @@ def consumers(
 def create_class(placement: PlacementClient, name: str) -> None:
     """Create a custom resource class, unless it is there.
 
-    :param placement: Placement.
     :param name: Its name, which starts with ``CUSTOM_``.
     :raises ServiceError: if it can not be done.
     """
@@ -123,8 +114,6 @@ def create_class(placement: PlacementClient, name: str) -> None:
 def delete_class(placement: PlacementClient, name: str) -> None:
     """Delete a custom resource class, unless it is gone.
 
-    :param placement: Placement.
-    :param name: Its name.
     :raises ServiceConflict: if some provider has an inventory of it.
     :raises ServiceError: if it can not be done.
     """
@@ -136,10 +125,6 @@ def create_provider(
 ) -> None:
     """Create a resource provider below another, unless it is there.
 
-    :param placement: Placement.
-    :param name: Its name.
-    :param uuid: The uuid it shall have.
-    :param parent: The uuid of its parent.
     :raises ServiceError: if it can not be done.
     """
     placement.send(
@@ -153,8 +138,6 @@ def create_provider(
 def delete_provider(placement: PlacementClient, provider: str) -> None:
     """Delete a resource provider, unless it is gone.
 
-    :param placement: Placement.
-    :param provider: Its uuid.
     :raises ServiceConflict: if something uses it.
     :raises ServiceError: if it can not be done.
     """

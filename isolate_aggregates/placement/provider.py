@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resource providers and their inventories, as plain values."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 
 import os_traits
@@ -29,13 +29,20 @@ class Inventory:
     step_size: int = 1
     allocation_ratio: float = 1.0
 
+    @property
+    def capacity(self) -> int:
+        """How much may be given out in all.
+
+        ``(total - reserved) * allocation_ratio``, and a fraction of a unit
+        can not be allocated (API reference, *Resource provider inventories*).
+        """
+        return int((self.total - self.reserved) * self.allocation_ratio)
+
 
 @dataclasses.dataclass(frozen=True)
 class Provider:
     """A resource provider.
 
-    :param uuid: Its uuid.
-    :param name: Its name.
     :param parent: Uuid of its parent; None for a root.
     :param host: The compute service whose node it is; None if it is none.
     :param inventories: Inventories by resource class.
@@ -59,3 +66,22 @@ class Provider:
     def is_sharing(self) -> bool:
         """Whether it shares its resources with its aggregates' members."""
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
+
+    def free(self, resource_class: str) -> int:
+        """Return how much is left; less than nothing if too much is in use.
+
+        :param resource_class: A class that it has an inventory of.
+        """
+        used = self.usages.get(resource_class, 0)
+        return self.inventories[resource_class].capacity - used
+
+
+def nodes_by_host(
+    providers: Iterable[Provider],
+) -> dict[str, tuple[Provider, ...]]:
+    """Return the compute nodes among providers, by compute service."""
+    found: dict[str, list[Provider]] = {}
+    for provider in providers:
+        if provider.host:
+            found.setdefault(provider.host, []).append(provider)
+    return {host: tuple(nodes) for host, nodes in found.items()}

@@ -8,7 +8,7 @@ they were read; Placement refuses a generation that is not the newest. See
 and `Update resource provider aggregates
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-aggregates>`_.
 nova-compute writes its provider in the same way, so whoever comes second
-reads again, and nothing is lost.
+reads again, and nothing is lost. Providers are named by their uuids.
 """
 
 from collections.abc import Callable
@@ -26,14 +26,12 @@ LOG = logging.getLogger(__name__)
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
 
-Change = Callable[[frozenset[str]], frozenset[str]]
+Edit = Callable[[frozenset[str]], frozenset[str]]
 
 
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the traits of a resource provider.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they can not be read.
     """
@@ -43,8 +41,6 @@ def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
 def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the uuids of the aggregates a resource provider is a member of.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they can not be read.
     """
@@ -52,45 +48,50 @@ def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
 
 
 def change_traits(
-    placement: PlacementClient, provider: str, change: Change
+    placement: PlacementClient, provider: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the traits of a resource provider.
 
     Custom traits have to be there already, see :func:`create_trait`.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
-    :param change: Takes the traits as they are and returns what they shall
+    :param edit: Takes the traits as they are and returns what they shall
         be; called again with what is there then, if somebody else was faster.
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
     :raises ServiceError: if it can not be done.
     """
-    return _change(placement, provider, 'traits', change)
+    return _change(placement, provider, 'traits', edit)
 
 
 def change_aggregates(
-    placement: PlacementClient, provider: str, change: Change
+    placement: PlacementClient, provider: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the aggregates a resource provider is a member of.
 
-    :param placement: Placement.
-    :param provider: The uuid of the provider.
-    :param change: Takes the uuids as they are and returns what they shall be;
+    :param edit: Takes the uuids as they are and returns what they shall be;
         called again with what is there then, if somebody else was faster.
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
     :raises ServiceError: if it can not be done.
     """
-    return _change(placement, provider, 'aggregates', change)
+    return _change(placement, provider, 'aggregates', edit)
+
+
+def known_traits(placement: PlacementClient) -> frozenset[str]:
+    """Return all traits that Placement knows, those of no provider included.
+
+    :raises ServiceError: if they can not be read.
+    """
+    return placement.read(
+        '/traits', lambda document: frozenset(document['traits'])
+    )
 
 
 def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it is there.
 
-    :param placement: Placement.
     :param trait: Its name, which starts with ``CUSTOM_``.
     :raises ServiceError: if it can not be done.
     """
@@ -106,10 +107,10 @@ def create_trait(placement: PlacementClient, trait: str) -> None:
     reraise=True,
 )
 def _change(
-    placement: PlacementClient, provider: str, what: str, change: Change
+    placement: PlacementClient, provider: str, what: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     before, generation = _read(placement, provider, what)
-    after = change(before)
+    after = edit(before)
     if after != before:
         body = {
             what: sorted(after),

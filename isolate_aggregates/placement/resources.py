@@ -12,7 +12,7 @@ import os_resource_classes as orc
 from oslo_log import log as logging
 
 from isolate_aggregates.placement import group as placement_group
-from isolate_aggregates.request import Flavor, RequestSpec, implied
+from isolate_aggregates.request import Flavor, Request, implied
 from isolate_aggregates.request import extra_specs as xs
 
 LOG = logging.getLogger(__name__)
@@ -21,11 +21,10 @@ _MIB_PER_GIB = 1024
 
 
 def resource_request(
-    spec: RequestSpec, limit: int | None = None
+    spec: Request, limit: int | None = None
 ) -> placement_group.ResourceRequest:
     """Return what a request asks for, before any filter has spoken.
 
-    :param spec: The request.
     :param limit: The most candidates to ask for; None for all.
     :raises InvalidRequest: if flavor and image contradict each other or have
         a setting without meaning.
@@ -105,9 +104,7 @@ def _add_resource(
     )
 
 
-def _add_size(
-    request: placement_group.ResourceRequest, spec: RequestSpec
-) -> None:
+def _add_size(request: placement_group.ResourceRequest, spec: Request) -> None:
     """Add the flavor's own size where no extra spec has spoken."""
     merged = request.merged_resources()
     amounts = request.group().resources

@@ -27,7 +27,6 @@ class Members(Protocol):
     def covered(self, rollup: Rollup) -> frozenset[str]:
         """Return the aggregates that a rollup may stand for.
 
-        :param rollup: The rollup.
         :returns: The uuids of those of its aggregates whose members are all
             members of the rollup.
         :raises IsolateAggregatesError: if it can not be found out.
@@ -72,7 +71,6 @@ class PlacementMembers:
     def covered(self, rollup: Rollup) -> frozenset[str]:
         """Return the aggregates that a rollup may stand for.
 
-        :param rollup: The rollup.
         :raises ServiceError: if Placement gives no usable answer.
         """
         with self._lock:
@@ -112,7 +110,6 @@ class PlacementMembers:
 class SnapshotMembers:
     """Knows from a snapshot who is a member of what.
 
-    :param providers: The resource providers.
     :param hosts: The names of the hosts of all aggregates, by uuid.
     """
 
@@ -125,10 +122,7 @@ class SnapshotMembers:
         self._hosts = hosts
 
     def covered(self, rollup: Rollup) -> frozenset[str]:
-        """Return the aggregates that a rollup may stand for.
-
-        :param rollup: The rollup.
-        """
+        """Return the aggregates that a rollup may stand for."""
         return rollup.aggregates.difference(
             *(
                 provider.aggregates

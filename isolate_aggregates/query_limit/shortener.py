@@ -73,8 +73,6 @@ class Shortener:
     ) -> Shortened | None:
         """Return what to forbid in place of what a destination forbids.
 
-        :param destination: Where a request may go.
-        :param index: The aggregates it was worked out from.
         :param beside: What else the query says of aggregates.
         :returns: None if the query is short enough as it is.
         :raises QueryNotShortened: if the query can not be made to fit.

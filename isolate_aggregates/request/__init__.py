@@ -4,8 +4,9 @@
 from isolate_aggregates.request.spec import (
     Flavor,
     Image,
+    Request,
     RequestedHost,
     RequestSpec,
 )
 
-__all__ = ['Flavor', 'Image', 'RequestSpec', 'RequestedHost']
+__all__ = ['Flavor', 'Image', 'Request', 'RequestSpec', 'RequestedHost']

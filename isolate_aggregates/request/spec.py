@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked for: a flavor, an image, a project, hints, perhaps a host.
 
-Plain immutable values. They are filled from Nova's API, from a cloud file or,
-inside nova-scheduler, from Nova's own request spec, and never changed by the
-filters that read them.
+:class:`RequestSpec` is what a request filter sees, wherever it runs. Outside
+nova-scheduler it is a :class:`Request`, made from Nova's API or a cloud file;
+inside, it is made from Nova's own request spec.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 import dataclasses
 import functools
+from typing import Protocol
 
 from isolate_aggregates.request import extra_specs as xs
-from isolate_aggregates.request import implied
+from isolate_aggregates.request import implied, properties
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,9 +70,80 @@ class RequestedHost:
     providers: tuple[str, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True)
-class RequestSpec:
+class RequestSpec(Protocol):
     """One request for servers, as the request filters see it.
+
+    Filters read it and never change it.
+    """
+
+    @property
+    def flavor(self) -> Flavor:
+        """The flavor."""
+
+    @property
+    def image(self) -> Image | None:
+        """The image; None if the server has none, or it is not known.
+
+        Its properties are :attr:`image_properties`.
+        """
+
+    @property
+    def image_properties(self) -> Mapping[str, str]:
+        """What Glance has for each property that a loaded filter declares.
+
+        Required traits, as ``trait:<NAME>=required``, are always there. A
+        property that no filter declares is never there.
+        """
+
+    @property
+    def project_id(self) -> str | None:
+        """The id of the project the server will belong to, if it is known."""
+
+    @property
+    def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
+        """The values of each scheduler hint; one that is repeated has more."""
+
+    @property
+    def requested_host(self) -> RequestedHost | None:
+        """The host that was asked for; inside nova-scheduler always None.
+
+        Nova itself keeps the request to that host.
+        """
+
+    @property
+    def num_instances(self) -> int:
+        """How many servers are asked for at once."""
+
+    @property
+    def boot_from_volume(self) -> bool:
+        """Whether the root disk is a volume, which takes none of a host."""
+
+    @property
+    def required_traits(self) -> frozenset[str]:
+        """Every trait this request requires, in any request group.
+
+        These are the traits that open an isolated aggregate, the same set as
+        ``all_required_traits`` of Nova's ``ResourceRequest``.
+        """
+
+    @property
+    def operator_traits(self) -> frozenset[str]:
+        """Every required trait that no image, and so no tenant, can add."""
+
+    def declaring(self, declared: properties.Declared) -> 'RequestSpec':
+        """Return the request as filters with some declarations see it.
+
+        The pipeline calls this before it runs the filters.
+
+        :param declared: The image properties that the filters declare.
+        :raises RequestRefused: if a declared property cannot be had.
+        :raises ServiceError: if Glance gives no usable answer.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """A request outside nova-scheduler.
 
     :param flavor: The flavor.
     :param image: The image; None when the server boots from a volume whose
@@ -85,7 +157,7 @@ class RequestSpec:
         is taken from the host.
     :param derived_traits: Required traits that come from elsewhere than the
         flavor and the image, such as ports and device profiles.
-    :param known_traits: All required traits, where Nova has worked them out
+    :param known_traits: All required traits, where they are worked out
         already; None to work them out here.
     """
 
@@ -108,35 +180,51 @@ class RequestSpec:
 
     @functools.cached_property
     def required_traits(self) -> frozenset[str]:
-        """Every trait this request requires, in any request group.
-
-        These are the traits that open an isolated aggregate, the same set as
-        ``all_required_traits`` of Nova's ``ResourceRequest``.
-        """
+        """Every trait this request requires, in any request group."""
         if self.known_traits is not None:
             return self.known_traits
-        return self._traits(self.image_properties)
+        return traits_of(
+            self.flavor, self.image_properties, self.derived_traits
+        )
 
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
-        return self._traits({})
+        return traits_of(self.flavor, {}, self.derived_traits)
 
-    def _traits(self, properties: Mapping[str, str]) -> frozenset[str]:
-        implications = implied.translate(
-            self.flavor.extra_specs, properties, self.flavor.vcpus
-        )
-        return (
-            xs.required_traits(self.flavor.extra_specs)
-            | xs.image_required_traits(properties)
-            | implications.required_traits
-            | self.derived_traits
+    def declaring(self, declared: properties.Declared) -> 'Request':
+        """Return the request without the properties that no filter declares.
+
+        :param declared: The image properties that the filters declare.
+        """
+        if self.image is None:
+            return self
+        kept = declared.among(self.image.properties)
+        return dataclasses.replace(
+            self,
+            image=dataclasses.replace(self.image, properties=kept),
+            # Some follow from properties that are left out.
+            known_traits=self.required_traits,
         )
 
-    @functools.cached_property
-    def description(self) -> str:
-        """Who asks, for the middle of a sentence: flavor and image."""
-        flavor = f'flavor {self.flavor.name}'
-        return (
-            f'{flavor} nor image {self.image.name}' if self.image else flavor
-        )
+
+def traits_of(
+    flavor: Flavor,
+    image_properties: Mapping[str, str],
+    derived_traits: Collection[str] = (),
+) -> frozenset[str]:
+    """Return every trait that a flavor and an image require.
+
+    :param flavor: The flavor.
+    :param image_properties: All properties of the image.
+    :param derived_traits: Required traits that come from elsewhere.
+    """
+    implications = implied.translate(
+        flavor.extra_specs, image_properties, flavor.vcpus
+    )
+    return (
+        xs.required_traits(flavor.extra_specs)
+        | xs.image_required_traits(image_properties)
+        | implications.required_traits
+        | frozenset(derived_traits)
+    )

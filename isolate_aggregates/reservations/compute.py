@@ -5,7 +5,7 @@ See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 Whatever is there already, or gone already, is fine.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 import dataclasses
 from typing import Any
 from urllib import parse
@@ -14,9 +14,12 @@ from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.nova import NovaReader, paged
-from isolate_aggregates.cloud.nova_api import INLINE_EXTRA_SPECS, NovaApi
-from isolate_aggregates.request import Flavor
+from isolate_aggregates.cloud.nova import (
+    INLINE_EXTRA_SPECS,
+    NovaClient,
+    flavor_of,
+    paged,
+)
 from isolate_aggregates.reservations import names, record
 from isolate_aggregates.rest.connection import Connection
 
@@ -55,15 +58,14 @@ class Compute:
     def __init__(
         self, connection: Connection, retry_delay: float | None = None
     ) -> None:
-        self._api = NovaApi(connection, retry_delay)
-        self._reader = NovaReader(connection, retry_delay)
+        self._api = NovaClient(connection, retry_delay)
 
     def aggregates(self) -> list[Aggregate]:
         """Return all host aggregates.
 
         :raises ServiceError: if Nova gives no usable answer.
         """
-        return self._reader.aggregates()
+        return self._api.aggregates()
 
     def nodes(self) -> list[Node]:
         """Return all compute nodes.
@@ -92,16 +94,7 @@ class Compute:
         with self._api.translated('the flavors'):
             return [
                 record.Record(
-                    Flavor(
-                        name=found.name,
-                        id=found.id,
-                        vcpus=found.vcpus,
-                        ram=found.ram,
-                        disk=found.disk,
-                        ephemeral=found.ephemeral,
-                        swap=int(found.swap or 0),
-                        extra_specs=dict(found.extra_specs),
-                    ),
+                    flavor_of(found, found.extra_specs),
                     found.description or '',
                 )
                 for found in paged(
@@ -173,11 +166,7 @@ class Compute:
         :raises ServiceError: if it can not be done.
         """
         flavor = reservation.flavor
-        with self._api.translated(f'flavor {flavor.name}'):
-            manager = self._client.flavors
-            manager.resource_class(manager, {'id': flavor.id}).set_keys(
-                dict(flavor.extra_specs)
-            )
+        self._api.set_extra_specs(flavor, flavor.extra_specs)
 
     def delete_record(self, reservation: record.Reservation) -> None:
         """Delete the flavor of a reservation, and its newest revision.
@@ -333,7 +322,7 @@ class Compute:
                 return
 
     def set_metadata(
-        self, aggregate: Aggregate, metadata: dict[str, str]
+        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
         """Set metadata of a host aggregate; other keys stay.
 
@@ -341,8 +330,7 @@ class Compute:
         :param metadata: The metadata.
         :raises ServiceError: if it can not be done.
         """
-        with self._api.translated(f'aggregate {aggregate.name}'):
-            self._client.aggregates.set_metadata(aggregate.id, metadata)
+        self._api.set_metadata(aggregate, metadata)
 
     def add_host(self, aggregate: Aggregate, service: str) -> None:
         """Put a compute service into a host aggregate.
@@ -371,16 +359,10 @@ class Compute:
 
     @property
     def _client(self) -> Any:
-        client = self._api.client
-        if client.api_version < INLINE_EXTRA_SPECS:
-            raise exception.ServiceTooOld(
-                'Nova',
-                self._api.endpoint,
-                client.api_version.get_string(),
-                f'{INLINE_EXTRA_SPECS.get_string()} (Rocky)',
-                'keeping reservations in flavors',
-            )
-        return client
+        self._api.require(
+            INLINE_EXTRA_SPECS, 'Rocky', 'keeping reservations in flavors'
+        )
+        return self._api.client
 
 
 def _revision(reservation: record.Reservation) -> str:

@@ -8,7 +8,7 @@ import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories, providers, resources
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names, planner
 from isolate_aggregates.reservations.observed import (
@@ -29,7 +29,7 @@ def needs(flavor: Flavor) -> dict[str, int]:
 
     :raises InvalidRequest: if its extra specs contradict each other.
     """
-    found = resources.resource_request(RequestSpec(flavor)).merged_resources()
+    found = resources.resource_request(Request(flavor)).merged_resources()
     return {
         name: amount
         for name, amount in found.items()

@@ -41,7 +41,6 @@ class Service:
     """One OpenStack service, as its clients here call it.
 
     :param name: What messages call it, such as ``Placement``.
-    :param client: The keystoneauth adapter that knows session and endpoint.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
     """
@@ -99,12 +98,8 @@ class Service:
         Connection errors and the statuses 429 and 503 are tried again a few
         times.
 
-        :param method: The HTTP method.
         :param path: Path and query string below the endpoint.
-        :param microversion: The microversion to ask for.
-        :param json: The body, if any.
         :param accept: The statuses the caller can use.
-        :param content_type: What kind of JSON the body is.
         :raises ServiceError: or the one of its kinds that says what happened.
         """
         headers = {'Accept': 'application/json'}
@@ -132,7 +127,6 @@ class Service:
         """Call the API and return the JSON object it answers with.
 
         :param path: Path and query string below the endpoint.
-        :param microversion: The microversion to ask for.
         :raises ServiceError: or the one of its kinds that says what happened.
         """
         answer = self.request('GET', path, microversion)
@@ -141,7 +135,6 @@ class Service:
     def decode(self, answer: requests.Response, path: str) -> dict[str, Any]:
         """Return the JSON object of an answer.
 
-        :param answer: The answer.
         :param path: What was asked, for the message.
         :raises ServiceError: if it is no JSON object.
         """
@@ -165,8 +158,6 @@ class Service:
         """Return what a parser makes of an answer.
 
         :param path: What was asked, for the message.
-        :param parser: Takes the answer apart.
-        :param document: The answer.
         :raises ServiceError: if the answer lacks what the parser needs.
         """
         try:
@@ -183,7 +174,6 @@ class Service:
     def translated(self, path: str = '') -> Iterator[None]:
         """Turn keystoneauth's errors into ours.
 
-        :param path: Path and query string of what is asked.
         :raises ServiceError: or the one of its kinds that says what happened.
         """
         where = self.endpoint
@@ -214,12 +204,7 @@ class Service:
     def failure(
         self, method: str, path: str, answer: requests.Response
     ) -> exception.ServiceError:
-        """Return the error for an answer that is of no use.
-
-        :param method: The HTTP method.
-        :param path: Path and query string.
-        :param answer: The answer.
-        """
+        """Return the error for an answer that is of no use."""
         status, said = answer.status_code, _said(answer)
         if status == 414 or (
             status in _TOO_LONG

@@ -20,7 +20,6 @@ TIMEOUT = 60
 class Connection:
     """How to reach the services of one cloud.
 
-    :param session: The keystoneauth session, with its credentials.
     :param region_name: The region; None for the only one.
     :param interface: Kinds of endpoints, best first.
     :param endpoints: Endpoints that go before the service catalog, by
@@ -33,10 +32,7 @@ class Connection:
     endpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def adapter(self, service_type: str) -> adapter.Adapter:
-        """Return a keystoneauth adapter for one service.
-
-        :param service_type: ``placement``, ``image`` ...
-        """
+        """Return a keystoneauth adapter for one service."""
         return adapter.Adapter(
             self.session,
             service_type=service_type,
@@ -47,10 +43,7 @@ class Connection:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Tell whether the configuration has credentials.
-
-    :param conf: A configuration with our options registered.
-    """
+    """Tell whether the configuration has credentials."""
     section = conf[ia_conf.GROUP]
     return bool(section.auth_type or section.auth_section)
 
@@ -58,7 +51,6 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
 def from_conf(conf: cfg.ConfigOpts) -> Connection:
     """Return the connection that the configuration describes.
 
-    :param conf: A configuration with our options registered.
     :raises ConfigError: if it describes none.
     """
     # Once more, now that it is known whether auth_section names another group.

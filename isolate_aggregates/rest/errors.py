@@ -22,30 +22,20 @@ def short(text: object) -> str:
     """Return a text as one line that fits into a sentence.
 
     Passwords in URLs are left out, and the full stop at the end.
-
-    :param text: The text, or what has one.
     """
     line = public(' '.join(str(text).split()))
     return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
 
 
 def public(url: str) -> str:
-    """Return a URL, or a text with URLs, without user and password in it.
-
-    :param url: The URL.
-    """
+    """Return a URL, or a text with URLs, without user and password in it."""
     return re.sub(r'//[^/@\s]*@', '//', url)
 
 
 def unreachable(
     name: str, where: str | None, exc: BaseException
 ) -> exception.ServiceUnreachable:
-    """Return the error for a service that gave no answer at all.
-
-    :param name: The service.
-    :param where: Its address.
-    :param exc: What went wrong.
-    """
+    """Return the error for a service that gave no answer at all."""
     if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
             f'can not be trusted: {_reason(exc)}; look at its certificate, '
@@ -70,10 +60,7 @@ def unreachable(
 
 
 def was_closed(exc: BaseException) -> bool:
-    """Tell whether the other side closed the connection without an answer.
-
-    :param exc: What went wrong.
-    """
+    """Tell whether the other side closed the connection without an answer."""
     return _has(
         exc, ConnectionResetError, ConnectionAbortedError, BrokenPipeError
     )
@@ -82,11 +69,7 @@ def was_closed(exc: BaseException) -> bool:
 def from_keystone(
     where: str | None, exc: BaseException
 ) -> exception.ServiceError:
-    """Return the error for an attempt to get a token.
-
-    :param where: Keystone's address, if it is known.
-    :param exc: What went wrong.
-    """
+    """Return the error for an attempt to get a token."""
     where = public(where) if where else None
     if _has(exc, ks_exceptions.ConnectionError) or isinstance(exc, OSError):
         return unreachable('Keystone', where, exc)

@@ -18,6 +18,7 @@ from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import (
     Flavor,
     Image,
+    Request,
     RequestedHost,
     RequestSpec,
 )
@@ -122,11 +123,11 @@ def make_request(
     :param image: The image; None for a server without one.
     :param project_id: The project the server will belong to.
     :param hints: Scheduler hints: one value, or several.
-    :param requested_host: The host that is asked for, as from
-        :meth:`Snapshot.requested_host()
-        <isolate_aggregates.cloud.snapshot.Snapshot.requested_host>`.
+    :param requested_host: The host that is asked for, as the method
+        ``requested_host(name)`` of what :func:`make_snapshot` returns gives
+        it.
     """
-    return RequestSpec(
+    return Request(
         flavor=flavor or make_flavor(),
         image=image,
         project_id=project_id,

@@ -4,19 +4,20 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from isolate_aggregates.cloud.clouds import SnapshotCloud
+from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.simulator import Simulator
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request, RequestSpec
 
 Filters = Mapping[str, Any] | Pipeline
 
 
 def hosts_for(
-    request: RequestSpec,
+    request: Request,
     snapshot: Snapshot,
     filters: Filters,
     placement: PlacementClient | None = None,
@@ -51,8 +52,8 @@ def reasons_for(
         pipeline. They need not be installed.
     :raises FilterError: if a filter fails or breaks its contract.
     """
-    destination = _pipeline(filters).evaluate(request, snapshot.index)
-    return [found.constraint.reason for found in destination.conclusions]
+    found = decide(request, snapshot.index, _pipeline(filters))
+    return [one.constraint.reason for one in found.destination.conclusions]
 
 
 class _SimulatedCloud(SnapshotCloud):

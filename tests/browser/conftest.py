@@ -15,7 +15,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page as report_page
 from isolate_aggregates.inspect.report.content import Content
 
@@ -124,4 +124,4 @@ def content_of(cloud: Snapshot | str) -> Content:
         conf.set_override(
             'enable_isolated_aggregate_filtering', True, 'scheduler'
         )
-    return Content.of(Facts.of(cloud, conf), (), None, NOW)
+    return Content.of(AuditedCloud.of(cloud, conf), (), None, NOW)

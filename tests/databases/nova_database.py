@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.nova.source import NovaDatabaseSource
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 KINDS = {
     'sqlite': None,
@@ -115,7 +115,7 @@ class NovaDatabase:
         specs = {f'trait:{trait}': 'required' for trait in traits}
         index = AggregateIndex(self.source().aggregates())
         found = IsolateAggregates()(
-            RequestSpec(Flavor('f', extra_specs=specs)), index
+            Request(Flavor('f', extra_specs=specs)), index
         )
         forbidden = {uuid for one in found for uuid in one.uuids}
         return {a.name for a in index if a.uuid in forbidden}

@@ -44,7 +44,7 @@ AS_A_WHOLE = {
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/releasing.rst': 'tests/release/test_releasing_page.py',
-    'contributor/writing-a-filter.rst': 'tests/unit/test_writing_a_filter.py',
+    'contributor/writing-a-filter.rst': 'tests/docs/test_writing_a_filter.py',
     'user/real-nova.rst': 'tests/e2e/test_real_nova_page.py',
 }
 
@@ -55,7 +55,7 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
-    r'pytest$': 'tests/unit/test_testing.py',
+    r'pytest$': 'tests/docs/test_testing_filters.py',
 }
 
 # What can not be run by a test, by how it begins, and why.

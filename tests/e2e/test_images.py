@@ -8,8 +8,7 @@ from control_plane import bootstrap
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.glance import GlanceReader
-from isolate_aggregates.cloud.glance_writer import GlanceWriter
+from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.rest.connection import Connection
 
 TRAIT = 'CUSTOM_IMAGE_WINDOWS'
@@ -30,8 +29,7 @@ def glance(plane):
 
     def of(user):
         session = bootstrap.connect(plane.settings, user).session
-        connection = Connection(session)
-        return GlanceReader(connection), GlanceWriter(connection)
+        return GlanceClient(Connection(session))
 
     return of
 
@@ -73,23 +71,23 @@ def test_the_repair_that_an_audit_prints_takes_the_key_off(
 
 
 def test_any_key_can_be_written_and_taken_off_twice(cloud, glance):
-    reader, writer = glance('admin')
-    image = reader.image(cloud.image('image', {'other': 'stays'}))
+    images = glance('admin')
+    image = images.image(cloud.image('image', {'other': 'stays'}))
 
     for key in ('a/b', 'c~d', 'trait:CUSTOM_É'):
-        writer.set_property(image, key, 'one')
-        writer.set_property(image, key, 'two')
-        assert reader.image(image.id).properties[key] == 'two'
-        writer.unset_property(image, key)
+        images.set_property(image, key, 'one')
+        images.set_property(image, key, 'two')
+        assert images.image(image.id).properties[key] == 'two'
+        images.unset_property(image, key)
         # Glance minds, but nobody else does.
-        writer.unset_property(image, key)
-    found = reader.image(image.id).properties
+        images.unset_property(image, key)
+    found = images.image(image.id).properties
     assert found['other'] == 'stays'
     assert not {'a/b', 'c~d', 'trait:CUSTOM_É'} & set(found)
 
 
 def test_glance_refuses_those_whom_the_image_does_not_belong_to(cloud, glance):
-    reader, writer = glance('demo')
-    image = reader.image(cloud.image('image'))
+    images = glance('demo')
+    image = images.image(cloud.image('image'))
     with pytest.raises(exception.ServiceDenied):
-        writer.set_property(image, KEY, 'required')
+        images.set_property(image, KEY, 'required')

@@ -9,8 +9,7 @@ from sync_world import GOLD, LICENSED, World
 from isolate_aggregates.aggregates import Aggregate, rollups
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.audit import Facts, audit, repairs
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.inspect.audit import AuditedCloud, audit, repairs
 from isolate_aggregates.request import Flavor
 
 HOSTS = ('h1', 'h2', 'h3', 'h4')
@@ -21,18 +20,9 @@ KEYS = {f'trait:{trait}': 'required' for trait in (LICENSED, GOLD)}
 FLAVORS = (Flavor('keyed', extra_specs=KEYS),)
 
 
-@pytest.fixture(scope='module')
-def adapter():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
 @pytest.fixture
-def world(adapter, conf):
-    world = World(adapter, conf)
-    world.reset()
-    return world
+def world(embedded, conf):
+    return World(embedded, conf)
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +44,7 @@ def audited(world, conf):
         FLAVORS,
     )
     known = world.direct.get('/traits')['traits']
-    return audit(Facts.of(snapshot, conf, traits=frozenset(known)))
+    return audit(AuditedCloud.of(snapshot, conf, traits=frozenset(known)))
 
 
 def others(findings):

@@ -4,7 +4,6 @@
 from concurrent import futures
 import sys
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
@@ -13,6 +12,7 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
+from isolate_aggregates.placement.provider import Inventory, Provider
 
 UUID = '11111111-1111-4111-8111-111111111111'
 TRAIT = '/traits/CUSTOM_LEFT_OVER'

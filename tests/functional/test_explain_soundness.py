@@ -3,7 +3,7 @@
 
 Each example is a random cloud, put into a real Placement in this process, and
 a random request with conclusions of filters. Every claim of the explanation is
-tried out by asking Placement for the request without some constraints.
+tried out by asking Placement for the request without some requirements.
 
 Where an amount is dropped, a resource class stands for it that a dropped
 amount could come from in any case; the cloud in Placement has these classes
@@ -22,7 +22,6 @@ import os
 
 from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import Inventory
 import placement_repairs
 import placement_rows
 import pytest
@@ -31,22 +30,23 @@ import random_clouds
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import (
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import explain
-from isolate_aggregates.inspect.explain.question import Question
+from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '80'))
 
-# Sets of constraints that are tried out one by one to find smaller remedies.
+# Sets of requirements that are tried out one by one to find smaller remedies.
 MOST_SETS = 30
 
 AGGREGATES = {
@@ -162,22 +162,22 @@ def worlds(draw):
     request = draw(requests(uuids))
     destination = draw(destinations(uuids, request))
     try:
-        Question(request, destination.conclusions)
+        DividedRequest(request, destination.conclusions)
     except exception.BadQuery:
         reject()
     return cloud, request, destination
 
 
-def with_waived(cloud, question):
+def with_waived(cloud, divided):
     """Give providers what stands for the amounts that are dropped."""
     roots = {}
     for provider in cloud:
         roots[provider.uuid] = roots.get(provider.parent, provider.uuid)
     inventories = {p.uuid: dict(p.inventories) for p in cloud}
-    for amount in question.amounts:
+    for amount in divided.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
-            classes |= question.classes[amount.suffix]
+            classes |= divided.classes[amount.suffix]
         givers = {p.uuid for p in cloud if classes & p.inventories.keys()}
         trees = {roots[uuid] for uuid in givers}
         givers |= set(roots.values()) - trees
@@ -193,12 +193,12 @@ class Judge:
 
     :param placement: The Placement, with the cloud in it.
     :param cloud: The cloud.
-    :param question: The request as the sum of its constraints.
+    :param divided: The request as the sum of its requirements.
     """
 
-    def __init__(self, placement, cloud, question):
+    def __init__(self, placement, cloud, divided):
         self._placement = placement
-        self._question = question
+        self._divided = divided
         self._known = {}
         self.hosts = frozenset(p.uuid for p in cloud if p.host)
 
@@ -212,9 +212,9 @@ class Judge:
         return self._ask(request)
 
     def offered(self, dropped=()):
-        """Return the hosts that are offered without some constraints."""
+        """Return the hosts that are offered without some requirements."""
         try:
-            request = self._question.without(dropped)
+            request = self._divided.without(dropped)
         except exception.RequestRefused:
             return frozenset()
         return self._ask(request)
@@ -227,10 +227,10 @@ class Judge:
         return self._known[query]
 
     def offered_with(self, kept):
-        """Return the hosts that are offered with some constraints alone."""
+        """Return the hosts that are offered with some requirements alone."""
         kept = set(map(id, kept))
         return self.offered(
-            [c for c in self._question.constraints if id(c) not in kept]
+            [c for c in self._divided.requirements if id(c) not in kept]
         )
 
 
@@ -253,9 +253,9 @@ def explained(placement):
             'test', aggregates=tuple(AGGREGATES.values()), providers=cloud
         )
         explanation = explain(snapshot, request, destination)
-        question = explanation.question
-        placement_rows.load(with_waived(cloud, question))
-        return explanation, Judge(placement, cloud, question)
+        divided = explanation.divided
+        placement_rows.load(with_waived(cloud, divided))
+        return explanation, Judge(placement, cloud, divided)
 
     return explain_and_load
 
@@ -288,7 +288,7 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
         if len(count.cause) == 1:
             assert count.only == freed
         else:
-            event('several constraints exclude a host only together')
+            event('several requirements exclude a host only together')
             assert count.only <= freed
 
 
@@ -308,16 +308,16 @@ def check_reasons(verdict, judge):
 @given(world=worlds())
 def test_the_counts_and_remedies_are_right_and_complete(explained, world):
     explanation, judge = explained(*world)
-    constraints = explanation.question.constraints
-    for constraint, count in zip(
-        constraints, explanation.counts, strict=False
+    requirements = explanation.divided.requirements
+    for requirement, count in zip(
+        requirements, explanation.counts, strict=False
     ):
-        assert count.cause == (constraint,)
-        excluded = judge.hosts - judge.offered_with([constraint])
+        assert count.cause == (requirement,)
+        excluded = judge.hosts - judge.offered_with([requirement])
         assert count.excludes == excluded
-    places = {id(c): place for place, c in enumerate(constraints)}
+    places = {id(c): place for place, c in enumerate(requirements)}
     remedies = {
-        frozenset(places[id(constraint)] for constraint in remedy)
+        frozenset(places[id(requirement)] for requirement in remedy)
         for remedy in explanation.remedies
     }
     if judge.offered() or not judge.hosts:
@@ -325,7 +325,7 @@ def test_the_counts_and_remedies_are_right_and_complete(explained, world):
         return
 
     def helps(dropped):
-        return bool(judge.offered([constraints[place] for place in dropped]))
+        return bool(judge.offered([requirements[place] for place in dropped]))
 
     [size] = {len(remedy) for remedy in remedies}
     event(f'a remedy of {size}')

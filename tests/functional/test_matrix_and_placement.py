@@ -9,8 +9,8 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.cloud.clouds import SnapshotCloud
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.inspect.matrix import matrix, requests
 
@@ -21,7 +21,7 @@ EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 def compared(conf, snapshot):
     """Yield for each request what the matrix and what Placement says."""
     base.apply_settings(conf, snapshot)
-    pipeline = Pipeline.from_conf(conf)
+    pipeline = loading.as_in_nova(conf)
     asked = [
         *requests(snapshot.flavors, project_id='demo'),
         *requests(snapshot.flavors, snapshot.images, 'demo'),
@@ -34,7 +34,7 @@ def compared(conf, snapshot):
             may = {
                 host
                 for group, reasons in zip(
-                    found.groups, row.reasons, strict=True
+                    found.groups, row.objections, strict=True
                 )
                 for host in group.hosts
                 if not reasons

@@ -9,14 +9,14 @@ import uuid
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import Inventory, Provider
 import placement_repairs
 
 from isolate_aggregates.cloud import load
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect import capacity
+from isolate_aggregates.inspect.capacity import fitting_servers
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 
 OWNER = str(uuid.UUID(int=0))
 SHARED = str(uuid.UUID(int=1))
@@ -122,7 +122,7 @@ def claimed(snapshot, request):
 @settings(max_examples=20, deadline=None)
 @given(clouds(), requests())
 def test_as_many_fit_as_placement_lets_in_claim_by_claim(snapshot, request):
-    found = capacity.capacity(snapshot, request)
+    found = fitting_servers(snapshot, request)
     assert {one.host: one.servers for one in found} == claimed(
         snapshot, request
     )

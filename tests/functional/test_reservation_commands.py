@@ -13,7 +13,6 @@ from reservation_world import PROJECT, World
 
 from isolate_aggregates import reservations
 from isolate_aggregates.cli import app
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.reservations.commands import times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -24,18 +23,15 @@ CREATE = ('create', '--project', PROJECT, *SIZE)
 
 
 @pytest.fixture
-def world(last_cloud, monkeypatch):
+def world(embedded, monkeypatch):
     """A cloud with two hosts for reservations, 10 VCPUs each."""
-    last_cloud.close()
-    embedded = EmbeddedPlacement()
-    world = World(embedded.open())
+    world = World(embedded)
     for host in ('h1', 'h2'):
         world.add_host(host)
     monkeypatch.setattr(
         app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
     )
-    yield world
-    embedded.close()
+    return world
 
 
 @pytest.fixture

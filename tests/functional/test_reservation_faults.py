@@ -16,7 +16,6 @@ from reservation_world import HOUR, NOW, PROJECT, uuid
 
 from isolate_aggregates import exception, reservations
 
-embedded = reservation_world.embedded
 world = reservation_world.empty_world
 
 STEP = 1 if os.environ.get('THOROUGH') else 3
@@ -205,7 +204,8 @@ def test_a_broken_operation_is_completed(world, kind):
     case = kind()
     case.begin(world)
     before = world.picture()
-    world.wire.calls.clear()
+    scene = world.keep()
+    world.put_back(scene)
     case.act(world)
     calls = list(world.wire.calls)
     expected = world.picture()
@@ -213,8 +213,7 @@ def test_a_broken_operation_is_completed(world, kind):
     rounds = list(enumerate(breaks(calls)))
     for round_, (number, fault) in rounds[::STEP]:
         where = number, fault, *calls[number - 1]
-        case.begin(world)
-        world.wire.calls.clear()
+        world.put_back(scene)
         world.wire.fault = lambda call, number=number, fault=fault: (
             fault if call == number else None
         )

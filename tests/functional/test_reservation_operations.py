@@ -6,13 +6,10 @@ import json
 import threading
 
 import pytest
-import reservation_world
 from reservation_world import HOUR, NOW, PROJECT, World, uuid
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.reservations import names
-
-embedded = reservation_world.embedded
 
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 SHAPE = reservations.Shape(4, 1024, 10)
@@ -22,11 +19,9 @@ SHAPE = reservations.Shape(4, 1024, 10)
 def world(embedded):
     """Two hosts that take two slots each."""
     world = World(embedded)
-    world.reset()
     world.add_host('h1')
     world.add_host('h2')
-    yield world
-    world.reset()
+    return world
 
 
 def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):

@@ -20,7 +20,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group, providers
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 HOSTS = {
     f'host{n}': str(uuid.uuid5(uuid.NAMESPACE_DNS, f'h{n}')) for n in range(5)
@@ -46,7 +46,7 @@ aggregates = st.lists(
     ]
 )
 requests = st.sets(locks, max_size=2).map(
-    lambda keys: RequestSpec(
+    lambda keys: Request(
         Flavor('f', vcpus=1, extra_specs=dict.fromkeys(keys, 'required'))
     )
 )

@@ -9,7 +9,7 @@ from urllib import parse
 
 import pytest
 
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.request import Flavor, Image
 
 WINDOWS = 'trait:CUSTOM_WINDOWS_LICENSED'
@@ -76,9 +76,9 @@ def required(*keys):
 
 def test_the_filter_runs_only_when_its_option_is_set(conf):
     assert conf.scheduler.enable_isolated_aggregate_filtering is False
-    assert 'isolate_aggregates' not in Pipeline.from_conf(conf).names
+    assert 'isolate_aggregates' not in loading.as_in_nova(conf).names
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
-    assert 'isolate_aggregates' in Pipeline.from_conf(conf).names
+    assert 'isolate_aggregates' in loading.as_in_nova(conf).names
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_each_reason_names_the_aggregate_and_the_traits_it_waits_for(
     outcome = find(several, Flavor('f', vcpus=1), Image('i'))
     assert [
         conclusion.constraint.reason
-        for conclusion in outcome.destination.conclusions
+        for conclusion in outcome.decision.destination.conclusions
         if conclusion.filter_name == 'isolate_aggregates'
     ] == [
         'aggregate both: locked by traits CUSTOM_WINDOWS_LICENSED, '

@@ -11,8 +11,9 @@ from urllib import parse
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
+from isolate_aggregates.request import Flavor, Image, Request
 
 # The example has the free pool of step 1 and the reservation of step 2.
 POOL = 'reservation:2e1dfa7c'
@@ -67,9 +68,9 @@ def test_step_0_without_prefixes_the_metadata_means_nothing(cloud, conf):
     """Both options are empty unless the operator sets them."""
     assert conf.scheduler.placement_req_required_member_prefix == []
     assert conf.scheduler.placement_req_default_forbidden_member_prefix == []
-    destination = Pipeline.from_conf(conf).run(
-        RequestSpec(flavor(LEASE)), cloud.index
-    )
+    destination = decide(
+        Request(flavor(LEASE)), cloud.index, loading.as_in_nova(conf)
+    ).destination
     assert destination.required_aggregates == []
     assert destination.forbidden_aggregates == set()
 
@@ -103,8 +104,10 @@ def test_step_3_a_named_reservation_is_required_and_nothing_forbidden(
         project,
     )
     lease = cloud.uuid('lease-4d17d41a')
-    assert outcome.destination.required_aggregates == [frozenset([lease])]
-    assert outcome.destination.forbidden_aggregates == set()
+    assert outcome.decision.destination.required_aggregates == [
+        frozenset([lease])
+    ]
+    assert outcome.decision.destination.forbidden_aggregates == set()
     assert member_of(outcome) == [f'in:{lease}']
     assert hosts(outcome) == ['reserved-1']
 
@@ -117,8 +120,8 @@ def test_step_4_without_a_reservation_all_are_forbidden_and_none_required(
         cloud, cloud.flavor('m1.small'), cloud.image(image) if image else None
     )
     kept = sorted(cloud.uuids('free-pool', 'lease-4d17d41a'))
-    assert outcome.destination.required_aggregates == []
-    assert outcome.destination.forbidden_aggregates == set(kept)
+    assert outcome.decision.destination.required_aggregates == []
+    assert outcome.decision.destination.forbidden_aggregates == set(kept)
     assert member_of(outcome) == [f'!in:{",".join(kept)}']
     assert hosts(outcome) == ['open-1', 'open-2']
 

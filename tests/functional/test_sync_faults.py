@@ -10,7 +10,6 @@ from sync_world import GOLD, LICENSED, World, uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.operate.sync import apply
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 
 def refused(number):
@@ -33,18 +32,9 @@ def cut_behind(number):
     return lambda call: lost(number)(call) or cut(number)(call)
 
 
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
-
-
 @pytest.fixture
 def world(embedded, conf):
-    world = World(embedded, conf)
-    yield world
-    world.reset()
+    return World(embedded, conf)
 
 
 def untouched(world):
@@ -88,7 +78,7 @@ def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
     world, begin, fault
 ):
     begin(world)
-    before = world.picture()
+    before = world.keep()
     world.wire.calls.clear()
     assert world.sync().is_complete
     calls = list(world.wire.calls)
@@ -96,8 +86,7 @@ def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
     assert len(calls) > 15
 
     for number, call in enumerate(calls, 1):
-        world.restore(before)
-        world.wire.calls.clear()
+        world.put_back(before)
         world.wire.fault = fault(number)
         try:
             complete = world.sync().is_complete
@@ -116,8 +105,8 @@ def test_a_provider_that_fails_does_not_stop_the_others(world):
     world.wire.fault = lambda _: (
         'refused' if world.wire.calls[-1] == target else None
     )
-    outcome = world.sync()
-    assert [f.partition(':')[0] for f in outcome.failures] == [
+    result = world.sync()
+    assert [f.partition(':')[0] for f in result.failures] == [
         'resource provider h2'
     ]
     world.wire.fault = None
@@ -134,9 +123,9 @@ def test_a_provider_that_is_gone_meanwhile_is_skipped(world):
             world.direct.send('DELETE', gone)
 
     world.wire.meddle = meddle
-    outcome = world.sync()
-    assert outcome.skipped == ['h2']
-    assert outcome.is_complete
+    result = world.sync()
+    assert result.skipped == ['h2']
+    assert result.is_complete
     assert LICENSED in world.of('h3', 'traits')
 
 
@@ -150,8 +139,8 @@ def test_after_many_failures_in_a_row_the_rest_is_not_tried(world):
     world.wire.fault = lambda call: (
         'cut' if 'resource_providers' in world.wire.calls[-1][1] else None
     )
-    outcome = apply.carry_out(
+    result = apply.carry_out(
         plan, world.placement, world.nova.aggregates, parallel=1
     )
-    assert (len(outcome.failures), outcome.untried) == (10, 5)
-    assert not outcome.is_complete
+    assert (len(result.failures), result.untried) == (10, 5)
+    assert not result.is_complete

@@ -18,8 +18,6 @@ import pytest
 import requests
 from sync_world import LICENSED, World
 
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
-
 HOSTS = ('h1', 'h2', 'h3')
 
 
@@ -162,9 +160,8 @@ class Cloud:
 
 
 @pytest.fixture
-def cloud(conf, tmp_path):
-    placement = EmbeddedPlacement()
-    world = World(placement.open(), conf)
+def cloud(embedded, conf, tmp_path):
+    world = World(embedded, conf)
     for host in HOSTS:
         world.add_host(host)
     world.require('a', HOSTS, LICENSED)
@@ -172,11 +169,10 @@ def cloud(conf, tmp_path):
     cloud = Cloud(world, str(tmp_path))
     yield cloud
     cloud.close()
-    placement.close()
 
 
 def test_the_run_after_a_killed_one_completes_it(cloud):
-    before = cloud.world.picture()
+    before = cloud.world.keep()
     cloud.start('--apply')
     assert cloud.finish()[0] == 0
     changes = cloud.changes
@@ -190,7 +186,7 @@ def test_the_run_after_a_killed_one_completes_it(cloud):
         (changes, False),
         (changes, True),
     ]:
-        cloud.world.restore(before)
+        cloud.world.put_back(before)
         cloud.kill = number, is_done
         cloud.start('--apply')
         assert cloud.finish()[0] == -signal.SIGKILL

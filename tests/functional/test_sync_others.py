@@ -17,7 +17,6 @@ from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.operate.sync import apply, marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 AVX, SRIOV = 'HW_CPU_X86_AVX2', 'HW_NIC_SRIOV'
 MARK = marks.of_trait(LICENSED)
@@ -28,15 +27,13 @@ _WRITE = re.compile(r'/resource_providers/([^/]+)/(traits|aggregates)')
 
 
 @pytest.fixture
-def world(conf):
-    placement = EmbeddedPlacement()
-    world = World(placement.open(), conf)
+def world(embedded, conf):
+    world = World(embedded, conf)
     world.add_host('h1', traits=[SRIOV])
     world.add_host('h2')
     world.require('a', ['h1'], LICENSED)
     world.require('b', ['h1', 'h2'], LICENSED)
-    yield world
-    placement.close()
+    return world
 
 
 def writer(world, times):
@@ -109,9 +106,9 @@ def test_what_is_written_while_placement_writes_is_not_lost(
 def test_a_writer_who_is_always_faster_is_told_of(world, monkeypatch):
     monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
     world.wire.meddle = writer(world, 1000)
-    outcome = world.sync()
-    assert len(outcome.failures) == 2
-    assert 'with 409' in outcome.failures[0]
+    result = world.sync()
+    assert len(result.failures) == 2
+    assert 'with 409' in result.failures[0]
     world.wire.meddle = None
     assert world.sync().is_complete
     assert world.todo() == []
@@ -170,10 +167,10 @@ def test_a_host_that_leaves_while_sync_runs_is_no_member_for_long(world):
             world.require('a', [], LICENSED)
 
     world.wire.meddle = meddle
-    outcome = world.sync()
-    assert outcome.is_complete
+    result = world.sync()
+    assert result.is_complete
     assert 'remove aggregate a' in [
-        f'{c.action} {c.subject}' for c in outcome.changes
+        f'{c.action} {c.subject}' for c in result.changes
     ]
     assert uuid(2, 'a') not in world.of('h1', 'aggregates')
     assert uuid(2, 'b') in world.of('h1', 'aggregates')
@@ -202,8 +199,8 @@ def test_where_nova_can_not_be_read_again_the_run_is_no_success(world):
     world.wire.fault = lambda _: (
         'cut' if world.wire.calls[-1] == ('GET', 'nova') else None
     )
-    outcome = apply.carry_out(plan, world.placement, world.nova.aggregates)
-    assert outcome.failures == [
+    result = apply.carry_out(plan, world.placement, world.nova.aggregates)
+    assert result.failures == [
         'resource providers may have been made members of aggregates that '
         'their hosts have left meanwhile: Nova is cut off.'
     ]

@@ -15,7 +15,6 @@ from sync_world import World, uuid
 
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 HOSTS = ['h1', 'h2', 'h3']
 NAMES = ['a', 'b', 'c']
@@ -36,11 +35,9 @@ STEPS = st.one_of(
 )
 
 
-@pytest.fixture(scope='module')
-def embedded():
-    placement = EmbeddedPlacement()
-    yield placement.open()
-    placement.close()
+@pytest.fixture
+def world(embedded, conf):
+    return World(embedded, conf)
 
 
 class Life:
@@ -132,9 +129,8 @@ class Life:
 )
 @given(steps=st.lists(STEPS, min_size=3, max_size=12))
 def test_after_sync_there_is_nothing_to_do_and_what_others_put_is_untouched(
-    embedded, conf, steps
+    world, steps
 ):
-    world = World(embedded, conf)
     world.reset()
     for number, host in enumerate(HOSTS):
         world.add_host(host, vcpus=number)

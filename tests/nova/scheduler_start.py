@@ -13,7 +13,7 @@ import nova.conf
 from nova.scheduler import host_manager, request_filter
 from oslo_config import cfg, iniparser
 
-from isolate_aggregates.nova import status
+from isolate_aggregates.nova import registration, status
 
 CONF = nova.conf.CONF
 
@@ -70,7 +70,8 @@ def main(path):
             type(one).__name__ for one in manager.enabled_filters
         ],
         'request_filters': [
-            one.__name__ for one in request_filter.ALL_REQUEST_FILTERS
+            *(one.__name__ for one in request_filter.ALL_REQUEST_FILTERS),
+            *(one.name for one in registration.installed().filters),
         ],
         'registration': checks._check_registration().code.name,
         'filters': checks._check_filters().details,

@@ -16,7 +16,7 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 PROJECTS = ['p1', 'p2']
 NAMES = ['freepool', 'spot', 'r1', 'r2', 'r3']
@@ -112,7 +112,7 @@ def test_a_host_passes_as_it_passes_blazars_own_filter(
         BlazarReservation(
             allow_preemptibles=allowed, preemptible_aggregate=preemptible
         ),
-        RequestSpec(
+        Request(
             Flavor('f', extra_specs=extra_specs),
             project_id=project,
             scheduler_hints={'reservation': tuple(hint)} if hint else {},

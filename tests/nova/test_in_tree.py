@@ -16,7 +16,7 @@ import sqlalchemy
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 TRAITS = ['CUSTOM_A', 'CUSTOM_B', 'HW_GPU', 'custom_a', 'CUSTOM_A_B', 'Ä', '%']
 
@@ -101,7 +101,7 @@ def test_the_same_aggregates_are_forbidden(
         )
         for number, metadata in enumerate(metadatas, start=1)
     ]
-    request = RequestSpec(
+    request = Request(
         Flavor(
             'f', extra_specs={f'trait_X:{t}': 'required' for t in of_flavor}
         ),

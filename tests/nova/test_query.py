@@ -15,7 +15,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 pytestmark = pytest.mark.skipif(
     int(metadata.version('nova').partition('.')[0]) < 34,
@@ -125,7 +125,7 @@ images = st.none() | st.builds(
     ),
 )
 requests = st.builds(
-    RequestSpec, flavor=flavors, image=images, boot_from_volume=st.booleans()
+    Request, flavor=flavors, image=images, boot_from_volume=st.booleans()
 )
 
 

@@ -113,8 +113,7 @@ def isolate_aggregates(engine):
         aggregate_source='nova',
         group=ia_conf.GROUP,
     )
-    [ours] = registration.install().request_filters()
-    yield ours
+    yield registration.install()
     registration.uninstall()
     conf.cleanUp()
 

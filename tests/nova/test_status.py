@@ -9,10 +9,12 @@ import sys
 from keystoneauth1 import adapter, session, token_endpoint
 import nova.conf
 import nova.conf.scheduler
+from nova.db.api import models
 from oslo_config import cfg
 from oslo_config import fixture as config_fixture
 from oslo_upgradecheck.upgradecheck import Code
 import pytest
+import sqlalchemy
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.nova import status
@@ -250,15 +252,42 @@ def test_queries_have_to_fit(
     assert result_of(conf, 'query_length') == (code, said)
 
 
-def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(tmp_path):
-    nova_conf = tmp_path / 'nova.conf'
-    nova_conf.write_text(
-        '[api_database]\n'
-        f'connection = sqlite:///{tmp_path}/nova_api.db\n'
+@pytest.fixture
+def nova_conf(tmp_path):
+    """A nova.conf with a database that has aggregates' tables."""
+    database = f'sqlite:///{tmp_path}/nova_api.db'
+    models.BASE.metadata.create_all(sqlalchemy.create_engine(database))
+    path = tmp_path / 'nova.conf'
+    path.write_text(
+        f'[api_database]\nconnection = {database}\n'
         '[placement]\n'
         'auth_type = none\n'
         'endpoint_override = http://127.0.0.1:9\n'
+        '[filter_scheduler]\n'
+        'available_filters = nova.scheduler.filters.all_filters\n'
+        'available_filters = isolate_aggregates.nova.all_filters\n'
+        'enabled_filters = IsolatedAggregatesFilter\n'
+        '[scheduler]\n'
+        'enable_isolated_aggregate_filtering = true\n'
     )
+    return path
+
+
+@pytest.mark.parametrize(
+    ('source', 'said'),
+    [
+        ('nova', '0 host aggregates'),
+        ('novaclient', '[isolate_aggregates] auth_type'),
+    ],
+)
+def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
+    nova_conf, source, said
+):
+    # Beside Glance and Keystone there is osprofiler, whose options Nova's
+    # database wants to see.
+    metadata.version('osprofiler')
+    with nova_conf.open('a') as file:
+        file.write(f'[isolate_aggregates]\naggregate_source = {source}\n')
     command = [sys.executable, '-m', 'isolate_aggregates.nova.status']
     done = subprocess.run(
         [*command, '--config-file', nova_conf, 'upgrade', 'check'],
@@ -266,9 +295,12 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(tmp_path):
         text=True,
         check=False,
     )
-    assert done.returncode == 2
-    assert 'Check: Registration' in done.stdout
     assert 'Traceback' not in done.stdout + done.stderr
+    # Placement does not answer.
+    assert done.returncode == 2
+    told = ' '.join(done.stdout.replace('|', ' ').split())
+    assert said in told
+    assert 'Check: Query length' in told
 
 
 def test_the_sample_for_nova_scheduler_is_what_the_checks_want():

@@ -4,14 +4,15 @@
 from keystoneauth1 import loading, session, token_endpoint
 from nova.api import auth
 import nova.conf
+from nova.scheduler import request_filter
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.nova import registration
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.nova import registration, runner
 from isolate_aggregates.rest.connection import Connection
 
 CONF = nova.conf.CONF
@@ -19,6 +20,15 @@ CONF = nova.conf.CONF
 # Those of Nova's Glance fixture; neither says anything about traits.
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
+
+
+def request_filter_names():
+    """Return the names of the request filters of Nova, ours one by one."""
+    names = []
+    for one in request_filter.ALL_REQUEST_FILTERS:
+        ours = one.filters if isinstance(one, runner.Runner) else ()
+        names += [f.name for f in ours] or [one.__name__]
+    return names
 
 
 class Plugin:

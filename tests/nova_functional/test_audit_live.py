@@ -63,7 +63,7 @@ class AuditTest(LiveTest):
     def setUp(self):
         super().setUp()
         self.stub_out(
-            'isolate_aggregates.cloud.clouds.LiveCloud.glance',
+            'isolate_aggregates.cloud.live.LiveCloud.glance',
             Glance(self.glance),
         )
         self.app = types.SimpleNamespace(

@@ -11,9 +11,9 @@ from day_two import CommandTest
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import candidates
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 
 THOROUGH = bool(os.environ.get('THOROUGH'))
 
@@ -81,8 +81,8 @@ class DayTwoTest(CommandTest):
         cloud = self.live_cloud()
         outcome = candidates.find(
             cloud,
-            Pipeline.from_conf(CONF),
-            RequestSpec(cloud.flavor(flavor)),
+            loading.as_in_nova(CONF),
+            Request(cloud.flavor(flavor)),
             None,
         )
         return {host.name for host in outcome.hosts}

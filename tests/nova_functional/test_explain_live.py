@@ -3,10 +3,11 @@
 
 from base import CONF, IMAGE, LiveTest
 
-from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import explain
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -31,7 +32,7 @@ class ExplainTest(LiveTest):
         assert server.image_id == IMAGE
         assert server.project_id == failed['tenant_id']
         assert server.scheduler_hints == {'a': ('b',)}
-        request = RequestSpec(
+        request = Request(
             server.flavor,
             project_id=server.project_id,
             scheduler_hints=server.scheduler_hints,
@@ -39,7 +40,7 @@ class ExplainTest(LiveTest):
         explanation = explain.explain(
             cloud.snapshot,
             resources.resource_request(request),
-            Pipeline.from_conf(CONF).evaluate(request, cloud.index),
+            decide(request, cloud.index, loading.as_in_nova(CONF)).destination,
         )
 
         assert {

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's own tests of aggregates, with our filters."""
 
-from base import OverApi, Plugin
-from nova.scheduler import request_filter
+from base import OverApi, Plugin, request_filter_names
 from nova.tests.functional import test_aggregates
 
 
@@ -21,7 +20,7 @@ class InTreeMustNotRun(Plugin):
         )
 
     def tearDown(self):
-        names = [f.__name__ for f in request_filter.ALL_REQUEST_FILTERS]
+        names = request_filter_names()
         assert names.count('isolate_aggregates') == 1
         super().tearDown()
 

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from base import CloudTest
+from base import CloudTest, request_filter_names
 import fixtures
 from nova.db.api import models
 from nova.scheduler import manager, request_filter
@@ -30,13 +30,13 @@ class RegistrationTest(CloudTest):
     REQUEST_FILTERS = ('isolate_tenants', 'isolate_aggregates')
 
     def setUp(self):
-        names = [one.__name__ for one in request_filter.ALL_REQUEST_FILTERS]
+        names = request_filter_names()
         place = names.index('isolate_aggregates')
         self.before, self.after = names[:place], names[place + 1 :]
         super().setUp()
 
     def assert_in_place(self, *ours):
-        names = [one.__name__ for one in request_filter.ALL_REQUEST_FILTERS]
+        names = request_filter_names()
         assert names == [*self.before, *ours, *self.after]
 
     def test_ours_are_there_once_however_often_a_scheduler_starts(self):

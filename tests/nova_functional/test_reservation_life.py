@@ -153,7 +153,8 @@ class ReservationTest(OverApi, CloudTest):
         reservations.disable_host(self.store, 'host1')
         assert self.host_for(self.flavor()) == 'host1'
         names_left = {
-            entry['name'] for entry in self.store.placement.resource_providers()
+            entry['name']
+            for entry in self.store.placement.resource_providers()
         }
         assert names_left == {'host1', 'host2', 'host3', 'blazar_host2'}
 

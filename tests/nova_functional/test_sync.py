@@ -4,8 +4,10 @@
 from base import CONF, LiveTest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.operate.sync import apply, plan, state
+from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.operate.sync import apply, plan
+from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.placement import providers
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
@@ -20,13 +22,13 @@ class SyncTest(LiveTest):
 
     def sync(self):
         cloud = self.live_cloud()
-        found = state.read(cloud.nova, cloud.placement)
-        locks = pipeline.locks(pipeline.load(CONF), found.index)
-        outcome = apply.carry_out(
-            plan.make(found, locks), cloud.placement, cloud.nova.aggregates
+        found = read(cloud)
+        locks = Pipeline(loading.load(CONF)).locks(found.index)
+        result = apply.carry_out(
+            plan.make(found, locks), cloud.placement, cloud.aggregates
         )
-        assert outcome.is_complete, outcome
-        return {f'{c.host}: {c.action} {c.subject}' for c in outcome.changes}
+        assert result.is_complete, result
+        return {f'{c.host}: {c.action} {c.subject}' for c in result.changes}
 
     def traits(self, host):
         provider = self._get_provider_uuid_by_host(host)

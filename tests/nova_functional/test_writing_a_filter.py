@@ -12,7 +12,7 @@ import pages
 from stevedore import extension
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.filters import pipeline
+from isolate_aggregates.filters import loading
 
 PAGE = pages.SOURCE / 'contributor' / 'writing-a-filter.rst'
 # Of a file that is shown twice, as it is at the end.
@@ -49,7 +49,7 @@ class Installed(fixtures.Fixture):
 
     def _forget(self):
         extension.ExtensionManager.ENTRY_POINT_CACHE.pop(
-            pipeline.NAMESPACE, None
+            loading.NAMESPACE, None
         )
         sys.modules.pop('drain_filter', None)
 

@@ -10,7 +10,7 @@ import tarfile
 import zipfile
 
 import pytest
-from releasing import build, clone, run, tool
+from releasing import ROOT, build, clone, run, tool
 
 # What setuptools and pbr write into a source distribution; all else is git's.
 GENERATED = {'AUTHORS', 'ChangeLog', 'PKG-INFO'}
@@ -69,6 +69,25 @@ def test_an_unpacked_source_distribution_builds_it_without_git(
     assert _digests(tmp_path / 'dist') == {
         wheel.name: _digests(wheel.parent)[wheel.name]
     }
+
+
+@pytest.mark.parametrize('history', ['none', 'newest commit'])
+def test_without_history_it_builds_the_next_version(history, tmp_path):
+    checkout = tmp_path / 'isolate-aggregates'
+    if history == 'none':
+        checkout.mkdir()
+        archive = tmp_path / 'archive.tar'
+        run('git', 'archive', '--output', archive, 'HEAD', cwd=ROOT)
+        with tarfile.open(archive) as opened:
+            opened.extractall(checkout, filter='data')
+    else:
+        run('git', 'clone', '--depth', '1', f'file://{ROOT}', checkout)
+    build(checkout, tmp_path / 'dist', '--wheel')
+    [wheel] = (tmp_path / 'dist').iterdir()
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    version = setup['metadata']['version']
+    assert wheel.name.split('-')[1] == f'{version}.dev0'
 
 
 def test_the_source_distribution_is_what_is_committed(checkout, inside_sdist):

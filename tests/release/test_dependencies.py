@@ -11,11 +11,11 @@ from releasing import ROOT, run, tool
 # Where code may use what is not in requirements.txt. Programs that bring it
 # themselves, as nova-scheduler does, are in no extra.
 ONLY_IN = {
-    'blazar': ['blazar'],
+    'blazar': ['reservations/blazar'],
     'nova': ['nova'],
     'oslo_db': ['nova', 'placement/embedded.py'],
     'placement': ['placement/embedded.py'],
-    'prometheus_client': ['metrics', 'cli/exporter.py'],
+    'prometheus_client': ['inspect/metrics', 'cli/exporter.py'],
     'pytest': ['testing'],
     'requests_mock': ['testing'],
     'sqlalchemy': ['nova'],

@@ -6,7 +6,6 @@ import pathlib
 import uuid
 
 from http_fakes import NOVA, FakeNova
-from isolate_aggregates.placement.provider import Inventory, Provider
 from oslo_db.sqlalchemy import enginefacade
 from placement import db_api
 import placement_rows
@@ -14,6 +13,7 @@ import requests_mock
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 
 AGGREGATES = 1000

@@ -3,19 +3,13 @@
 
 from collections.abc import Callable, Iterator
 import pathlib
-import sys
 from typing import Any
 
+import big_cloud
+from http_fakes import NOVA
 import pytest
 import requests_mock
-
-_TESTS = pathlib.Path(__file__).parents[1]
-# Nova is played as in the unit tests, hosts come as in the functional ones.
-sys.path += [str(_TESTS / 'unit'), str(_TESTS / 'functional')]
-
-import big_cloud  # noqa: E402
-from http_fakes import NOVA  # noqa: E402
-import web_servers  # noqa: E402
+import web_servers
 
 
 @pytest.fixture(

@@ -1,75 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud that answers over HTTP, for the tests that ask one."""
+"""What keeps unit tests pure, and what only they use."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 import pathlib
+import socket
+import subprocess
+from typing import Any, NoReturn
 
-from http_fakes import FakeGlance, FakeKeystone, FakeNova
-from live_example import CREDENTIALS, Live
 from prometheus_client import values
 import pytest
-import requests_mock
+
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 
-@pytest.fixture
-def http() -> Iterator[requests_mock.Mocker]:
-    """What answers in place of the network; nothing else does."""
-    with requests_mock.Mocker(case_sensitive=True) as mocker:
-        yield mocker
+@pytest.fixture(scope='module', autouse=True)
+def _pure() -> Iterator[None]:
+    """Let no unit test start a service or a program, or open a connection."""
 
+    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+        raise AssertionError('a test that needs this is a functional test')
 
-@pytest.fixture
-def keystone(http: requests_mock.Mocker) -> FakeKeystone:
-    """A Keystone with Nova, Glance and Placement in its catalog."""
-    return FakeKeystone(http)
-
-
-@pytest.fixture
-def nova(
-    http: requests_mock.Mocker,
-    keystone: FakeKeystone,
-    tmp_path: pathlib.Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> FakeNova:
-    """An empty Nova; it answers once it is told to."""
-    # novaclient keeps files for the completion of its own commands.
-    monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
-    return FakeNova()
-
-
-@pytest.fixture
-def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
-    """An empty Glance; it answers once it is told to."""
-    return FakeGlance()
-
-
-@pytest.fixture
-def live(http: requests_mock.Mocker) -> Iterator[Live]:
-    """The example as a live cloud."""
-    cloud = Live(http)
-    yield cloud
-    cloud.stop()
-
-
-@pytest.fixture
-def config(tmp_path: pathlib.Path) -> Callable[[str], str]:
-    """Write a configuration file and return its path."""
-
-    def write(text: str) -> str:
-        path = tmp_path / 'live.conf'
-        path.write_text(text, 'utf-8')
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
-def in_environment(
-    without_configuration: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Give the credentials as ``OS_*`` variables."""
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(f'OS_{name.upper()}', value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(EmbeddedPlacement, 'open', refuse)
+        patch.setattr(subprocess, 'Popen', refuse)
+        for name in ('bind', 'connect'):
+            patch.setattr(socket.socket, name, refuse)
+        yield
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@
 import dataclasses
 import shlex
 
-from audit_facts import LICENSED, LOCK, configuration, findings, kinds
+from audit_clouds import LICENSED, LOCK, configuration, findings, kinds
 import pytest
 
 from isolate_aggregates.aggregates import rollups
@@ -59,7 +59,7 @@ def test_a_host_that_placement_lacks_in_an_aggregate(metadata, severity):
     assert (found.kind, found.severity) == ('not-in-placement', severity)
     assert found.subject == 'aggregate win'
     assert found.problem == 'Placement does not have in it: h1'
-    assert (found.repair, found.safe) == (SYNC, True)
+    assert (found.repair_text, found.safe) == (SYNC, True)
 
 
 def test_each_node_of_a_host_has_to_be_in_the_aggregate():
@@ -85,7 +85,7 @@ def test_a_host_that_only_placement_has_in_an_aggregate():
     assert found.subject == 'host h2'
     assert 'aggregate win' in found.problem
     assert not found.safe
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack --os-placement-api-version 1.18 resource provider '
         f'aggregate set --aggregate {other} {other}'
     )
@@ -120,7 +120,7 @@ def test_a_host_without_a_compute_node():
     [found] = findings([gone], [node], mirror=False)
     assert found.kind == 'host-without-compute-node'
     assert 'gone' in found.problem
-    assert found.repair == 'openstack aggregate remove host 3 gone'
+    assert found.repair_text == 'openstack aggregate remove host 3 gone'
 
 
 def test_a_cloud_without_compute_nodes_is_not_called_clean():
@@ -140,7 +140,7 @@ def test_a_host_that_lacks_the_trait_its_aggregate_requires():
     assert found.problem == (
         f'requires trait {LICENSED}, which in Placement is missing on h2'
     )
-    assert (found.repair, found.safe) == (SYNC, True)
+    assert (found.repair_text, found.safe) == (SYNC, True)
 
 
 def test_a_trait_anywhere_in_the_tree_of_a_host_is_there():
@@ -161,7 +161,7 @@ def test_a_host_of_the_pool_for_reservations_is_to_be_enabled():
     [found] = findings([pool], providers, [make_flavor('reserved', lock)])
     assert found.kind == 'trait-missing'
     # The tag, without which the pool is open to all, stays.
-    assert (found.repair, found.safe) == (
+    assert (found.repair_text, found.safe) == (
         "isolate-aggregates reservation host enable 'h 2'",
         False,
     )
@@ -176,7 +176,7 @@ def test_a_missing_trait_that_sync_does_not_give_is_not_required_instead():
         [make_compute_node('h1'), make_compute_node('h2', traits=[trait])],
         [make_flavor('avx', aggregate.metadata)],
     )
-    repair = {f.kind: (f.repair, f.safe) for f in found}
+    repair = {f.kind: (f.repair_text, f.safe) for f in found}
     assert repair['trait-missing'] == (
         f'openstack aggregate unset --property trait:{trait} 5',
         False,
@@ -195,7 +195,7 @@ def test_a_standard_trait_on_many_hosts_is_one_finding():
     [found] = findings([vmx], nodes, [make_flavor('f', vmx.metadata)])
     assert found.subject == f'trait {trait}'
     assert 'h1, h2, h3, h4, h5 and 3 more' in found.problem
-    assert found.repair is None
+    assert found.repair_text is None
 
 
 def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
@@ -203,7 +203,7 @@ def test_a_trait_on_a_host_outside_every_aggregate_that_requires_it():
     [found] = findings([WIN], [LICENSED_H1, leak], [KEYED])
     assert (found.kind, found.subject) == ('trait-outside', 'host h2')
     assert not found.safe
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack --os-placement-api-version 1.6 resource provider trait '
         f'set --trait CUSTOM_A --trait CUSTOM_B {leak.uuid}'
     )
@@ -220,7 +220,7 @@ def test_the_provider_below_the_host_is_named_that_has_the_trait():
     tree = make_tree(make_compute_node('h2'), child)
     [found] = findings([WIN], [LICENSED_H1, tree], [KEYED])
     assert 'gpu-0' in found.problem
-    assert found.repair.endswith(child.uuid)
+    assert found.repair_text.endswith(child.uuid)
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
     left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])
     aggregates = [WIN] if tagged else []
     [found] = findings(aggregates, [LICENSED_H1, left], [KEYED])
-    assert (found.kind, found.repair, found.safe) == (kind, SYNC, True)
+    assert (found.kind, found.repair_text, found.safe) == (kind, SYNC, True)
 
 
 # Tags.
@@ -322,7 +322,7 @@ def test_a_tag_that_does_not_do_what_it_looks_like(
     assert found.kind == kind
     assert f'{key}={value}' in found.problem
     assert not found.safe
-    assert found.repair == ' && '.join(f'openstack {c}' for c in commands)
+    assert found.repair_text == ' && '.join(f'openstack {c}' for c in commands)
 
 
 @pytest.mark.parametrize(
@@ -349,11 +349,10 @@ def test_names_do_nothing_in_a_shell(name):
     aggregate = make_aggregate(name, {key: 'required'}, ['h1'])
     found = findings([aggregate], [make_compute_node('h1')])
     [tag] = [f for f in found if f.kind == 'tag-without-effect']
-    words = shlex.split(tag.repair)
-    assert words[:3] == ['openstack', 'aggregate', 'unset']
-    assert f'traits:{name}' in words
-    assert words[-1] == name
-    assert ('--' in words) == name.startswith('-')
+    guard = ('--',) if name.startswith('-') else ()
+    words = ('openstack', 'aggregate', 'unset', '--property', key)
+    assert tag.repair == ((*words, *guard, name),)
+    assert shlex.split(tag.repair_text) == list(tag.repair[0])
 
 
 # Rollups.
@@ -376,7 +375,7 @@ def test_a_rollup_that_lags_is_safe_and_said():
     assert (found.kind, found.severity) == ('rollup-lagging', Severity.INFO)
     assert found.subject == f'rollup trait:{LICENSED}'
     assert 'h2' in found.problem
-    assert (found.repair, found.safe) == (SYNC, True)
+    assert (found.repair_text, found.safe) == (SYNC, True)
 
 
 def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
@@ -386,7 +385,7 @@ def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
     assert (found.kind, found.severity) == ('rollup-stale', Severity.WARNING)
     assert 'h3' in found.problem
     assert 'h1' not in found.problem
-    assert (found.repair, found.safe) == (SYNC, True)
+    assert (found.repair_text, found.safe) == (SYNC, True)
 
 
 def test_a_rollup_of_a_lock_that_is_gone_is_known_by_its_mark():
@@ -404,7 +403,7 @@ def test_marks_of_nothing_are_clutter():
         [WIN], [LICENSED_H1], [KEYED], traits=frozenset({LICENSED, idle})
     )
     assert (found.kind, found.severity) == ('marks-left', Severity.INFO)
-    assert (found.repair, found.safe) == (SYNC, True)
+    assert (found.repair_text, found.safe) == (SYNC, True)
 
 
 # The worst comes first.

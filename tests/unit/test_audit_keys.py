@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from audit_facts import (
+from audit_clouds import (
     LICENSED,
     LOCK,
     PREFIXES,
@@ -13,7 +13,9 @@ from audit_facts import (
 )
 import pytest
 
-from isolate_aggregates.inspect.audit import Facts, Severity, audit
+from isolate_aggregates.filters.contract import ReservationKeys
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.inspect.audit import AuditedCloud, Severity, audit
 from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
@@ -89,7 +91,7 @@ def test_an_extra_spec_that_does_not_do_what_it_looks_like(
     flavor = dataclasses.replace(make_flavor('f', {key: value}), id='42')
     [found] = [f for f in findings([], [H1], [flavor]) if f.kind == kind]
     assert f'{key}={value}' in found.problem
-    assert found.repair == ' && '.join(
+    assert found.repair_text == ' && '.join(
         f'openstack flavor {command} 42' for command in commands
     )
     assert not found.safe
@@ -124,7 +126,7 @@ def test_an_image_property_that_looks_like_a_trait(key, value, expected):
     assert [f.kind for f in found] == expected
     for finding in found:
         assert f'{key}={value}' in finding.problem
-        assert finding.repair == (
+        assert finding.repair_text == (
             f'openstack image unset --property {key} {image.id}'
         )
 
@@ -145,7 +147,7 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
     flavor = dataclasses.replace(KEYED, id='42')
     [found] = findings([], [make_compute_node('h1')], [flavor])
     assert (found.kind, found.subject) == ('trait-nowhere', 'flavor win.small')
-    assert found.repair == (
+    assert found.repair_text == (
         f'openstack flavor unset --property trait:{LICENSED} 42'
     )
 
@@ -153,7 +155,7 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
 def test_a_flavor_that_a_setting_makes_require_a_trait_no_host_has():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [found] = findings([], [H1], [flavor])
-    assert (found.kind, found.repair) == ('trait-nowhere', None)
+    assert (found.kind, found.repair_text) == ('trait-nowhere', None)
 
 
 def test_an_image_that_requires_a_trait_no_host_has():
@@ -161,14 +163,14 @@ def test_an_image_that_requires_a_trait_no_host_has():
     [found] = findings([], [make_compute_node('h1')], [PLAIN], [image])
     assert found.kind == 'trait-nowhere'
     assert found.subject == f'image windows ({image.id})'
-    assert found.repair == (
+    assert found.repair_text == (
         f'openstack image unset --property trait:{LICENSED} {image.id}'
     )
 
 
 def test_a_trait_that_sync_gives_to_hosts_is_wanted_from_sync():
     found = findings([WIN], [make_compute_node('h1')], [KEYED])
-    assert {f.kind: f.repair for f in found} == dict.fromkeys(
+    assert {f.kind: f.repair_text for f in found} == dict.fromkeys(
         ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync --apply'
     )
 
@@ -192,7 +194,7 @@ def test_a_flavor_that_asks_for_resources_no_host_has(name, kind, command):
     flavor = make_flavor('f', {f'resources:{name}': '1'})
     flavor = dataclasses.replace(flavor, id='42')
     [found] = findings([], [H1], [flavor])
-    assert (found.kind, found.repair) == (kind, command)
+    assert (found.kind, found.repair_text) == (kind, command)
     has = make_provider('fpga', inventories={name: 1})
     assert kinds([], [make_tree(H1, has)], [flavor]) == []
 
@@ -243,7 +245,7 @@ def test_two_aggregates_with_traits_that_nothing_has_together():
     assert 'CUSTOM_GPU, CUSTOM_LICENSED' in found.problem
     assert found.consequence == 'no server can land on h1'
     # It is the only host there, so least is lost.
-    assert found.repair == 'openstack aggregate remove host 7 h1'
+    assert found.repair_text == 'openstack aggregate remove host 7 h1'
     both = make_image('both', LOCK)
     assert kinds([WIN, other], nodes, flavors, [both]) == []
 
@@ -256,7 +258,7 @@ def test_where_no_single_change_opens_a_host_nothing_is_proposed():
     ]
     node = make_compute_node('h1', traits=names)
     [found] = findings(locked, [node], [PLAIN])
-    assert (found.kind, found.repair) == ('nothing-opens', None)
+    assert (found.kind, found.repair_text) == ('nothing-opens', None)
 
 
 def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
@@ -264,14 +266,14 @@ def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
     both = make_aggregate('both', tags, ['h1'], id=9)
     node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
     [found] = findings([both], [node], [KEYED, PLAIN])
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack aggregate unset --property trait:CUSTOM_GPU 9'
     )
 
 
 def test_without_flavors_nobody_knows_what_opens():
     snapshot = make_snapshot([WIN], [H1])
-    [found] = audit(Facts.of(snapshot, configuration()))
+    [found] = audit(AuditedCloud.of(snapshot, configuration()))
     assert (found.kind, found.severity) == ('no-flavors', Severity.INFO)
 
 
@@ -296,7 +298,7 @@ def test_an_image_of_a_tenant_that_opens_a_lock(visibility, sources, expected):
     assert [f.kind for f in found] == expected
     for finding in found:
         assert 'project p1' in finding.problem
-        assert finding.repair == (
+        assert finding.repair_text == (
             f'openstack image unset --property trait:{LICENSED} {image.id}'
         )
 
@@ -335,7 +337,7 @@ def test_a_key_that_looks_like_an_option_is_no_option():
     conf = configuration(**{PREFIXES[0]: ['-r:']})
     flavor = dataclasses.replace(make_flavor('f', {'-r:1': 'x'}), id='-42')
     [found] = findings([], [H1], [flavor], conf=conf)
-    assert found.repair == 'openstack flavor unset --property=-r:1 -- -42'
+    assert found.repair_text == 'openstack flavor unset --property=-r:1 -- -42'
 
 
 # What reservations leave behind.
@@ -352,7 +354,7 @@ def test_a_resource_class_of_a_reservation_that_is_over():
     )
     assert found.kind == 'reservation-class-left'
     assert found.subject == 'resource class CUSTOM_RESERVATION_2'
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack --os-placement-api-version 1.2 resource class delete '
         'CUSTOM_RESERVATION_2'
     )
@@ -362,7 +364,7 @@ def test_a_provider_of_blazar_below_no_compute_node():
     stray = make_provider('blazar_h2')
     [found] = findings([], [H1, stray], [PLAIN])
     assert found.kind == 'reservation-provider-left'
-    assert found.repair.endswith(f'resource provider delete {stray.uuid}')
+    assert found.repair_text.endswith(f'resource provider delete {stray.uuid}')
     assert kinds([], [make_tree(H1, stray)], [PLAIN]) == []
 
 
@@ -373,7 +375,10 @@ def test_a_provider_of_blazar_that_is_in_use_is_not_to_be_deleted():
         usages={'CUSTOM_RESERVATION_1': 1},
     )
     [found] = findings([], [H1, used], [PLAIN])
-    assert (found.kind, found.repair) == ('reservation-provider-left', None)
+    assert (found.kind, found.repair_text) == (
+        'reservation-provider-left',
+        None,
+    )
 
 
 # Configuration and services.
@@ -391,7 +396,7 @@ def test_a_flavor_without_meaning_does_not_hide_what_others_need():
     'options',
     [
         {'enable_isolated_aggregate_filtering': False},
-        {'request_filters': ['compute_status']},
+        {'request_filters': ['isolate_tenants']},
     ],
 )
 def test_tagged_aggregates_that_no_filter_looks_at(options):
@@ -425,12 +430,10 @@ def test_an_old_nova(newest, severity):
 @pytest.mark.parametrize(
     ('newest', 'filters', 'needed'),
     [
-        ('1.35', ['isolate_aggregates', 'compute_status'], None),
-        ('1.34', ['isolate_aggregates', 'compute_status'], '1.35 (Train)'),
-        ('1.32', ['isolate_aggregates'], None),
-        ('1.31', ['isolate_aggregates'], '1.32 (Train)'),
-        ('1.30', ['requested_host'], '1.31 (Stein)'),
-        ('1.29', [], None),
+        ('1.35', ['isolate_aggregates'], None),
+        # Nova itself asks that disabled compute services are left out.
+        ('1.34', ['isolate_aggregates'], '1.35 (Train)'),
+        ('1.34', [], '1.35 (Train)'),
     ],
 )
 def test_an_old_placement(newest, filters, needed):
@@ -451,7 +454,7 @@ def test_a_reservation_in_another_case_is_one_that_nobody_can_name():
         'tag-that-nothing-opens',
         Severity.ERROR,
     )
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack aggregate unset --property Reservation:1 7 && '
         'openstack aggregate set --property reservation:1= 7'
     )
@@ -462,10 +465,45 @@ def test_projects_in_another_case_are_not_kept_apart():
     conf = configuration(request_filters=['isolate_tenants'])
     [found] = findings([aggregate], [NODE], conf=conf)
     assert found.kind == 'tag-without-effect'
-    assert found.repair == (
+    assert found.repair_text == (
         'openstack aggregate unset --property Filter_tenant_id2 7 && '
         'openstack aggregate set --property filter_tenant_id2=p1 7'
     )
+
+
+class Foreign:
+    """A filter of another package that declares what the audit looks at."""
+
+    METADATA = ('trait:*',)
+    KEY_SOURCES = ('flavor', 'image')
+    RESERVATION_KEYS = ReservationKeys(('lease:',), ('lease:', 'kept:'), 'who')
+    PROJECT_KEYS = ('project:',)
+
+    def __call__(self, request, aggregates):
+        return ()
+
+
+def test_what_a_filter_declares_is_looked_at_whatever_its_name():
+    tags = {'Kept:1': '', 'Project:a': 'p1'}
+    snapshot = make_snapshot(
+        [WIN, make_aggregate('mine', tags, id=8)],
+        [H1],
+        flavors=[make_flavor('leased', {**LOCK, 'lease:9': 'x'})],
+        images=[make_image('i', {**LOCK, 'lease:9': 'x'}, owner='p2')],
+    )
+    audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
+    assert [f.kind for f in audit(audited)] == ['isolation-off']
+    audited = dataclasses.replace(
+        audited,
+        filters=(LoadedFilter('foreign', Foreign()),),
+        enabled=frozenset({'foreign'}),
+    )
+    assert {f.kind for f in audit(audited)} == {
+        'tag-that-nothing-opens',
+        'tag-without-effect',
+        'prefix-in-one-list',
+        'reservation-key-left',
+    }
 
 
 @pytest.mark.parametrize('key', ['reservation:1', 'filter_tenant_id2', 'zone'])

@@ -140,10 +140,10 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
             id='a filter there is not',
         ),
         pytest.param(
-            '[isolate_aggregates]\nrequest_filters = compute_status, '
-            'compute_status\n',
+            '[isolate_aggregates]\nrequest_filters = isolate_tenants, '
+            'isolate_tenants\n',
             'Configuration option [isolate_aggregates] request_filters names '
-            'compute_status twice; name each filter once.',
+            'isolate_tenants twice; name each filter once.',
             id='a filter twice',
         ),
         pytest.param(
@@ -303,9 +303,9 @@ def test_a_configuration_directory_that_is_not_there_is_named(
             id='too small a number',
         ),
         pytest.param(
-            'isolate_aggregates: {request_filters: {compute_status: true}}',
+            'isolate_aggregates: {request_filters: {isolate_tenants: true}}',
             '$.settings.isolate_aggregates.request_filters can not be '
-            "{'compute_status': True}: write a text, a number, true, false "
+            "{'isolate_tenants': True}: write a text, a number, true, false "
             'or a list of them.',
             id='a mapping for a list',
         ),

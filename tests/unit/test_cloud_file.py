@@ -10,7 +10,6 @@ import tempfile
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 import pytest
 import yaml
 
@@ -19,6 +18,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import document as cloud_document
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 
 EXAMPLES = sorted((pathlib.Path(__file__).parents[2] / 'examples').glob('*'))
@@ -615,11 +615,11 @@ def test_settings_are_kept_by_group_and_option(load):
     cloud = load("""
         settings:
           scheduler: {max_placement_results: 5}
-          isolate_aggregates: {request_filters: [compute_status]}
+          isolate_aggregates: {request_filters: [isolate_tenants]}
         """)
     assert cloud.settings == {
         ('scheduler', 'max_placement_results'): 5,
-        ('isolate_aggregates', 'request_filters'): ['compute_status'],
+        ('isolate_aggregates', 'request_filters'): ['isolate_tenants'],
     }
 
 

@@ -7,14 +7,14 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.filters.destination import (
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 
 A, B, C, D, E, F, G = (Aggregate(f'uuid-{name}', name) for name in 'ABCDEFG')
@@ -125,6 +125,16 @@ def test_conclusions_keep_their_reasons_and_who_said_so():
     assert conclusion.constraint.reason == 'aggregate A: asked for'
 
 
-def test_a_reason_names_five_aggregates_and_counts_the_rest():
-    many = Forbid((G, F, E, D, C, B, A), 'why')
-    assert many.reason == 'aggregates A, B, C, D, E and 2 more: why'
+@pytest.mark.parametrize(
+    ('aggregates', 'reason'),
+    [
+        ((A,), 'aggregate A: why'),
+        ((E, D, C, B, A), 'aggregates A, B, C, D, E: why'),
+        ((F, E, D, C, B, A), 'aggregates A, B, C, D, E and 1 more: why'),
+        ((G, F, E, D, C, B, A), 'aggregates A, B, C, D, E and 2 more: why'),
+    ],
+)
+def test_a_reason_names_five_aggregates_and_counts_the_rest(
+    aggregates, reason
+):
+    assert Forbid(aggregates, 'why').reason == reason

@@ -7,29 +7,27 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import (
-    Constraint,
-    Destination,
+from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
 )
+from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
-from isolate_aggregates.filters.mirrored.requested_host import (
-    RequestedHostFilter,
-)
+from isolate_aggregates.filters.mirrored.requested_host import RequestedHost
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
+from isolate_aggregates.inspect.explain.requirements import Concluded
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import query
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.testing.builders import (
@@ -37,7 +35,6 @@ from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
     make_flavor,
-    make_image,
     make_provider,
     make_request,
     make_snapshot,
@@ -104,7 +101,7 @@ def tree(*children: Provider, **more: Any) -> Tree:
 FILTERS = Pipeline(
     {
         'compute_status': ComputeStatus(),
-        'requested_host': RequestedHostFilter(),
+        'requested_host': RequestedHost(),
         'reservation_prefix': ReservationPrefix(
             ('reservation:',), ('reservation:',)
         ),
@@ -126,56 +123,58 @@ CLOUD = make_snapshot(
         make_compute_node('plain-1'),
     ],
 )
-LOCKED = (
-    'in aggregate win-hosts, locked by trait CUSTOM_LICENSED_WINDOWS, which '
-    'neither flavor m1.small nor image debian-12 requires'
-)
-KEPT = (
-    'in aggregate lease-4d17, kept for requests that name their reservation: '
-    'key, and neither flavor m1.small nor image debian-12 names one'
-)
 
 
-def concluded(request: RequestSpec) -> dict[str, list[str]]:
-    """Return the reasons of the hosts of the cloud with all filters."""
-    return reasons(
-        explain(
-            CLOUD,
-            resources.resource_request(request),
-            FILTERS.evaluate(request, CLOUD.index),
-        )
+def concluded(request: RequestSpec) -> Explanation:
+    """Explain a request for the cloud with all filters."""
+    return explain(
+        CLOUD,
+        resources.resource_request(request),
+        FILTERS.evaluate(request, CLOUD.index),
     )
 
 
-def test_each_lock_of_a_host_is_named_with_the_key_that_is_missing() -> None:
-    request = make_request(image=make_image('debian-12'))
-    assert concluded(request) == {
-        'both': [KEPT, LOCKED],
-        'off': ['compute service disabled'],
+def excluding(explanation: Explanation) -> dict[str, list[str]]:
+    """Return the filters that exclude each host."""
+    return {
+        verdict.host: [
+            requirement.conclusion.filter_name
+            for cause in verdict.causes
+            for requirement in cause
+            if isinstance(requirement, Concluded)
+        ]
+        for verdict in explanation.verdicts
+    }
+
+
+def test_each_filter_that_keeps_a_request_from_a_host_is_named() -> None:
+    found = concluded(make_request())
+    assert excluding(found) == {
+        'both': ['reservation_prefix', 'isolate_aggregates'],
+        'off': ['compute_status'],
         'plain-1': [],
-        'reserved-1': [KEPT],
-        'win-1': [LOCKED],
+        'reserved-1': ['reservation_prefix'],
+        'win-1': ['isolate_aggregates'],
     }
 
 
-def test_a_host_outside_the_reservation_that_is_named_is_told_so() -> None:
-    outside = 'not in aggregate lease-4d17: the request names reservation:4d17'
-    locked = LOCKED.replace(
-        'neither flavor m1.small nor image debian-12 requires',
-        'flavor m1.small does not require',
-    )
-    assert concluded(make_request(make_flavor(extra_specs=RESERVED))) == {
-        'both': [locked],
-        'off': ['compute service disabled', outside],
-        'plain-1': [outside],
+def test_a_host_outside_the_reservation_is_excluded_by_its_filter() -> None:
+    found = concluded(make_request(make_flavor(extra_specs=RESERVED)))
+    assert excluding(found) == {
+        'both': ['isolate_aggregates'],
+        'off': ['compute_status', 'reservation_prefix'],
+        'plain-1': ['reservation_prefix'],
         'reserved-1': [],
-        'win-1': [outside, locked],
+        'win-1': ['reservation_prefix', 'isolate_aggregates'],
     }
+    assert reasons(found)['plain-1'] == [
+        'not in aggregate lease-4d17: the request names reservation:4d17'
+    ]
 
 
 def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
     host = CLOUD.requested_host('plain-1')
-    found = concluded(make_request(requested_host=host))
+    found = reasons(concluded(make_request(requested_host=host)))
     assert found['plain-1'] == []
     assert found['reserved-1'][0] == (
         "not in the requested host's tree: host plain-1 was requested"
@@ -184,13 +183,17 @@ def test_other_hosts_than_the_requested_one_are_not_in_its_tree() -> None:
 
 def test_a_refusal_is_the_reason_of_every_host() -> None:
     host = CLOUD.requested_host('nowhere')
-    found = concluded(make_request(requested_host=host))
-    refused = 'there is no compute host named nowhere'
-    assert found['plain-1'] == [refused]
-    assert found['off'] == ['compute service disabled', refused]
+    found = excluding(concluded(make_request(requested_host=host)))
+    assert found['plain-1'] == ['requested_host']
+    assert found['off'] == ['compute_status', 'requested_host']
 
 
-# One constraint of the request
+def test_a_disabled_compute_service_is_called_so() -> None:
+    found = reasons(concluded(make_request()))
+    assert found['off'] == ['compute service disabled']
+
+
+# One requirement of the request
 
 
 @pytest.mark.parametrize(
@@ -722,7 +725,7 @@ def test_a_provider_that_shares_is_no_host() -> None:
     assert found.verdicts[0].is_candidate
 
 
-# Constraints that contradict each other
+# Requirements that contradict each other
 
 
 def test_two_trees_that_are_both_required_are_in_the_way_of_all() -> None:
@@ -776,7 +779,7 @@ THREE = [
 def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
     """Return how many hosts each cause excludes, and how many only it."""
     return {
-        ' and '.join(constraint.label for constraint in count.cause): (
+        ' and '.join(requirement.label for requirement in count.cause): (
             len(count.excludes),
             len(count.only),
         )
@@ -939,4 +942,4 @@ def test_other_conclusions_do_without_that_group() -> None:
         'resources1=VCPU:1',
         ForbidRootTrait('COMPUTE_STATUS_DISABLED', 'no'),
     )
-    assert reasons(found) == {'host': [], 'off': ['compute service disabled']}
+    assert excluding(found) == {'host': [], 'off': ['a_filter']}

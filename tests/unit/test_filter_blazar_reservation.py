@@ -4,9 +4,17 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.blazar_reservation import BlazarReservation
-from isolate_aggregates.filters.destination import Refuse, Require
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.filters.blazar_reservation import (
+    BlazarReservation,
+    HintNames,
+    HintNamesForeign,
+    HintNamesNothing,
+    NotReserved,
+    Preemptible,
+    ReservationRequired,
+)
+from isolate_aggregates.filters.constraints import Refuse, Require
+from isolate_aggregates.request import Flavor, Request
 
 POOL = Aggregate('uuid-pool', 'freepool')
 SPOT = Aggregate('uuid-spot', 'spot')
@@ -32,7 +40,7 @@ INDEX = AggregateIndex([POOL, SPOT, MINE, GRANTED, FOREIGN, OPEN])
 
 
 def conclusions(extra_specs=(), hint=(), index=INDEX, **settings):
-    request = RequestSpec(
+    request = Request(
         Flavor('f', extra_specs=dict(extra_specs)),
         project_id='me',
         scheduler_hints={'reservation': tuple(hint)} if hint else {},
@@ -59,24 +67,16 @@ def test_rule_1_a_hint_requires_the_reservations_the_project_owns(
 
 
 @pytest.mark.parametrize(
-    ('hint', 'reason'),
+    ('hint', 'cause'),
     [
-        (
-            ['r3'],
-            'the hint reservation=r3 names a reservation that project me '
-            'does not own',
-        ),
-        (['r9'], 'the hint reservation=r9 names no reservation'),
-        (['r4'], 'the hint reservation=r4 names no reservation'),
-        (
-            ['freepool'],
-            'the hint reservation=freepool names a reservation that project '
-            'me does not own',
-        ),
+        ('r3', HintNamesForeign(('r3',), 'me')),
+        ('r9', HintNamesNothing(('r9',))),
+        ('r4', HintNamesNothing(('r4',))),
+        ('freepool', HintNamesForeign(('freepool',), 'me')),
     ],
 )
-def test_rule_1_a_hint_for_nothing_of_ones_own_is_refused(hint, reason):
-    assert conclusions(hint=hint) == [Refuse(reason)]
+def test_rule_1_a_hint_for_nothing_of_ones_own_is_refused(hint, cause):
+    assert conclusions(hint=[hint]) == [Refuse(cause)]
 
 
 RESERVED = [
@@ -113,7 +113,7 @@ def test_rule_4_everything_else_stays_out_of_all_of_blazar():
     for extra_specs in ({}, {'blazar:preemptible': 'true'}):
         [found] = conclusions(extra_specs)
         assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
-        assert found.cause == 'managed by Blazar, and no reservation is named'
+        assert found.cause == NotReserved()
 
 
 def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
@@ -122,8 +122,31 @@ def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
 
 def test_a_cloud_may_require_a_reservation_of_everybody():
     assert conclusions(reservation_required=True) == [
-        Refuse(
-            'every server needs a reservation here; give the scheduler hint '
-            'reservation=<id>'
-        )
+        Refuse(ReservationRequired())
     ]
+
+
+@pytest.mark.parametrize(
+    ('cause', 'sentence'),
+    [
+        (HintNames(('r1', 'r2')), 'the hint reservation=r1,r2'),
+        (
+            HintNamesNothing(('r9',)),
+            'the hint reservation=r9 names no reservation',
+        ),
+        (
+            HintNamesForeign(('r3',), 'me'),
+            'the hint reservation=r3 names a reservation that project me does '
+            'not own',
+        ),
+        (NotReserved(), 'managed by Blazar, and no reservation is named'),
+        (Preemptible('spot'), 'preemptible servers use aggregate spot'),
+        (
+            ReservationRequired(),
+            'every server needs a reservation here; give the scheduler hint '
+            'reservation=<id>',
+        ),
+    ],
+)
+def test_a_cause_says_why(cause, sentence):
+    assert str(cause) == sentence

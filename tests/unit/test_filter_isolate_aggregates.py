@@ -5,7 +5,7 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 OPEN = Aggregate('uuid-open', 'open', {'trait:HW_GPU': 'preferred'})
 GPU = Aggregate('uuid-gpu', 'gpu', {'trait:HW_GPU': 'required'})
@@ -16,7 +16,7 @@ MISSPELT = Aggregate('uuid-misspelt', 'misspelt', {'Trait:HW_GPU': 'required'})
 
 def asking(*traits, image=None):
     specs = {f'trait:{trait}': 'required' for trait in traits}
-    return RequestSpec(Flavor('small', extra_specs=specs), image)
+    return Request(Flavor('small', extra_specs=specs), image)
 
 
 def forbidden(request, *aggregates):
@@ -64,16 +64,14 @@ def test_what_only_some_database_takes_for_the_trait_opens_nothing(key):
 
 
 def test_a_trait_in_any_request_group_opens():
-    request = RequestSpec(
+    request = Request(
         Flavor('f', extra_specs={'trait_GPU0:HW_GPU': 'required'})
     )
     assert forbidden(request, GPU) == []
 
 
 def test_a_forbidden_trait_opens_nothing():
-    request = RequestSpec(
-        Flavor('f', extra_specs={'trait:HW_GPU': 'forbidden'})
-    )
+    request = Request(Flavor('f', extra_specs={'trait:HW_GPU': 'forbidden'}))
     assert forbidden(request, GPU) == ['uuid-gpu']
 
 
@@ -83,9 +81,7 @@ def test_a_trait_that_a_setting_stands_for_opens():
         'secure',
         {'trait:COMPUTE_SECURITY_UEFI_SECURE_BOOT': 'required'},
     )
-    request = RequestSpec(
-        Flavor('f', extra_specs={'os:secure_boot': 'required'})
-    )
+    request = Request(Flavor('f', extra_specs={'os:secure_boot': 'required'}))
     assert forbidden(asking(), secure) == ['uuid-secure']
     assert forbidden(request, secure) == []
 

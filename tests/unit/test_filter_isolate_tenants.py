@@ -5,7 +5,7 @@ import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 OPEN = Aggregate('uuid-open', 'open', {'tenant_id': 'a'})
 ONE = Aggregate('uuid-one', 'one', {'filter_tenant_id': 'a'})
@@ -18,7 +18,7 @@ INDEX = AggregateIndex([OPEN, ONE, LIST, KEYS, EMPTY])
 
 
 def conclusions(project):
-    request = RequestSpec(Flavor('f'), project_id=project)
+    request = Request(Flavor('f'), project_id=project)
     return list(IsolateTenants()(request, INDEX))
 
 

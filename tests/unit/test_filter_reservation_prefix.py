@@ -4,9 +4,15 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.destination import Forbid, Refuse, Require
-from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.reservation_prefix import (
+    ForeignReservation,
+    NamesNoReservation,
+    NamesReservation,
+    ReservationPrefix,
+    UnknownReservation,
+)
+from isolate_aggregates.request import Flavor, Image, Request
 
 FREE = Aggregate('uuid-free', 'free', {'reservation:0': 'true'})
 ONE = Aggregate('uuid-one', 'one', {'reservation:1': 'true'})
@@ -26,7 +32,7 @@ RESERVATION = ('reservation:',)
 
 def naming(*keys, image_keys=(), hints=(), project='mine'):
     image = Image('i', properties=dict.fromkeys(image_keys, 'true'))
-    return RequestSpec(
+    return Request(
         Flavor('f', extra_specs=dict.fromkeys(keys, 'true')),
         image if image_keys else None,
         project_id=project,
@@ -47,7 +53,7 @@ def conclusions(
 
 def test_a_named_reservation_is_required_and_nothing_forbidden():
     [found] = conclusions(naming('reservation:1'), RESERVATION, RESERVATION)
-    assert found == Require((ONE,), 'the request names reservation:1')
+    assert found == Require((ONE,), NamesReservation(('reservation:1',)))
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
@@ -59,23 +65,15 @@ def test_a_named_reservation_is_required_and_nothing_forbidden():
 def test_a_tenant_may_name_a_reservation_that_is_his(source, key, aggregate):
     request = naming(**{source: [key]})
     [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found == Require((aggregate,), f'the request names {key}')
+    assert found == Require((aggregate,), NamesReservation((key,)))
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
-@pytest.mark.parametrize(
-    ('project', 'who'),
-    [('other', 'project other'), (None, 'a request without a project')],
-)
-def test_a_reservation_that_a_tenant_does_not_own_is_refused(
-    source, project, who
-):
+@pytest.mark.parametrize('project', ['other', None])
+def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
     request = naming(**{source: ['reservation:2']}, project=project)
     [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found == Refuse(
-        'reservation:2 is named by the image or a hint, but '
-        f'{who} does not own it'
-    )
+    assert found == Refuse(ForeignReservation(('reservation:2',), project))
 
 
 def test_a_flavor_is_trusted_whoever_uses_it():
@@ -105,11 +103,8 @@ def test_where_nothing_is_required_a_tenants_key_opens_nothing(key):
 
 def test_a_request_that_names_none_stays_out_of_all():
     [found] = conclusions(naming(), RESERVATION, RESERVATION)
-    assert isinstance(found, Forbid)
-    assert found.aggregates == (FREE, ONE, TWO, GRANTED)
-    assert found.reason == (
-        'aggregates free, granted, one, two: kept for requests that name '
-        'their reservation: key, and flavor f does not name one'
+    assert found == Forbid(
+        (FREE, ONE, TWO, GRANTED), NamesNoReservation('reservation:', 'f')
     )
 
 
@@ -140,10 +135,7 @@ def test_each_prefix_is_forbidden_by_itself():
 
 def test_a_reservation_that_no_aggregate_has_is_refused():
     [found] = conclusions(naming('reservation:9'), RESERVATION, RESERVATION)
-    assert found == Refuse(
-        'no aggregate has the metadata key reservation:9, which the request '
-        'names'
-    )
+    assert found == Refuse(UnknownReservation(('reservation:9',)))
 
 
 def test_one_unknown_reservation_among_known_ones_is_refused():
@@ -181,7 +173,7 @@ def test_nothing_is_forbidden_where_no_aggregate_is_reserved():
 def test_the_class_of_an_instance_reservation_picks_the_host(
     spec, value, is_forbidden
 ):
-    request = RequestSpec(Flavor('f', extra_specs={spec: value}))
+    request = Request(Flavor('f', extra_specs={spec: value}))
     found = conclusions(request, RESERVATION, RESERVATION)
     assert bool(found) == is_forbidden
 
@@ -193,7 +185,7 @@ def test_an_image_can_not_claim_an_instance_reservation():
 
 
 def test_what_an_instance_reservation_names_beside_it_is_still_required():
-    request = RequestSpec(
+    request = Request(
         Flavor(
             'f',
             extra_specs={
@@ -203,7 +195,7 @@ def test_what_an_instance_reservation_names_beside_it_is_still_required():
         )
     )
     [found] = conclusions(request, RESERVATION, RESERVATION)
-    assert found == Require((ONE,), 'the request names reservation:1')
+    assert found == Require((ONE,), NamesReservation(('reservation:1',)))
 
 
 @pytest.mark.parametrize('key', ['Reservation:9', 'reservatión:9'])
@@ -217,3 +209,55 @@ def test_a_prefix_in_other_letters_keeps_out_and_can_not_be_named(key):
         naming('reservation:9'), RESERVATION, RESERVATION, index
     )
     assert isinstance(found, Refuse)
+
+
+@pytest.mark.parametrize(
+    ('cause', 'sentence'),
+    [
+        (NamesReservation(('r:1', 'r:2')), 'the request names r:1 or r:2'),
+        (
+            NamesNoReservation('r:', 'small'),
+            'kept for requests that name their r: key, and flavor small does '
+            'not name one',
+        ),
+        (
+            NamesNoReservation('r:', 'small', 'debian'),
+            'kept for requests that name their r: key, and neither flavor '
+            'small nor image debian names one',
+        ),
+        (
+            UnknownReservation(('r:8', 'r:9')),
+            'no aggregate has the metadata key r:8, r:9, which the request '
+            'names',
+        ),
+        (
+            ForeignReservation(('r:2',), 'other'),
+            'r:2 is named by the image or a hint, but project other does not '
+            'own it',
+        ),
+        (
+            ForeignReservation(('r:2',), None),
+            'r:2 is named by the image or a hint, but a request without a '
+            'project does not own it',
+        ),
+    ],
+)
+def test_a_cause_says_why(cause, sentence):
+    assert str(cause) == sentence
+
+
+@pytest.mark.parametrize(
+    ('required', 'forbidden', 'sources', 'properties', 'keys'),
+    [
+        (('r:', 'l:'), ('r:',), ('image',), ('r:*', 'l:*'), ('r:*',)),
+        (('r:',), ('r:',), ('hint',), (), ()),
+        ((), ('r:',), ('image',), (), ()),
+    ],
+    ids=['only what keeps out is a key', 'hints alone', 'nothing required'],
+)
+def test_it_declares_the_image_properties_that_may_name_a_reservation(
+    required, forbidden, sources, properties, keys
+):
+    found = ReservationPrefix(required, forbidden, sources)
+    assert properties == found.IMAGE_PROPERTIES
+    assert keys == found.IMAGE_KEYS

@@ -6,7 +6,7 @@ import pytest
 import requests_mock
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.glance import GlanceReader
+from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.request import Image
 
 ID = 'a1b2c3d4-0000-4000-8000-00000000000'
@@ -20,8 +20,8 @@ WINDOWS = Image(
 DEBIAN = Image('debian', f'{ID}2', visibility='public')
 
 
-def reader() -> GlanceReader:
-    return GlanceReader(connection(), AT_ONCE)
+def reader() -> GlanceClient:
+    return GlanceClient(connection(), AT_ONCE)
 
 
 def test_an_image_comes_with_its_custom_properties_and_no_others(
@@ -118,7 +118,7 @@ def test_the_endpoint_may_or_may_not_name_the_version(
     glance.answer(http)
     asked = connection()
     asked.endpoints['image'] = endpoint
-    assert GlanceReader(asked, AT_ONCE).images() == [DEBIAN]
+    assert GlanceClient(asked, AT_ONCE).images() == [DEBIAN]
 
 
 def test_an_image_need_not_have_a_name_or_an_owner(

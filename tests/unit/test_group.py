@@ -68,9 +68,14 @@ VCPU = {'VCPU': 1}
             request(RequestGroup('01', VCPU)), '1.33', id='leading zero'
         ),
         pytest.param(
+            request(RequestGroup(resources=VCPU), root_required={'A'}),
+            '1.35',
+            id='required root trait',
+        ),
+        pytest.param(
             request(RequestGroup(resources=VCPU), root_forbidden={'A'}),
             '1.35',
-            id='root trait',
+            id='forbidden root trait',
         ),
         pytest.param(
             request(RequestGroup('1', VCPU), same_subtree=[{'1'}]),
@@ -95,34 +100,71 @@ def test_every_parameter_has_its_place_and_its_order():
         RequestGroup(
             '_A',
             {'VCPU': 2, 'DISK_GB': 5},
-            required_traits={'T2', 'T1'},
-            any_traits=[frozenset({'T4', 'T3'})],
-            forbidden_traits={'T5'},
-            aggregates=[frozenset({'b', 'a'}), frozenset({'c'})],
-            forbidden_aggregates={'e', 'd'},
+            required_traits=set('DCBA'),
+            any_traits=[frozenset('HGFE')],
+            forbidden_traits=set('MLKJ'),
+            aggregates=[frozenset('dcba'), frozenset('e')],
+            forbidden_aggregates=set('lkji'),
             in_tree='u',
         ),
         RequestGroup(resources={'MEMORY_MB': 512}),
         group_policy='isolate',
-        root_required={'R1'},
-        root_forbidden={'R2'},
-        same_subtree=[frozenset({'_B', '_A'})],
+        root_required=set('SRQP'),
+        root_forbidden=set('XWVU'),
+        same_subtree=[frozenset({'_D', '_C', '_B', '_A'})],
         limit=7,
     )
     assert asked.to_queryparams() == [
         ('group_policy', 'isolate'),
         ('in_tree_A', 'u'),
         ('limit', '7'),
-        ('member_of_A', '!in:d,e'),
-        ('member_of_A', 'in:a,b'),
-        ('member_of_A', 'in:c'),
-        ('required_A', 'T1,T2,!T5'),
-        ('required_A', 'in:T3,T4'),
+        ('member_of_A', '!in:i,j,k,l'),
+        ('member_of_A', 'in:a,b,c,d'),
+        ('member_of_A', 'in:e'),
+        ('required_A', 'A,B,C,D,!J,!K,!L,!M'),
+        ('required_A', 'in:E,F,G,H'),
         ('resources', 'MEMORY_MB:512'),
         ('resources_A', 'DISK_GB:5,VCPU:2'),
-        ('root_required', 'R1,!R2'),
-        ('same_subtree', '_A,_B'),
+        ('root_required', 'P,Q,R,S,!U,!V,!W,!X'),
+        ('same_subtree', '_A,_B,_C,_D'),
     ]
+
+
+@pytest.mark.parametrize(
+    ('group', 'empty'),
+    [
+        (RequestGroup('1'), True),
+        # Alone it asks for nothing that could be in a tree.
+        (RequestGroup('1', in_tree='u'), True),
+        (RequestGroup('1', resources=VCPU), False),
+        (RequestGroup('1', required_traits={'A'}), False),
+        (RequestGroup('1', any_traits=[frozenset('A')]), False),
+        (RequestGroup('1', forbidden_traits={'A'}), False),
+        (RequestGroup('1', aggregates=[frozenset('a')]), False),
+        (RequestGroup('1', forbidden_aggregates={'a'}), False),
+    ],
+)
+def test_a_group_that_asks_for_anything_is_not_empty(group, empty):
+    assert group.is_empty is empty
+
+
+def test_a_group_is_made_when_it_is_first_asked_for():
+    asked = ResourceRequest()
+    group = asked.group('_A')
+    assert group.suffix == '_A'
+    assert asked.group('_A') is group
+    assert asked.group() is asked.groups['']
+    assert set(asked.groups) == {'_A', ''}
+
+
+def test_amounts_and_traits_are_those_of_all_groups():
+    asked = request(
+        RequestGroup('', {'VCPU': 2, 'DISK_GB': 5}, required_traits={'A'}),
+        RequestGroup('1', {'VCPU': 3}, required_traits={'B'}),
+    )
+    assert asked.merged_resources() == {'VCPU': 5, 'DISK_GB': 5}
+    assert asked.all_required_traits == {'A', 'B'}
+    assert ResourceRequest().all_required_traits == frozenset()
 
 
 @pytest.mark.parametrize('suffix', ['a b', 'ä', 'x' * 65, 'a&b', '1\n'])

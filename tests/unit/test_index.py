@@ -57,6 +57,12 @@ def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
     assert sum(len(group.aggregates) for group in groups) == len(found)
 
 
+def test_prefix_and_value_of_a_lock_may_be_given_in_any_case():
+    index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
+    [group] = index.locks('Trait:', 'REQUIRED')
+    assert group.keys == {'trait:A'}
+
+
 def test_an_empty_cloud_has_no_aggregates():
     index = AggregateIndex()
     assert (len(index), list(index), index.locks('trait:', 'x')) == (0, [], ())
@@ -95,10 +101,19 @@ def test_equal_questions_have_one_answer():
 
 
 def test_what_is_remembered_is_bounded():
+    """There is room for 128 answers; the next one starts afresh."""
     index = AggregateIndex()
-    for number in range(10_000):
-        assert index.remember(number, lambda n=number: n) == number
-    assert len(index._remembered) <= 128
+    worked_out = []
+
+    def ask(number):
+        return index.remember(number, lambda: worked_out.append(number))
+
+    for number in [*range(128), *range(128)]:
+        ask(number)
+    assert worked_out == list(range(128))
+    ask(128)
+    ask(0)
+    assert worked_out == [*range(129), 0]
 
 
 def test_hosts_are_known_both_ways():

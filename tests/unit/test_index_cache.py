@@ -99,7 +99,47 @@ def test_age_counts_from_before_the_reading_began(source, clock):
     assert len(cache.get()) == 2
 
 
-def refreshing(source, clock, ttl=30):
+def test_without_a_ttl_no_call_waits_for_another(source):
+    together = threading.Barrier(2)
+
+    def read():
+        together.wait(PATIENCE)
+        return source()
+
+    cache = IndexCache(read)
+    thread = threading.Thread(target=cache.get)
+    thread.start()
+    assert len(cache.get()) == 1
+    thread.join(PATIENCE)
+    assert source.reads == 2
+
+
+def test_the_last_reading_serves_when_the_next_one_fails(source, clock):
+    cache = IndexCache(source, max_stale=1000, clock=clock)
+    cache.get()
+    # The clock may be too coarse to tell two readings apart.
+    source.change()
+    cache.get()
+    source.error = DOWN
+    assert len(cache.get()) == 2
+
+
+def test_a_slow_reading_does_not_replace_one_that_began_later(source, clock):
+    def slow():
+        found = source()
+        if source.reads == 1:
+            clock.now += 1
+            source.change()
+            assert len(cache.get()) == 2
+        return found
+
+    cache = IndexCache(slow, max_stale=1000, clock=clock)
+    assert len(cache.get()) == 1
+    source.error = DOWN
+    assert len(cache.get()) == 2
+
+
+def refreshing(source, clock, ttl=30, age=30):
     """A cache one of whose threads is reading, and how to let it go on."""
     entered, leave = threading.Event(), threading.Event()
 
@@ -112,7 +152,7 @@ def refreshing(source, clock, ttl=30):
     cache = IndexCache(read, ttl=ttl, clock=clock)
     cache.get()
     source.change()
-    clock.now += ttl
+    clock.now += age
     results = []
     thread = threading.Thread(target=lambda: results.append(cache.get()))
     thread.start()
@@ -133,11 +173,30 @@ def test_one_thread_reads_while_others_go_on_with_the_snapshot(source, clock):
 def test_others_wait_when_the_snapshot_is_twice_as_old_as_it_may_be(
     source, clock
 ):
-    cache, thread, leave, _ = refreshing(source, clock)
-    clock.now += 30
+    cache, thread, leave, _ = refreshing(source, clock, age=60)
     threading.Timer(0.05, leave.set).start()
     assert len(cache.get()) == 2
     thread.join(PATIENCE)
+    # What the other thread read is fresh enough for both.
+    assert source.reads == 2
+
+
+def test_the_first_calls_wait_for_the_first_reading(source, clock):
+    entered, leave = threading.Event(), threading.Event()
+
+    def read():
+        entered.set()
+        assert leave.wait(PATIENCE)
+        return source()
+
+    cache = IndexCache(read, ttl=30, clock=clock)
+    thread = threading.Thread(target=cache.get)
+    thread.start()
+    assert entered.wait(PATIENCE)
+    threading.Timer(0.05, leave.set).start()
+    assert len(cache.get()) == 1
+    thread.join(PATIENCE)
+    assert source.reads == 1
 
 
 def test_a_source_that_was_never_read_refuses(source, clock):
@@ -175,11 +234,14 @@ def test_stale_aggregates_serve_for_a_while_and_then_refuse(
     cache.get()
     source.error = DOWN
     with caplog.at_level(logging.WARNING):
-        for _ in range(5):
-            clock.now += 59
+        warned = []
+        for pause in (59, 59, 1, 59, 1, 59, 61):
+            clock.now += pause
             assert len(cache.get()) == 1
-        assert len(caplog.records) == 3
-        clock.now += 5
+            warned.append(len(caplog.records))
+        # Once a minute.
+        assert warned == [1, 1, 2, 2, 3, 3, 4]
+        clock.now += 1
         with pytest.raises(exception.AggregatesUnreadable, match='300 s ago'):
             cache.get()
     assert caplog.messages[0] == (

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is behind a lock: hosts, and what their provider trees have."""
 
-from isolate_aggregates.placement.provider import Inventory, Provider
-
 from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.inspect.overview import Capacity, capacities, overview
+from isolate_aggregates.inspect.overview import (
+    ResourceUsage,
+    overview,
+    usage_by_host,
+)
+from isolate_aggregates.placement.provider import Inventory, Provider
 
 LEFT = Aggregate('uuid-left', 'left', hosts=frozenset({'cn2', 'cn1'}))
 RIGHT = Aggregate('uuid-right', 'right', hosts=frozenset({'cn2', 'metal'}))
@@ -63,9 +66,9 @@ def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates() -> None:
     assert found.hosts == ('cn1', 'cn2')
     # (10 - 2) * 1.6 is 12.8, of which Placement gives 12.
     assert found.capacity == {
-        'DISK_GB': Capacity(100, 0),
-        'SRIOV_NET_VF': Capacity(8, 0),
-        'VCPU': Capacity(12 + 5 + 20, 3 + 1),
+        'DISK_GB': ResourceUsage(100, 0),
+        'SRIOV_NET_VF': ResourceUsage(8, 0),
+        'VCPU': ResourceUsage(12 + 5 + 20, 3 + 1),
     }
     assert found.capacity['VCPU'].free == 33
 
@@ -73,8 +76,8 @@ def test_a_lock_has_the_trees_of_the_hosts_of_its_aggregates() -> None:
 def test_a_host_in_several_aggregates_of_a_lock_counts_once() -> None:
     [found] = overview(CLOUD, [lock(LEFT, RIGHT)])
     assert found.hosts == ('cn1', 'cn2', 'metal')
-    assert found.capacity['VCPU'] == Capacity(37, 4)
-    assert found.capacity['CUSTOM_M'] == Capacity(2, 0)
+    assert found.capacity['VCPU'] == ResourceUsage(37, 4)
+    assert found.capacity['CUSTOM_M'] == ResourceUsage(2, 0)
 
 
 def test_a_host_behind_several_locks_counts_for_each() -> None:
@@ -90,5 +93,5 @@ def test_hosts_that_placement_does_not_know_have_no_capacity() -> None:
 
 
 def test_what_a_provider_shares_is_of_no_host() -> None:
-    assert capacities(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
-    assert capacities(CLOUD)['cn2'] == {'VCPU': Capacity(20, 0)}
+    assert usage_by_host(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
+    assert usage_by_host(CLOUD)['cn2'] == {'VCPU': ResourceUsage(20, 0)}

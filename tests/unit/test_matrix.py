@@ -5,7 +5,7 @@ import pytest
 
 from isolate_aggregates.aggregates import Lock
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import (
+from isolate_aggregates.filters.constraints import (
     ForbidRootTrait,
     InTree,
     Refuse,
@@ -18,9 +18,9 @@ from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect import columns
-from isolate_aggregates.inspect.columns import Column, Verdict
+from isolate_aggregates.inspect.columns import Access, Column
 from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
-from isolate_aggregates.inspect.rules import Reason
+from isolate_aggregates.inspect.rules import Objection
 from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
@@ -48,18 +48,18 @@ def verdicts(found: Matrix) -> dict[str, dict[str, str]]:
     """Return the verdict of each flavor on each host."""
     return {
         row.request.flavor.name: {
-            column.name: columns.verdict(row, column).value
+            column.name: columns.access(row, column).value
             for column in columns.by_host(found)
         }
         for row in found.rows
     }
 
 
-def reasons(found: Matrix, host: str) -> list[Reason]:
+def objections_on(found: Matrix, host: str) -> list[Objection]:
     """Return the reasons why the only request may not go to a host."""
     [row] = found.rows
     [column] = [c for c in columns.by_host(found) if c.name == host]
-    return [o.reason for o in columns.objections(found, row, column)]
+    return [e.objection for e in columns.exclusions(found, row, column)]
 
 
 def judged(snapshot, *flavors, filters=FILTERS, images=(), project=None):
@@ -103,21 +103,19 @@ def test_the_image_may_be_the_key(cloud):
     images = [make_image('windows', WINDOWS), make_image('debian')]
     found = judged(cloud, PLAIN, images=images)
     on_win = [
-        (row.request.image.name, columns.verdict(row, column))
+        (row.request.image.name, columns.access(row, column))
         for row in found.rows
         for column in columns.by_host(found)
         if column.name == 'win'
     ]
-    assert on_win == [('windows', Verdict.YES), ('debian', Verdict.NO)]
+    assert on_win == [('windows', Access.YES), ('debian', Access.NO)]
 
 
-def test_each_reason_says_whose_it_is(cloud):
-    assert reasons(judged(cloud, PLAIN), 'win') == [
-        Reason(
-            'isolate_aggregates',
-            'aggregate windows: locked by trait CUSTOM_WINDOWS, which flavor '
-            'plain does not require',
-        )
+def test_each_objection_is_a_filters_and_has_its_reason(cloud):
+    [request] = requests([PLAIN])
+    [locked] = IsolateAggregates()(request, cloud.index)
+    assert objections_on(judged(cloud, PLAIN), 'win') == [
+        Objection('isolate_aggregates', locked.reason)
     ]
 
 
@@ -126,8 +124,8 @@ def test_only_the_aggregates_of_the_host_are_named():
         [make_aggregate(name, WINDOWS, [name]) for name in ('a', 'b', 'c')],
         [make_compute_node(name) for name in ('a', 'b', 'c')],
     )
-    [reason] = reasons(judged(snapshot, PLAIN), 'b')
-    assert reason.text.startswith('aggregate b: locked by trait')
+    [objection] = objections_on(judged(snapshot, PLAIN), 'b')
+    assert objection.text.startswith('aggregate b: ')
 
 
 def test_a_host_behind_two_locks_has_two_reasons():
@@ -138,7 +136,7 @@ def test_a_host_behind_two_locks_has_two_reasons():
         ],
         [make_compute_node('both')],
     )
-    texts = [r.text for r in reasons(judged(snapshot, PLAIN), 'both')]
+    texts = [r.text for r in objections_on(judged(snapshot, PLAIN), 'both')]
     assert [text.partition(':')[0] for text in texts] == [
         'aggregate windows',
         'aggregate gpus',
@@ -147,18 +145,15 @@ def test_a_host_behind_two_locks_has_two_reasons():
 
 def test_a_disabled_host_is_for_nobody():
     node = make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED'])
-    assert reasons(judged(make_snapshot([], [node]), PLAIN), 'off') == [
-        Reason(
-            'compute_status',
-            'hosts with a disabled compute service take no servers',
-        )
-    ]
+    found = judged(make_snapshot([], [node]), PLAIN)
+    [objection] = objections_on(found, 'off')
+    assert objection.filter_name == 'compute_status'
 
 
 def test_a_required_trait_has_to_be_there():
     snapshot = make_snapshot([], [make_compute_node('bare')])
-    assert reasons(judged(snapshot, KEYED), 'bare') == [
-        Reason(
+    assert objections_on(judged(snapshot, KEYED), 'bare') == [
+        Objection(
             None,
             'has no trait CUSTOM_WINDOWS, which the request requires',
         )
@@ -170,7 +165,9 @@ def test_a_required_trait_may_be_on_any_provider_of_the_tree():
         make_compute_node('host'),
         make_provider('card', traits=['CUSTOM_WINDOWS']),
     )
-    assert reasons(judged(make_snapshot([], [tree]), KEYED), 'host') == []
+    assert (
+        objections_on(judged(make_snapshot([], [tree]), KEYED), 'host') == []
+    )
 
 
 def test_a_required_trait_may_be_shared_with_the_host():
@@ -214,9 +211,9 @@ def test_a_request_that_makes_no_sense_may_go_nowhere(cloud):
     found = judged(cloud, broken, PLAIN)
     assert set(verdicts(found)['broken'].values()) == {'no'}
     assert verdicts(found)['plain']['open'] == 'yes'
-    [reason] = found.rows[0].reasons[0]
-    assert reason.filter_name is None
-    assert 'nonsense' in reason.text
+    [objection] = found.rows[0].objections[0]
+    assert objection.filter_name is None
+    assert 'nonsense' in objection.text
 
 
 @pytest.mark.parametrize(
@@ -249,7 +246,7 @@ def test_what_any_filter_concludes_counts(constraint, expected):
         h for h, may in verdicts(found)['plain'].items() if may == 'yes'
     ]
     assert allowed == expected
-    [text] = {r.text for h in 'ab' for r in reasons(found, h)}
+    [text] = {r.text for h in 'ab' for r in objections_on(found, h)}
     assert text == constraint.reason
 
 
@@ -259,7 +256,7 @@ def test_the_verdicts_are_those_of_a_look_at_each_host_alone(cloud):
     found = judged(cloud, *flavors)
     for row in found.rows:
         destination = pipeline.evaluate(row.request, cloud.index)
-        for group, held in zip(found.groups, row.reasons, strict=True):
+        for group, held in zip(found.groups, row.objections, strict=True):
             told = {r.text for r in held if r.filter_name}
             assert bool(told) == bool(
                 objections(destination, group.aggregates)
@@ -306,15 +303,15 @@ def test_an_aggregate_may_be_open_in_part():
     found = judged(make_snapshot([windows, rack, empty], nodes), PLAIN)
     [row] = found.rows
     shown = columns.by_aggregate(found, [windows, rack, empty])
-    assert [(c.name, columns.verdict(row, c).value) for c in shown] == [
+    assert [(c.name, columns.access(row, c).value) for c in shown] == [
         ('windows', 'no'),
         ('rack', 'some'),
         ('empty', 'no'),
     ]
-    [objection] = columns.objections(found, row, shown[1])
-    assert objection.hosts == ('a',)
-    [objection] = columns.objections(found, row, shown[2])
-    assert objection.reason.text == 'has no hosts'
+    [exclusion] = columns.exclusions(found, row, shown[1])
+    assert exclusion.hosts == ('a',)
+    [exclusion] = columns.exclusions(found, row, shown[2])
+    assert exclusion.objection.text == 'has no hosts'
 
 
 def test_hosts_behind_no_lock_have_a_column_of_their_own(cloud):

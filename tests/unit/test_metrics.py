@@ -5,16 +5,16 @@ import pathlib
 import re
 import threading
 
+from pages import SOURCE, blocks
 import prometheus_client
-from prometheus_client import parser
 import pytest
-from test_docs import SOURCE, blocks
+from samples import samples
 import yaml
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
-from isolate_aggregates.inspect.audit import Facts
+from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.metrics import (
     cloud,
     reading,
@@ -29,27 +29,14 @@ ENDS = {'counter': '_total', 'info': '_info'}
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
 
-def samples(*collectors):
-    """Return what collectors give, as Prometheus reads it."""
-    registry = prometheus_client.CollectorRegistry()
-    for collector in collectors:
-        registry.register(collector)
-    text = prometheus_client.generate_latest(registry).decode()
-    return {
-        (sample.name, *sorted(sample.labels.values())): sample.value
-        for family in parser.text_string_to_metric_families(text)
-        for sample in family.samples
-    }
-
-
 @pytest.fixture
-def facts_of(conf):
+def audited_of(conf):
     """Return a cloud file and its settings as what an audit looks at."""
 
     def load(path):
         snapshot = cloud_file.load(path)
         base.apply_settings(conf, snapshot)
-        return Facts.of(snapshot, conf)
+        return AuditedCloud.of(snapshot, conf)
 
     return load
 
@@ -57,11 +44,11 @@ def facts_of(conf):
 class Cloud:
     """A cloud that can be read, until it is broken.
 
-    :param facts: What is read.
+    :param audited: What is read.
     """
 
-    def __init__(self, facts):
-        self.facts = facts
+    def __init__(self, audited):
+        self.audited = audited
         self.error = None
         self.now = 1000.0
 
@@ -77,13 +64,13 @@ class Cloud:
         self.now += 2
         if self.error:
             raise self.error
-        return cloud.families(self.facts)
+        return cloud.families(self.audited)
 
 
 @pytest.fixture
-def windows(facts_of):
+def windows(audited_of):
     """The Windows licensing example."""
-    return Cloud(facts_of(EXAMPLES / 'windows-licensing.yaml'))
+    return Cloud(audited_of(EXAMPLES / 'windows-licensing.yaml'))
 
 
 # What there is in a cloud.
@@ -103,7 +90,7 @@ def test_each_lock_has_its_aggregates_hosts_and_capacity(windows):
     } == {'capacity': 32, 'used': 4, 'free': 28}
 
 
-def test_findings_are_counted_by_kind_and_severity(facts_of, write_cloud):
+def test_findings_are_counted_by_kind_and_severity(audited_of, write_cloud):
     path = write_cloud("""
         settings:
           scheduler: {enable_isolated_aggregate_filtering: true}
@@ -118,16 +105,16 @@ def test_findings_are_counted_by_kind_and_severity(facts_of, write_cloud):
         - name: h1
         - name: h2
     """)
-    one = Cloud(facts_of(path)).reading()
+    one = Cloud(audited_of(path)).reading()
     one.read()
     found = {
         tuple(labels): value
         for (name, *labels), value in samples(one).items()
         if name == 'isolate_aggregates_audit_findings'
     }
-    facts = facts_of(path)
+    audited = audited_of(path)
     expected = {}
-    for finding in cloud.audit(facts):
+    for finding in cloud.audit(audited):
         key = tuple(sorted((finding.kind, finding.severity.label)))
         expected[key] = expected.get(key, 0) + 1
     assert found == expected
@@ -143,12 +130,12 @@ def test_findings_are_counted_by_kind_and_severity(facts_of, write_cloud):
         pytest.param('für ☃', id='other letters'),
     ],
 )
-def test_names_of_locks_stay_in_their_label(facts_of, write_cloud, name):
+def test_names_of_locks_stay_in_their_label(audited_of, write_cloud, name):
     metadata = {f'trait:{name}': 'required'}
     path = write_cloud(
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
     )
-    one = Cloud(facts_of(path)).reading()
+    one = Cloud(audited_of(path)).reading()
     one.read()
     found = samples(one)
     assert found['isolate_aggregates_lock_aggregates', f'trait:{name}'] == 1
@@ -297,7 +284,7 @@ def documented():
 
 
 def test_the_page_has_each_metric_with_its_labels(windows, workers):
-    windows.facts = Facts.of(windows.facts.snapshot, workers.conf)
+    windows.audited = AuditedCloud.of(windows.audited.snapshot, workers.conf)
     one = windows.reading()
     windows.error = exception.ServiceError('Nova', None, 'is strange.')
     with pytest.raises(exception.ServiceError):
@@ -367,5 +354,5 @@ def workers(count_into, conf):
     Counted.conf = conf
     Counted.metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
     # The exact figures are the matter of the tests of the workers.
-    Counted.metrics.timed('isolate_aggregates', lambda *_: None)
+    Counted.metrics.timer('isolate_aggregates', 0.001)
     return Counted

@@ -1,26 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the workers of nova-scheduler count, and what is read of it."""
 
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import time
 
 from prometheus_client import values
 import pytest
-from test_metrics import samples
+from samples import samples
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics import scheduler
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.request import Flavor, Request
 
 PREFIX = 'isolate_aggregates_scheduler'
 FILTERS = ('isolate_aggregates', 'isolate_tenants')
-REQUEST = RequestSpec(Flavor('small'))
+REQUEST = Request(Flavor('small'))
 
 
 def read(directory):
@@ -111,28 +109,20 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
 
 def test_a_filter_is_timed_even_when_it_fails(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS)
-    seen = []
 
-    def narrow(destination, request, aggregates):
-        seen.append((destination, request, aggregates))
-        if len(seen) > 1:
-            raise exception.FilterError('isolate_tenants', 'failed.')
+    def failing(request, aggregates):
+        raise exception.FilterError('isolate_tenants', 'failed.')
 
-    timed = metrics.timed('isolate_tenants', narrow)
-    destination = Destination()
-    timed(destination, REQUEST, None)
-    with pytest.raises(exception.FilterError):
-        timed(destination, REQUEST, None)
-    assert seen == [(destination, REQUEST, None)] * 2
+    pipeline = Pipeline({'isolate_tenants': failing}, metrics.timer)
+    for _ in range(2):
+        with pytest.raises(exception.FilterError):
+            pipeline.evaluate(REQUEST, AggregateIndex())
     count = 'filter_duration_seconds_count'
     assert read(count_into)[count, 'isolate_tenants'] == 2
 
 
-def test_without_metrics_the_filters_themselves_are_run():
-    def narrow(destination, request, aggregates):
-        """Do nothing."""
-
-    assert Observer().timed('isolate_tenants', narrow) is narrow
+def test_without_metrics_no_time_is_taken():
+    assert Observer().timer is None
 
 
 def test_a_worker_that_can_not_count_goes_on_without(
@@ -142,67 +132,21 @@ def test_a_worker_that_can_not_count_goes_on_without(
     value_class = values.MultiProcessValue(lambda: pids[-1])
     monkeypatch.setattr(values, 'ValueClass', value_class)
     metrics = scheduler.WorkerMetrics(FILTERS)
-    done = []
-    narrow = metrics.timed('isolate_tenants', lambda *_: done.append(True))
+    pipeline = Pipeline({'isolate_tenants': lambda *_: ()}, metrics.timer)
 
     # Forked, with the directory gone.
     pids.append(2)
     shutil.rmtree(count_into)
     for _ in range(2):
-        narrow(Destination(), REQUEST, None)
+        pipeline.evaluate(REQUEST, AggregateIndex())
         metrics.passed(time.monotonic(), True)
         metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 
-    assert done == [True, True]
     [record] = caplog.records
     assert record.getMessage().startswith(
         'Nothing is counted for Prometheus: '
     )
     assert 'No such file or directory' in record.getMessage()
-
-
-WORKERS = """
-import os, threading, time
-from isolate_aggregates.inspect.metrics import scheduler
-
-def work():
-    for _ in range(100):
-        metrics.passed(time.monotonic(), False)
-        time.sleep(0)
-
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
-metrics.passed(time.monotonic(), False)
-children = []
-for number in range(3):
-    child = os.fork()
-    if not child:
-        threads = [threading.Thread(target=work) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        os._exit(0)
-    children.append(child)
-for child in children:
-    assert os.waitpid(child, 0)[1] == 0
-"""
-EVENTLET = 'import eventlet; eventlet.monkey_patch()'
-
-
-@pytest.mark.parametrize(
-    'first', ['', EVENTLET], ids=['native threads', 'eventlet']
-)
-def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
-    if first:
-        pytest.importorskip('eventlet')
-    # As nova-scheduler: loaded once, then forked.
-    subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', first + WORKERS],
-        check=True,
-        env={**os.environ, scheduler.DIRECTORY: str(tmp_path)},
-    )
-    assert read(tmp_path)[('requests_total',)] == 1201
-    assert read(tmp_path)[('request_duration_seconds_count',)] == 1201
 
 
 def test_what_other_plugins_count_is_left_out(count_into):

@@ -10,8 +10,8 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.cloud.clouds import LiveCloud
-from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
 from isolate_aggregates.request import Flavor, RequestedHost
 
 WINDOWS = Aggregate(
@@ -46,8 +46,8 @@ NODES = [
 ]
 
 
-def reader() -> NovaReader:
-    return NovaReader(connection(), AT_ONCE)
+def reader() -> NovaClient:
+    return NovaClient(connection(), AT_ONCE)
 
 
 def paths(http: requests_mock.Mocker) -> list[str]:
@@ -133,7 +133,7 @@ def test_versions_are_also_found_below_an_endpoint_with_a_project(
     http.get(f'{NOVA}/', json={'version': {'version': '2.96'}})
     asked = connection()
     asked.endpoints['compute'] = f'{NOVA}/project'
-    assert NovaReader(asked).aggregates() == [WINDOWS]
+    assert NovaClient(asked).aggregates() == [WINDOWS]
 
 
 # Flavors

@@ -7,13 +7,13 @@ import pytest
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters import pipeline
-from isolate_aggregates.filters.destination import Forbid, Refuse
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.filters import loading, pipeline
+from isolate_aggregates.filters.constraints import Forbid, Refuse
+from isolate_aggregates.request import Flavor, Request
 
 A = Aggregate('uuid-A', 'A', {'trait:X': 'required', 'reservation:1': '1'})
 INDEX = AggregateIndex([A])
-REQUEST = RequestSpec(Flavor('f'))
+REQUEST = Request(Flavor('f'))
 
 
 @pytest.fixture
@@ -33,17 +33,16 @@ def refuse(request, aggregates):
 
 
 def test_filters_run_in_order_and_their_names_are_kept():
-    destination = pipeline.Pipeline({'b': forbid, 'a': forbid}).run(
-        REQUEST, INDEX
-    )
+    runner = pipeline.Pipeline({'b': forbid, 'a': forbid})
+    destination = runner.evaluate(REQUEST, INDEX)
     assert [c.filter_name for c in destination.conclusions] == ['b', 'a']
 
 
-def test_a_refusal_is_raised_after_every_filter_has_spoken():
+def test_every_filter_speaks_even_after_a_refusal():
     runner = pipeline.Pipeline({'one': refuse, 'two': refuse})
-    with pytest.raises(exception.RequestRefused, match='no; no'):
-        runner.run(REQUEST, INDEX)
-    assert runner.evaluate(REQUEST, INDEX).refusals == ['no', 'no']
+    destination = runner.evaluate(REQUEST, INDEX)
+    assert destination.refusals == ['no', 'no']
+    assert destination.refused_by == 'one'
 
 
 def raises(request, aggregates):
@@ -58,7 +57,7 @@ def yields_nonsense(request, aggregates):
 def test_a_filter_that_breaks_refuses_the_request(broken):
     runner = pipeline.Pipeline({'mine': broken})
     with pytest.raises(exception.FilterError, match=r'^Request filter mine '):
-        runner.run(REQUEST, INDEX)
+        runner.evaluate(REQUEST, INDEX)
 
 
 @pytest.mark.parametrize(
@@ -70,11 +69,7 @@ def test_a_filter_of_the_wrong_shape_is_refused_when_it_is_registered(shape):
 
 
 def test_by_default_isolate_aggregates_is_off(conf):
-    assert pipeline.Pipeline.from_conf(conf).names == (
-        'reservation_prefix',
-        'requested_host',
-        'compute_status',
-    )
+    assert loading.deciding(conf).names == ('reservation_prefix',)
 
 
 def test_the_configuration_orders_and_sets_up_the_filters(conf):
@@ -91,8 +86,8 @@ def test_the_configuration_orders_and_sets_up_the_filters(conf):
         ['reservation_prefix', 'isolate_aggregates'],
         ia_conf.GROUP,
     )
-    runner = pipeline.Pipeline.from_conf(conf)
-    destination = runner.run(REQUEST, INDEX)
+    runner = loading.deciding(conf)
+    destination = runner.evaluate(REQUEST, INDEX)
     assert [
         (c.filter_name, c.constraint.reason) for c in destination.conclusions
     ] == [
@@ -111,20 +106,24 @@ def test_the_configuration_orders_and_sets_up_the_filters(conf):
 def test_a_filter_that_is_not_installed_stops_everything(conf):
     conf.set_override('request_filters', ['nonesuch'], ia_conf.GROUP)
     with pytest.raises(exception.FilterError) as caught:
-        pipeline.Pipeline.from_conf(conf)
+        loading.deciding(conf)
     assert str(caught.value) == (
         'Request filter nonesuch is not installed; known are '
-        'blazar_reservation, compute_status, isolate_aggregates, '
-        'isolate_tenants, requested_host, reservation_prefix.'
+        'blazar_reservation, isolate_aggregates, isolate_tenants, '
+        'reservation_prefix.'
     )
 
 
 def test_a_filter_named_twice_is_a_mistake(conf):
     conf.set_override(
-        'request_filters', ['compute_status', 'compute_status'], ia_conf.GROUP
+        'request_filters',
+        ['isolate_tenants', 'isolate_tenants'],
+        ia_conf.GROUP,
     )
-    with pytest.raises(exception.ConfigError, match='names compute_status tw'):
-        pipeline.Pipeline.from_conf(conf)
+    with pytest.raises(
+        exception.ConfigError, match='names isolate_tenants tw'
+    ):
+        loading.deciding(conf)
 
 
 @pytest.mark.parametrize(
@@ -142,15 +141,23 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
     with pytest.raises(
         exception.ConfigError, match=f'has the prefix {prefix!r}'
     ):
-        pipeline.Pipeline.from_conf(conf)
+        loading.deciding(conf)
 
 
 def test_all_installed_filters_are_listed_those_that_run_first(conf):
-    rows = pipeline.installed_filters(conf)
+    rows = loading.installed_filters(conf)
     assert [(row.name, row.enabled, row.note) for row in rows] == [
-        ('reservation_prefix', True, 'number 2 of 4'),
-        ('requested_host', True, 'number 3 of 4'),
-        ('compute_status', True, 'number 4 of 4'),
+        ('reservation_prefix', True, 'number 2 of 2'),
+        (
+            'compute_status',
+            True,
+            'outside nova-scheduler, where Nova itself does the same',
+        ),
+        (
+            'requested_host',
+            True,
+            'outside nova-scheduler, where Nova itself does the same',
+        ),
         (
             'isolate_aggregates',
             False,
@@ -196,11 +203,11 @@ class WrongArguments:
 
 
 def test_a_filter_may_bring_its_own_options(conf):
-    made = pipeline._build('mine', WithOptions, conf)
-    assert made.color == 'red'
+    made = loading._build('mine', WithOptions, conf)
+    assert made.request_filter.color == 'red'
 
 
 @pytest.mark.parametrize('broken', [Unregistered, WrongArguments])
 def test_settings_that_do_not_fit_stop_everything(conf, broken):
     with pytest.raises(exception.FilterError, match=r'^Request filter mine'):
-        pipeline._build('mine', broken, conf)
+        loading._build('mine', broken, conf)

@@ -81,7 +81,7 @@ def provider(
 
 
 def change(
-    placement: PlacementClient, provider: Provider, by: providers.Change
+    placement: PlacementClient, provider: Provider, by: providers.Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the provider."""
     return CHANGES[provider.what](placement, UUID, by)

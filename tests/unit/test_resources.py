@@ -7,7 +7,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import resources
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 
 SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
 
@@ -15,7 +15,7 @@ SIZE = {'vcpus': 2, 'ram': 512, 'disk': 10}
 def asked(extra_specs=None, properties=None, **fields):
     sizes = {**SIZE, **{k: v for k, v in fields.items() if k != 'volume'}}
     return resources.resource_request(
-        RequestSpec(
+        Request(
             Flavor('f', extra_specs=extra_specs or {}, **sizes),
             Image('i', properties=properties or {}),
             boot_from_volume=fields.get('volume', False),

@@ -54,11 +54,47 @@ def test_a_lock_of_several_aggregates_has_a_rollup():
     assert found.aggregates == {'1', '2'}
 
 
-def test_many_locks_of_a_family_have_branches():
-    names = [rollup.name for rollup in ru.rollups(many(17))]
-    assert names[0] == 'trait:*'
-    assert sum('*' in name for name in names) > 1
-    assert not any('*' in rollup.name for rollup in ru.rollups(many(16)))
+def numbered(*starts):
+    """Return locks whose uuids start with these digits."""
+    found, number = [], 1
+    for start in starts:
+        while not ru.uuid_of(f'trait:CUSTOM_{number}').startswith(start):
+            number += 1
+        found.append(lock(f'CUSTOM_{number}', number, -number))
+        number += 1
+    return found
+
+
+def branches(locks):
+    """Return the digits of the branches, each with how many locks it has."""
+    return {
+        rollup.name.partition('*')[2]: len(rollup.aggregates) // 2
+        for rollup in ru.rollups(locks)
+        if '*' in rollup.name
+    }
+
+
+@pytest.mark.parametrize(
+    ('starts', 'expected'),
+    [
+        pytest.param(['0'] * 16, {}, id='sixteen need none'),
+        pytest.param(
+            ['0'] * 14 + ['1', '1', '2'],
+            {'': 17, '0': 14, '1': 2},
+            id='none for a single lock',
+        ),
+        pytest.param(
+            ['0'] * 16 + ['1'], {'': 17, '0': 16}, id='a full branch'
+        ),
+        pytest.param(
+            ['00'] * 15 + ['01', '01', '2'],
+            {'': 18, '0': 17, '00': 15, '01': 2},
+            id='a branch that is split again',
+        ),
+    ],
+)
+def test_more_than_sixteen_locks_are_split_by_a_digit(starts, expected):
+    assert branches(numbered(*starts)) == expected
 
 
 def test_families_do_not_share_branches():
@@ -78,6 +114,7 @@ def test_a_branch_is_not_the_rollup_of_a_lock_with_its_name():
 
 def test_all_branches_are_known_by_their_uuids():
     known = ru.branch_uuids('trait:')
+    assert len(known) == 1 + 16 + 16**2 + 16**3
     for rollup in ru.rollups(many(300)):
         assert (rollup.uuid in known) == ('*' in rollup.name)
 

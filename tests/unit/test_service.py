@@ -1,26 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said when a service, or Keystone before it, gives no answer."""
 
-import contextlib
-import datetime
 from http import HTTPStatus
-import pathlib
 import socket
-import ssl
-import struct
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from http_fakes import (
-    AT_ONCE,
     AUTH_URL,
     HTML,
+    LONG,
     PLACEMENT,
     FakeKeystone,
     client,
     connection,
-    listening,
+    failing,
+    service,
 )
 from keystoneauth1 import adapter, session
 from keystoneauth1.identity.generic import password as generic_password
@@ -30,44 +23,6 @@ import requests_mock
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest.client import Service
-
-LONG = '/allocation_candidates?member_of=!in:' + 'u' * 4000
-
-
-def service(client: adapter.Adapter) -> Service:
-    return Service('Placement', client, AT_ONCE)
-
-
-def failing(asked: Service, path: str = '/traits') -> exception.ServiceError:
-    with pytest.raises(exception.ServiceError) as caught:
-        asked.get(path)
-    return caught.value
-
-
-def hang_up(accepted: socket.socket) -> None:
-    """Read a little, then reset the connection as uWSGI does."""
-    accepted.recv(100)
-    linger = struct.pack('ii', 1, 0)
-    accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-
-
-def never_answer(accepted: socket.socket) -> None:
-    accepted.settimeout(2)
-    with contextlib.suppress(OSError):
-        while accepted.recv(1000):
-            pass
-
-
-def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
-    with socket.create_server(('127.0.0.1', 0)) as closed:
-        port = closed.getsockname()[1]
-    url = f'http://127.0.0.1:{port}'
-    error = failing(service(client(url)))
-    assert isinstance(error, exception.ServiceUnreachable)
-    assert str(error) == (
-        f'Placement at {url} can not be reached: Connection refused; look '
-        'whether it runs and whether this is its address.'
-    )
 
 
 def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
@@ -86,69 +41,6 @@ def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
     )
 
 
-def test_a_service_that_hangs_is_given_up_after_four_time_outs() -> None:
-    with listening(never_answer) as (address, connections):
-        error = failing(service(client(f'http://{address}', timeout=0.05)))
-    assert isinstance(error, exception.ServiceUnreachable)
-    assert str(error) == (
-        f'Placement at http://{address} does not answer in time; look '
-        'whether it is overloaded, or allow more seconds with --timeout or '
-        '[isolate_aggregates] timeout.'
-    )
-    assert len(connections) == 4
-
-
-@pytest.fixture
-def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
-    """A certificate that no CA has signed, with its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name(
-        [x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, 'localhost')]
-    )
-    now = datetime.datetime.now(datetime.UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
-    )
-    path = tmp_path / 'certificate.pem'
-    path.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + signed.public_bytes(serialization.Encoding.PEM)
-    )
-    return path
-
-
-def test_a_certificate_of_no_known_ca_is_named_and_not_tried_again(
-    certificate: pathlib.Path,
-) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-
-    def shake_hands(accepted: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            context.wrap_socket(accepted, server_side=True)
-
-    with listening(shake_hands) as (address, connections):
-        error = failing(service(client(f'https://{address}')))
-    assert isinstance(error, exception.ServiceUnreachable)
-    assert str(error) == (
-        f'Placement at https://{address} can not be trusted: self-signed '
-        'certificate; look at its certificate, and name the CA that signed '
-        'it with --os-cacert or [isolate_aggregates] cafile.'
-    )
-    assert len(connections) == 1
-
-
 def test_a_ca_file_that_is_not_there_is_named() -> None:
     asked = client('https://placement.test')
     asked.session.verify = '/nowhere/ca.pem'
@@ -156,48 +48,6 @@ def test_a_ca_file_that_is_not_there_is_named() -> None:
         'Placement at https://placement.test can not be asked: Could not '
         'find a suitable TLS CA certificate bundle, invalid path: '
         '/nowhere/ca.pem.'
-    )
-
-
-def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
-    None
-):
-    with listening(hang_up) as (address, _):
-        error = failing(service(client(f'http://{address}')), LONG)
-    assert isinstance(error, exception.QueryTooLong)
-    assert str(error) == (
-        f'Placement at http://{address} closed the connection on a query of '
-        '4,037 bytes; web servers take 4,094 (gunicorn), about 1,600 (uWSGI) '
-        'or 8,190 (Apache) by default: raise that limit, or set '
-        '[isolate_aggregates] max_query_length below it.'
-    )
-
-
-def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
-    None
-):
-    with listening(lambda accepted: accepted.recv(9999)) as (address, _):
-        error = failing(service(client(f'http://{address}')))
-    assert isinstance(error, exception.ServiceUnreachable)
-    assert str(error) == (
-        f'Placement at http://{address} can not be reached: Remote end closed '
-        'connection without response; look whether it runs and whether this '
-        'is its address.'
-    )
-
-
-def test_a_service_that_is_down_is_not_put_down_to_a_long_query() -> None:
-    error = failing(service(client('http://127.0.0.1:1')), LONG)
-    assert isinstance(error, exception.ServiceUnreachable)
-
-
-def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
-    with listening(hang_up) as (address, _):
-        error = failing(service(client(f'http://{address}')))
-    assert isinstance(error, exception.ServiceUnreachable)
-    assert str(error) == (
-        f'Placement at http://{address} can not be reached: Connection reset '
-        'by peer; look whether it runs and whether this is its address.'
     )
 
 

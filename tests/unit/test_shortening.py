@@ -10,12 +10,12 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.aggregates.rollups import uuid_of
+from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import Shortener, cover
-from isolate_aggregates.request import Flavor, RequestSpec
+from isolate_aggregates.query_limit import Shortened, Shortener, cover
+from isolate_aggregates.request import Flavor, Request
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)
@@ -47,6 +47,20 @@ class Known:
         return self._hosts
 
 
+def locked(number):
+    """Return an index of aggregates with the same lock."""
+    return AggregateIndex(
+        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(number)
+    )
+
+
+def forbidding(index):
+    """Return a destination that forbids all aggregates of an index."""
+    destination = Destination()
+    destination.forbid_aggregates(a.uuid for a in index)
+    return destination
+
+
 class Clock:
     def __init__(self):
         self.now = 1000.0
@@ -64,12 +78,10 @@ def shorten(
     required=(),
     beside=None,
 ):
-    index = AggregateIndex(
-        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(number)
-    )
+    index = locked(number)
     request_filter = IsolateAggregates()
     destination = Destination()
-    for found in request_filter(RequestSpec(Flavor('f')), index):
+    for found in request_filter(Request(Flavor('f')), index):
         destination.add(found, 'isolate_aggregates')
     for choice in required:
         destination.require_aggregates(choice)
@@ -97,6 +109,25 @@ def test_a_rollup_stands_for_all():
 def test_what_a_rollup_lacks_is_forbidden_itself():
     found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
     assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
+
+
+def test_what_fits_exactly_is_not_shortened_further():
+    """Aggregates without hosts are left out only if there is no room."""
+    lagging = [uuid(1), uuid(2), uuid(3)]
+    known = Known({uuid(n): frozenset() for n in range(12)}, lagging)
+    found = shorten(members=known)
+    assert found.forbidden == {ROLLUP, *lagging}
+    assert (found.replaced, found.left_out) == (9, 0)
+
+
+def test_what_a_rollup_lacks_shares_the_room_with_it():
+    lagging = [uuid(n) for n in range(4)]
+    hosts = {uuid(n): frozenset(['host']) for n in range(12)}
+    hosts[uuid(0)] = frozenset()
+    found = shorten(members=Known(hosts, lagging))
+    # One host is in all of them, but they fit.
+    assert found.forbidden == {ROLLUP, uuid(1), uuid(2), uuid(3)}
+    assert (found.replaced, found.left_out) == (8, 1)
 
 
 def test_too_many_that_a_rollup_lacks_are_refused():
@@ -153,6 +184,8 @@ def test_required_aggregates_take_room():
         shorten(1, required=many)
     [reason] = refused.value.reasons
     assert 'would take 403 bytes for 10 required aggregates' in reason
+    with pytest.raises(exception.RequestRefused, match='to forbid 1 aggreg'):
+        shorten(1, required=many, limit=group.required_length(many))
 
 
 def test_what_is_asked_already_takes_room():
@@ -178,17 +211,28 @@ def test_several_sets_with_the_same_aggregates_are_merged():
         shortener.shorten(destination, index)
 
 
+def test_sets_that_fit_once_they_are_merged_are_left_alone():
+    index = locked(4)
+    destination = Destination()
+    for uuids in ([0, 1, 2], [1, 2, 3]):
+        destination.forbid_aggregates(map(uuid, uuids))
+    locks = IsolateAggregates().locks
+    found = Shortener(ROOM_FOR_FOUR, locks, Known()).shorten(
+        destination, index
+    )
+    assert found == Shortened(frozenset(map(uuid, range(4))))
+    assert (found.rollups, found.replaced, found.left_out) == ((), 0, 0)
+
+
 def test_it_is_worked_out_once_for_a_while():
     clock, members = Clock(), Known()
-    index = AggregateIndex(
-        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
-    )
+    index = locked(12)
     request_filter = IsolateAggregates()
     shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
 
     def ask():
         destination = Destination()
-        for found in request_filter(RequestSpec(Flavor('f')), index):
+        for found in request_filter(Request(Flavor('f')), index):
             destination.add(found, 'isolate_aggregates')
         return shortener.shorten(destination, index)
 
@@ -196,35 +240,53 @@ def test_it_is_worked_out_once_for_a_while():
     clock.now += 29
     assert ask() is first
     assert members.asked == 1
-    clock.now += 2
+    clock.now += 1
     ask()
     assert members.asked == 2
 
     members.broken = True
-    clock.now += 31
+    clock.now += 30
     with pytest.raises(exception.RequestRefused):
         ask()
     # Somebody may have mended it.
     members.broken = False
-    clock.now += 6
+    clock.now += 4
+    with pytest.raises(exception.RequestRefused):
+        ask()
+    clock.now += 1
     assert ask().forbidden == {ROLLUP}
+
+
+def test_what_leaves_out_aggregates_is_worked_out_again_soon():
+    """A host may have been added to one that had none."""
+    clock = Clock()
+    hosts = {uuid(n): frozenset() for n in range(12)}
+    members = Known(hosts, lagging=hosts)
+    index = locked(12)
+    shortener = Shortener(
+        ROOM_FOR_FOUR, IsolateAggregates().locks, members, clock
+    )
+    destination = forbidding(index)
+    assert shortener.shorten(destination, index).forbidden == set()
+    hosts[uuid(7)] = frozenset(['host'])
+    clock.now += 4
+    assert shortener.shorten(destination, index).forbidden == set()
+    clock.now += 1
+    assert shortener.shorten(destination, index).forbidden == {uuid(7)}
 
 
 def test_many_threads_have_it_worked_out_once():
     members = Known()
-    index = AggregateIndex(
-        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
-    )
+    index = locked(12)
     request_filter = IsolateAggregates()
     shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members)
     together = threading.Barrier(8)
     found = []
 
     def ask():
-        destination = Destination()
-        destination.forbid_aggregates(a.uuid for a in index)
         together.wait()
-        found.append(shortener.shorten(destination, index).forbidden)
+        shortened = shortener.shorten(forbidding(index), index)
+        found.append(shortened.forbidden)
 
     threads = [threading.Thread(target=ask) for _ in range(8)]
     for thread in threads:
@@ -237,13 +299,10 @@ def test_many_threads_have_it_worked_out_once():
 
 def test_while_one_thread_asks_again_the_others_go_on():
     clock, members = Clock(), Known()
-    index = AggregateIndex(
-        Aggregate(uuid(n), f'a{n}', {LOCK: 'required'}) for n in range(12)
-    )
+    index = locked(12)
     request_filter = IsolateAggregates()
     shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
-    destination = Destination()
-    destination.forbid_aggregates(a.uuid for a in index)
+    destination = forbidding(index)
     first = shortener.shorten(destination, index)
 
     asking, go_on = threading.Event(), threading.Event()
@@ -255,16 +314,17 @@ def test_while_one_thread_asks_again_the_others_go_on():
         return covered(rollup)
 
     members.covered = slowly
-    clock.now += 31
+    clock.now += 30
     slow = threading.Thread(
         target=shortener.shorten, args=(destination, index)
     )
     slow.start()
     assert asking.wait(10)
+    clock.now += 29
     assert shortener.shorten(destination, index) is first
 
-    # What is older than that is nobody's to use.
-    clock.now += 30
+    # An answer that is twice as old as it may be is not used.
+    clock.now += 1
     late = threading.Thread(
         target=shortener.shorten, args=(destination, index)
     )
@@ -275,6 +335,73 @@ def test_while_one_thread_asks_again_the_others_go_on():
     for thread in (slow, late):
         thread.join()
     assert shortener.shorten(destination, index) is not first
+    # What one thread found out serves the other that waited for it.
+    assert members.asked == 2
+
+
+def rollup(*aggregates):
+    return Rollup('name', 'uuid', frozenset(aggregates))
+
+
+@pytest.mark.parametrize(
+    ('rollups', 'lagging', 'chosen', 'left'),
+    [
+        pytest.param(['ab'], '', ['ab'], 'cde', id='two'),
+        pytest.param(['abx'], '', [], 'abcde', id='forbids more'),
+        pytest.param(['abc'], 'c', ['abc'], 'cde', id='lacks one'),
+        pytest.param(['abc'], 'bc', [], 'abcde', id='has only one'),
+        pytest.param(['abc', 'bcde'], '', ['abc', 'bcde'], '', id='overlap'),
+        pytest.param(['abcd', 'de'], '', ['abcd'], 'e', id='adds only one'),
+    ],
+)
+def test_a_rollup_replaces_two_forbidden_aggregates_or_more(
+    rollups, lagging, chosen, left
+):
+    found = cover.with_rollups(
+        frozenset('abcde'),
+        [rollup(*aggregates) for aggregates in rollups],
+        lambda rollup: rollup.aggregates.difference(lagging),
+    )
+    assert found == (
+        tuple(rollup(*aggregates) for aggregates in chosen),
+        frozenset(left),
+    )
+
+
+def test_placement_is_not_asked_about_rollups_that_are_of_no_use():
+    asked = []
+
+    def covered(rollup):
+        asked.append(rollup)
+        return rollup.aggregates
+
+    cover.with_rollups(
+        frozenset('abcde'),
+        [rollup(*'abcd'), rollup(*'abc'), rollup(*'de'), rollup(*'ex')],
+        covered,
+    )
+    assert asked == [rollup(*'abcd')]
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'covered', 'chosen'),
+    [
+        pytest.param({'a': '123', 'b': '12'}, '', 'a', id='part of another'),
+        pytest.param({'a': '123', 'b': '34'}, '', 'ab', id='overlap'),
+        pytest.param({'a': '12', 'b': '12'}, '', 'a', id='same, first name'),
+        pytest.param(
+            {'a': '12', 'b': '34', 'x': '12', 'y': '3'},
+            'xy',
+            'b',
+            id='covered by several others',
+        ),
+        pytest.param({'a': '12', 'b': ''}, '', 'a', id='empty'),
+        pytest.param({'a': '12'}, '', 'ab', id='not known'),
+    ],
+)
+def test_few_aggregates_have_all_hosts(hosts, covered, chosen):
+    known = {name: frozenset(members) for name, members in hosts.items()}
+    assert cover.fewest(frozenset('ab'), known, covered) == frozenset(chosen)
 
 
 hosts = st.dictionaries(

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A snapshot answers for a cloud: which flavor, which image, which host."""
 
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image, RequestedHost
 
 CLOUD = Snapshot(

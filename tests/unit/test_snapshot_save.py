@@ -5,7 +5,6 @@ import pathlib
 from typing import Any
 
 from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
-from isolate_aggregates.placement.provider import Inventory, Provider
 import pytest
 import requests_mock
 
@@ -13,9 +12,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import save
-from isolate_aggregates.cloud.nova import ComputeNode, NovaReader
+from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
 
 NODE = '00000000-0000-4000-8000-000000000001'
@@ -81,15 +81,15 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
 
 
 @pytest.fixture
-def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaReader:
+def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
     """Nova, with the node under another name than its compute service."""
     nova.nodes = [ComputeNode(NODE, 'node-1', 'host-1')]
     nova.answer(http)
-    return NovaReader(connection(), AT_ONCE)
+    return NovaClient(connection(), AT_ONCE)
 
 
 def test_providers_come_whole_and_parents_first(
-    reader: NovaReader, placement: PlacementClient
+    reader: NovaClient, placement: PlacementClient
 ) -> None:
     assert save.take_providers(reader, placement) == (
         Provider(
@@ -116,7 +116,7 @@ def test_providers_come_whole_and_parents_first(
 
 
 def test_what_candidates_tell_is_not_asked_again(
-    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
     http.get(
         f'{PLACEMENT}/allocation_candidates',
@@ -141,7 +141,7 @@ def test_what_candidates_tell_is_not_asked_again(
 
 
 def test_a_provider_that_changes_meanwhile_is_read_again(
-    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
     lists = [
         {
@@ -161,7 +161,10 @@ def test_a_provider_that_changes_meanwhile_is_read_again(
     http.get(f'{PLACEMENT}/resource_providers', lists)
     traits = http.get(
         f'{PLACEMENT}/resource_providers/{NODE}/traits',
-        [{'json': {'traits': []}}, {'json': {'traits': ['CUSTOM_NEW']}}],
+        [
+            {'json': {'traits': traits, 'resource_provider_generation': 1}}
+            for traits in ([], ['CUSTOM_NEW'])
+        ],
     )
     [node] = save.take_providers(reader, placement)
     assert node.traits == {'CUSTOM_NEW'}
@@ -171,7 +174,7 @@ def test_a_provider_that_changes_meanwhile_is_read_again(
 def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
     http: requests_mock.Mocker,
     nova: FakeNova,
-    reader: NovaReader,
+    reader: NovaClient,
     placement: PlacementClient,
 ) -> None:
     nova.newest = '2.52'
@@ -184,7 +187,7 @@ def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
 
 
 def test_a_provider_without_its_parent_is_an_error_not_left_out(
-    http: requests_mock.Mocker, reader: NovaReader, placement: PlacementClient
+    http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
     orphan = {
         'uuid': NUMA,
@@ -232,7 +235,7 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
 )
 def test_part_of_a_provider_is_an_error_not_left_out(
     http: requests_mock.Mocker,
-    reader: NovaReader,
+    reader: NovaClient,
     placement: PlacementClient,
     answer: dict[str, Any],
     said: str,

@@ -13,8 +13,8 @@ from stevedore import named
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, sources
-from isolate_aggregates.cloud.clouds import LiveCloud
 from isolate_aggregates.cloud.file_source import FileSource
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.novaclient_source import NovaclientSource
 from isolate_aggregates.rest.connection import Connection
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sync plans: each rule, in both directions."""
 
-from isolate_aggregates.placement.provider import Provider
 import pytest
 
 from isolate_aggregates.aggregates import (
@@ -13,8 +12,9 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.operate.sync import plan as plans
-from isolate_aggregates.operate.sync.state import State
-from isolate_aggregates.operate.sync.target import Change
+from isolate_aggregates.operate.sync.snapshot import SyncSnapshot
+from isolate_aggregates.operate.sync.target import ProviderChange
+from isolate_aggregates.placement.provider import Provider
 
 X, Y = 'CUSTOM_X', 'CUSTOM_Y'
 MARK_X = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
@@ -47,8 +47,8 @@ def made(aggregates, nodes, parts=tuple(plans.Part), known=()):
     index = AggregateIndex(aggregates)
     known = STANDARD.union(known, *(n.traits for n in nodes))
     locks = IsolateAggregates().locks(index)
-    state = State(index, tuple(nodes), frozenset(known))
-    return plans.make(state, locks, parts)
+    snapshot = SyncSnapshot(index, tuple(nodes), frozenset(known))
+    return plans.make(snapshot, locks, parts)
 
 
 def in_short(plan):
@@ -320,8 +320,8 @@ def test_a_provider_that_shares_is_in_the_rollups_of_its_aggregates():
         aggregates=frozenset({'uuid-x'}),
     )
     index = AggregateIndex([REQUIRES_X, ALSO_X])
-    state = State(index, (), frozenset(STANDARD), others=(pool,))
-    plan = plans.make(state, IsolateAggregates().locks(index))
+    snapshot = SyncSnapshot(index, (), frozenset(STANDARD), others=(pool,))
+    plan = plans.make(snapshot, IsolateAggregates().locks(index))
     assert in_short(plan) == ['nfs: add rollup trait:CUSTOM_X']
     # All else is for whoever keeps it.
     assert after(plan, pool) == (pool.traits, {'uuid-x', ROLLUP_X})
@@ -364,8 +364,8 @@ def test_a_rollup_with_members_whose_mark_is_gone_is_marked_again():
 def test_locks_of_any_family_have_rollups():
     index = AggregateIndex([REQUIRES_X, ALSO_X])
     lock = Lock('reservation:', 'reservation:', (REQUIRES_X, ALSO_X))
-    state = State(index, (node('h2'),), frozenset())
-    plan = plans.make(state, [lock], ROLLUPS)
+    snapshot = SyncSnapshot(index, (node('h2'),), frozenset())
+    plan = plans.make(snapshot, [lock], ROLLUPS)
     assert in_short(plan) == ['h2: add rollup reservation:']
 
 
@@ -394,27 +394,27 @@ def test_changes_say_where_what_and_why():
     nodes = [node('n1', host='h1'), node('h2', [Y, MARK_Y], [ROLLUP_X])]
     other = Aggregate('uuid-o', 'o', REQUIRES_X.metadata, REQUIRES_X.hosts)
     assert made([REQUIRES_X, other], nodes).changes == (
-        Change(
+        ProviderChange(
             'h1', 'n1', 'add aggregate', 'win',
             'the host is in it, its resource provider is not',
         ),
-        Change(
+        ProviderChange(
             'h1', 'n1', 'add aggregate', 'o',
             'the host is in it, its resource provider is not',
         ),
-        Change(
+        ProviderChange(
             'h1', 'n1', 'add rollup', 'trait:CUSTOM_X',
             'it stands for aggregates o, win',
         ),
-        Change(
+        ProviderChange(
             'h1', 'n1', 'add trait', 'CUSTOM_X',
             'aggregates o, win require it',
         ),
-        Change(
+        ProviderChange(
             'h2', 'h2', 'remove rollup', 'trait:CUSTOM_X',
             'it stands for no aggregate of the host any more',
         ),
-        Change(
+        ProviderChange(
             'h2', 'h2', 'remove trait', 'CUSTOM_Y',
             'sync put it there, and no aggregate of the host requires it any '
             'more',
@@ -436,8 +436,10 @@ def test_a_host_without_a_compute_node_is_a_problem():
 
 
 def test_what_was_noticed_while_reading_is_a_problem_too():
-    state = State(AggregateIndex(), (), frozenset(), ('something is odd',))
-    assert plans.make(state, []).problems == ('something is odd',)
+    snapshot = SyncSnapshot(
+        AggregateIndex(), (), frozenset(), ('something is odd',)
+    )
+    assert plans.make(snapshot, []).problems == ('something is odd',)
 
 
 # Marks.

@@ -23,6 +23,11 @@ NOT_EVERYWHERE = (
             "isolates nothing; the value has to be 'required'",
         ),
         (
+            'trait:CUSTOM_A',
+            ' REQUIRED',
+            "isolates nothing; the value has to be 'required'",
+        ),
+        (
             'Trait:CUSTOM_A',
             'required',
             "can not be opened; the key has to start with 'trait:'",
@@ -69,3 +74,48 @@ def test_a_tag_that_can_not_work_is_told_with_its_aggregate(
 def test_tags_that_work_and_other_metadata_are_left_alone(key, value):
     index = AggregateIndex([Aggregate('u', 'win', {key: value})])
     assert list(tags.problems(index)) == []
+
+
+def test_every_tag_is_checked_and_in_the_order_of_the_keys():
+    metadata = {
+        'zone': ' required',
+        **{f'trait:{name}': 'required' for name in 'edcba'},
+        'availability_zone': 'required',
+    }
+    index = AggregateIndex(
+        [Aggregate('u', 'win', metadata), Aggregate('v', 'lin')]
+    )
+    assert [text.split('=')[0] for text in tags.problems(index)] == [
+        f'aggregate win: trait:{name}' for name in 'abcde'
+    ]
+
+
+@pytest.mark.parametrize(
+    ('key', 'value', 'lock'),
+    [
+        ('trait:CUSTOM_A', 'required', True),
+        ('Trait:a', 'Required ', True),
+        ('trait:CUSTOM_A', 'preferred', False),
+        ('availability_zone', 'required', False),
+    ],
+)
+def test_a_lock_is_a_trait_that_is_required(key, value, lock):
+    assert tags.is_lock(key, value) is lock
+
+
+def test_traits_that_open_an_aggregate_are_names_that_placement_can_have():
+    aggregate = Aggregate(
+        'u',
+        'win',
+        {
+            'trait:CUSTOM_A': 'required',
+            'trait:CUSTOM_B': 'Required ',
+            'trait:CUSTOM_C': 'preferred',
+            # Nothing can ask for these.
+            'trait:custom_d': 'required',
+            'Trait:CUSTOM_E': 'required',
+            'CUSTOM_F': 'required',
+            'CUSTOM_trait:': 'required',
+        },
+    )
+    assert tags.required_traits(aggregate) == {'CUSTOM_A', 'CUSTOM_B'}

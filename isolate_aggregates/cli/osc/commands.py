@@ -23,17 +23,14 @@ LOG = logging.getLogger(__name__)
 
 
 class Program:
-    """The client, with what our commands want of their program on top.
-
-    :param client: The client.
-    :param running: The command that is to run.
-    """
+    """The client, with what our commands want of their program on top."""
 
     def __init__(
         self, client: 'shell.OpenStackShell', running: 'ClientCommand'
     ) -> None:
         self._client = client
         self._running = running
+        self._connection: Connection | None = None
         self.conf = cfg.ConfigOpts()
 
     def __getattr__(self, name: str) -> Any:
@@ -56,11 +53,16 @@ class Program:
         )
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud, by the client's means.
+        """Return the connection to the live cloud, the same each time.
 
-        :raises CredentialsError: if a clouds.yaml can not be read.
+        :raises CredentialsError: if a clouds.yaml cannot be read.
         :raises ServiceError: if Keystone gives no token.
         """
+        if self._connection is None:
+            self._connection = self._connect()
+        return self._connection
+
+    def _connect(self) -> Connection:
         client = self._client
         # Only now, so that a command that asks a cloud file needs none.
         self._running.auth_required = True
@@ -82,7 +84,6 @@ class Program:
 class ClientCommand(command.Command):
     """The part of a command that is the same for all of them.
 
-    :param app: The client.
     :param app_args: Its parsed options; None to look at the help only.
     """
 
@@ -105,7 +106,6 @@ class ClientCommand(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command.
 
-        :param parsed_args: The parsed arguments of the command.
         :raises IsolateAggregatesError: if something foreseeable goes wrong.
         """
         try:

@@ -18,11 +18,7 @@ DEFAULT_API_VERSION = '1'
 def build_option_parser(
     parser: argparse.ArgumentParser,
 ) -> argparse.ArgumentParser:
-    """Add what the client itself has no option for.
-
-    :param parser: The parser of the options of all commands.
-    :returns: The same parser.
-    """
+    """Add what the client itself has no option for."""
     parser.add_argument(
         '--os-isolation-config-file',
         action='append',

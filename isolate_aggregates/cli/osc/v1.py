@@ -31,7 +31,6 @@ class Deferred:
     ) -> 'command.Command':
         """Return the command, as the client calls a class of commands.
 
-        :param app: The client.
         :param app_args: Its parsed options; None to look at the help only.
         """
         from isolate_aggregates.cli.osc import commands

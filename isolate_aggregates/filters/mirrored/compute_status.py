@@ -13,8 +13,16 @@ import dataclasses
 import os_traits
 
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import ForbidRootTrait
+from isolate_aggregates.filters.constraints import ForbidRootTrait
 from isolate_aggregates.request import RequestSpec
+
+
+@dataclasses.dataclass(frozen=True)
+class DisabledService:
+    """The cause: the compute service of a host is disabled."""
+
+    def __str__(self) -> str:
+        return 'hosts with a disabled compute service take no servers'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +38,5 @@ class ComputeStatus:
         :param aggregates: The aggregates; not looked at.
         """
         yield ForbidRootTrait(
-            os_traits.COMPUTE_STATUS_DISABLED,
-            'hosts with a disabled compute service take no servers',
+            os_traits.COMPUTE_STATUS_DISABLED, DisabledService()
         )

@@ -11,12 +11,57 @@ from collections.abc import Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import Constraint, InTree, Refuse
+from isolate_aggregates.filters.constraints import InTree, Refuse
+from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import RequestSpec
 
 
 @dataclasses.dataclass(frozen=True)
-class RequestedHostFilter:
+class Requested:
+    """The cause: the request names a host.
+
+    :param host: The name of the host.
+    """
+
+    host: str
+
+    def __str__(self) -> str:
+        return f'host {self.host} was requested'
+
+
+@dataclasses.dataclass(frozen=True)
+class UnknownHost:
+    """The cause: the request names a host that there is not.
+
+    :param host: The name as it was asked for.
+    """
+
+    host: str
+
+    def __str__(self) -> str:
+        return f'there is no compute host named {self.host}'
+
+
+@dataclasses.dataclass(frozen=True)
+class SeveralNodes:
+    """The cause: the requested host has several compute nodes.
+
+    :param host: The name of the host.
+    :param nodes: How many it has.
+    """
+
+    host: str
+    nodes: int
+
+    def __str__(self) -> str:
+        return (
+            f'host {self.host} has {self.nodes} compute nodes; request one of '
+            'them by its node name'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestedHost:
     """Require the provider tree of the requested host."""
 
     def __call__(
@@ -31,12 +76,9 @@ class RequestedHostFilter:
         if host is None:
             return
         if not host.providers:
-            yield Refuse(f'there is no compute host named {host.name}')
+            yield Refuse(UnknownHost(host.name))
         elif len(host.providers) > 1:
             # Placement takes one in_tree only.
-            yield Refuse(
-                f'host {host.name} has {len(host.providers)} compute nodes; '
-                'request one of them by its node name'
-            )
+            yield Refuse(SeveralNodes(host.name, len(host.providers)))
         else:
-            yield InTree(host.providers[0], f'host {host.name} was requested')
+            yield InTree(host.providers[0], Requested(host.name))

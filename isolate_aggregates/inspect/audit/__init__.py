@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds what keeps isolation from working, and says what repairs it.
 
-A check is a function that takes ``Facts``
+A check is a function that takes ``AuditedCloud``
 and yields ``Finding``; it reads nothing
 else and changes nothing. To add one, write it and name it in ``CHECKS``.
 """
@@ -20,12 +20,12 @@ from isolate_aggregates.inspect.audit import (
     tags,
     traits,
 )
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 
-__all__ = ['CHECKS', 'Facts', 'Finding', 'Severity', 'audit']
+__all__ = ['CHECKS', 'AuditedCloud', 'Finding', 'Severity', 'audit']
 
-CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
     services.isolation_off,
     services.prefix_in_one_list,
     services.old_nova,
@@ -58,11 +58,10 @@ CHECKS: tuple[Callable[[Facts], Iterable[Finding]], ...] = (
 )
 
 
-def audit(facts: Facts) -> list[Finding]:
+def audit(cloud: AuditedCloud) -> list[Finding]:
     """Return what is not as it should be, the worst first.
 
-    :param facts: The cloud and its configuration.
     :raises FilterError: if a request filter fails.
     """
-    found = [finding for check in CHECKS for finding in check(facts)]
+    found = [finding for check in CHECKS for finding in check(cloud)]
     return sorted(found, key=lambda f: (-f.severity, f.kind, f.subject))

@@ -5,18 +5,17 @@ from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import exception
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, Image, RequestSpec
+from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
 
-_RESERVATION = 'CUSTOM_RESERVATION_'
 _NOWHERE = 'servers get "No valid host was found."'
 
 
-def contradictions(facts: Facts) -> Iterator[Finding]:
+def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors and images with settings that Nova refuses."""
-    for flavor in facts.snapshot.flavors:
+    for flavor in cloud.snapshot.flavors:
         try:
             _traits(flavor)
         except exception.InvalidRequest as exc:
@@ -27,7 +26,7 @@ def contradictions(facts: Facts) -> Iterator[Finding]:
                 str(exc).rstrip('.'),
                 'servers of this flavor can not be judged, nor booted',
             )
-    for image in facts.snapshot.images:
+    for image in cloud.snapshot.images:
         try:
             _traits(image=image)
         except exception.InvalidRequest as exc:
@@ -40,32 +39,32 @@ def contradictions(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def traits_nowhere(facts: Facts) -> Iterator[Finding]:
+def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors and images that require a trait no provider has."""
-    if not facts.nodes:
+    if not cloud.nodes:
         return
-    for flavor in facts.snapshot.flavors:
-        for trait in _unknown(facts, traits_of(flavor)):
+    for flavor in cloud.snapshot.flavors:
+        for trait in _unknown(cloud, traits_if_valid(flavor)):
             subject = f'flavor {flavor.name}'
-            yield _nowhere(facts, subject, trait, _unset(trait, flavor))
-    for image in facts.snapshot.images:
-        for trait in _unknown(facts, traits_of(image=image)):
+            yield _nowhere(cloud, subject, trait, _unset(trait, flavor))
+    for image in cloud.snapshot.images:
+        for trait in _unknown(cloud, traits_if_valid(image=image)):
             subject = f'image {image.name} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
             # Some other property may imply it.
             own = key in image.properties
-            unset = repairs.unset_property(image, key) if own else None
-            yield _nowhere(facts, subject, trait, unset)
+            unset = repairs.unset_property(image, key) if own else ()
+            yield _nowhere(cloud, subject, trait, unset)
 
 
-def _unknown(facts: Facts, traits: Iterable[str]) -> list[str]:
-    return sorted(set(traits) - facts.all_traits)
+def _unknown(cloud: AuditedCloud, traits: Iterable[str]) -> list[str]:
+    return sorted(set(traits) - cloud.all_traits)
 
 
 def _nowhere(
-    facts: Facts, subject: str, trait: str, unset: str | None
+    cloud: AuditedCloud, subject: str, trait: str, unset: repairs.Commands
 ) -> Finding:
-    synced = any(trait in (t.traits or ()) for t in facts.plan.targets)
+    synced = any(trait in (t.traits or ()) for t in cloud.plan.targets)
     return Finding(
         'trait-nowhere',
         Severity.WARNING,
@@ -77,27 +76,27 @@ def _nowhere(
     )
 
 
-def _unset(trait: str, flavor: Flavor) -> str | None:
+def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
             if (spec.kind, spec.name) == ('trait', trait):
                 return repairs.unset_spec(flavor, key)
     # Some other setting implies it.
-    return None
+    return ()
 
 
-def classes_nowhere(facts: Facts) -> Iterator[Finding]:
+def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find flavors that ask for a resource class no provider has."""
-    if not facts.nodes:
+    if not cloud.nodes:
         return
-    known = {rc for p in facts.snapshot.providers for rc in p.inventories}
-    for flavor in facts.snapshot.flavors:
+    known = {rc for p in cloud.snapshot.providers for rc in p.inventories}
+    for flavor in cloud.snapshot.flavors:
         for key, value in sorted(flavor.extra_specs.items()):
             for spec in xs.parse({key: value}):
                 wanted = spec.kind == 'resources' and value.strip('0')
                 if not wanted or spec.name in known:
                     continue
-                ended = spec.name.startswith(_RESERVATION)
+                ended = spec.name.startswith(xs.RESERVATION_CLASS)
                 yield Finding(
                     'reservation-flavor-left'
                     if ended
@@ -112,14 +111,10 @@ def classes_nowhere(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def traits_of(
+def traits_if_valid(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
-    """Return the traits a flavor or an image requires; none if it is invalid.
-
-    :param flavor: The flavor, if any.
-    :param image: The image, if any.
-    """
+    """Return the traits a flavor or image requires; none if it is invalid."""
     try:
         return _traits(flavor, image)
     except exception.InvalidRequest:
@@ -130,4 +125,4 @@ def traits_of(
 def _traits(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
-    return RequestSpec(flavor or Flavor(''), image).required_traits
+    return Request(flavor or Flavor(''), image).required_traits

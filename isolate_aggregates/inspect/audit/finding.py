@@ -4,6 +4,8 @@
 import dataclasses
 import enum
 
+from isolate_aggregates.inspect.audit import repairs
+
 
 class Severity(enum.IntEnum):
     """How bad a finding is; the worse, the greater."""
@@ -23,17 +25,16 @@ class Finding:
     """One thing that is not as it should be, or that could not be looked at.
 
     The texts hold names that tenants and operators chose; whoever puts them
-    into markup has to escape them. The repair is safe to paste into a shell.
+    into markup has to escape them.
 
     :param kind: What kind of finding it is, such as ``trait-missing``; never
         changes, so that programs may compare it.
-    :param severity: How bad it is.
     :param subject: What it is about, such as ``aggregate win-hosts``.
     :param problem: What is wrong.
     :param consequence: What comes of it.
-    :param repair: The command that repairs it; None if no command does.
-    :param safe: Whether the command may be run without a person looking on:
-        it takes nothing away that somebody else put there, and gives no
+    :param repair: The commands that repair it; none if no command does.
+    :param safe: Whether they may be run without a person looking on:
+        they take nothing away that somebody else put there, and give no
         server a place that it has no right to.
     """
 
@@ -42,5 +43,10 @@ class Finding:
     subject: str
     problem: str
     consequence: str
-    repair: str | None = None
+    repair: repairs.Commands = ()
     safe: bool = False
+
+    @property
+    def repair_text(self) -> str | None:
+        """The repair as a line for a shell; None if no command does it."""
+        return repairs.shown(self.repair) or None

@@ -4,25 +4,28 @@
 from collections.abc import Iterator
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.aggregates import Aggregate, grants, tags
+from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.aggregates.aggregate import grants
+from isolate_aggregates.filters.contract import ReservationKeys
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.demands import traits_of
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
+from isolate_aggregates.inspect.audit.demands import traits_if_valid
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Image
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.text import listed, named, plural
 
 _PUBLIC = 'public'
 
 
-def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
+def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts locked with traits that no flavor and image have together."""
-    if not facts.snapshot.flavors:
+    if not cloud.snapshot.flavors:
         return
-    keys = _keys(facts)
-    locked = {a.uuid: a for held in facts.required_by.values() for a in held}
+    keys = _keys(cloud)
+    locked = {a.uuid: a for held in cloud.required_by.values() for a in held}
     behind: dict[tuple[str, ...], set[str]] = {}
-    for host, aggregates in facts.aggregates_of.items():
+    for host, aggregates in cloud.index.by_host.items():
         uuids = tuple(a.uuid for a in aggregates if a.uuid in locked)
         behind.setdefault(uuids, set()).add(host)
     for uuids, hosts in behind.items():
@@ -30,16 +33,14 @@ def hosts_that_nothing_opens(facts: Facts) -> Iterator[Finding]:
         wanted = frozenset().union(*map(tags.required_traits, locking))
         if not wanted or any(wanted <= key for key in keys):
             continue
-        plural = 's' if len(locking) > 1 else ''
-        verb = 'require' if plural else 'requires'
-        who = 'flavor and image' if facts.images_open else 'flavor'
+        verb = plural(len(locking), 'requires', 'together require')
+        who = 'flavor and image' if cloud.images_open else 'flavor'
         yield Finding(
             'nothing-opens',
             Severity.WARNING,
-            f'aggregate{plural} {named((a.name for a in locking), 20)}',
-            f'{"together " if plural else ""}{verb} '
-            f'{named(wanted, 20)}, and no {who} does',
-            f'no server can land on {named(hosts)}',
+            named('aggregate', (a.name for a in locking), 20),
+            f'{verb} {listed(wanted, 20)}, and no {who} does',
+            f'no server can land on {listed(hosts)}',
             _opening(locking, hosts, keys),
         )
 
@@ -48,39 +49,39 @@ def _opening(
     locking: tuple[Aggregate, ...],
     hosts: set[str],
     keys: set[frozenset[str]],
-) -> str | None:
-    """Return the command that takes away as little of the locks as helps."""
+) -> repairs.Commands:
+    """Return the commands that take away as little of the locks as helps."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
         closest = max(
             keys, key=lambda held: (len(required & held), sorted(held))
         )
-        return ' && '.join(
-            repairs.unset_tag(locking[0], TRAIT_PREFIX + trait)
-            for trait in sorted(required - closest)
+        return repairs.unset_tags(
+            locking[0],
+            (TRAIT_PREFIX + trait for trait in sorted(required - closest)),
         )
     for left in sorted(locking, key=lambda a: (len(a.hosts), a.name)):
         others = (tags.required_traits(a) for a in locking if a is not left)
         wanted = frozenset[str]().union(*others)
         if any(wanted <= held for held in keys):
-            return ' && '.join(
-                repairs.remove_host(left, host) for host in sorted(hosts)
-            )
-    return None
+            return repairs.remove_hosts(left, hosts)
+    return ()
 
 
-def _keys(facts: Facts) -> set[frozenset[str]]:
+def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
     """Return the traits that flavors have together with images."""
-    flavors = {traits_of(flavor) for flavor in facts.snapshot.flavors}
+    flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
     images = {frozenset[str]()}
-    if facts.images_open:
-        images |= {traits_of(image=image) for image in facts.snapshot.images}
+    if cloud.images_open:
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
     return {flavor | image for flavor in flavors for image in images}
 
 
-def no_flavors(facts: Facts) -> Iterator[Finding]:
+def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
     """Say so when there is nothing that could open a lock."""
-    if not facts.snapshot.flavors:
+    if not cloud.snapshot.flavors:
         yield Finding(
             'no-flavors',
             Severity.INFO,
@@ -90,12 +91,12 @@ def no_flavors(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def tenants_images(facts: Facts) -> Iterator[Finding]:
+def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find images of tenants that open an isolated aggregate."""
-    if not facts.images_open or not facts.has_filter('isolate_aggregates'):
+    if not cloud.isolating or not cloud.images_open:
         return
-    for image in facts.snapshot.images:
-        opened = traits_of(image=image) & facts.required_by.keys()
+    for image in cloud.snapshot.images:
+        opened = traits_if_valid(image=image) & cloud.required_by.keys()
         for trait in sorted(opened) if _is_tenants(image) else ():
             key = TRAIT_PREFIX + trait
             yield Finding(
@@ -105,22 +106,29 @@ def tenants_images(facts: Facts) -> Iterator[Finding]:
                 f'of project {image.owner or "unknown"} requires trait '
                 f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
                 'its servers may land in aggregate '
-                f'{named(a.name for a in facts.required_by[trait])}, whether '
+                f'{listed(a.name for a in cloud.required_by[trait])}, whether '
                 'or not an operator wants it',
                 repairs.unset_property(image, key)
                 if key in image.properties
-                else None,
+                else (),
             )
 
 
-def reservation_keys(facts: Facts) -> Iterator[Finding]:
+def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys of flavors and images whose reservation is not there."""
-    prefixes = _prefixes(facts)
-    if not prefixes:
-        return
-    for flavor in facts.snapshot.flavors:
+    for loaded in cloud.filters:
+        keys = loaded.reservation_keys
+        yield from _flavor_keys(cloud, keys)
+        if 'image' in loaded.key_sources:
+            yield from _image_keys(cloud, keys)
+
+
+def _flavor_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
+    for flavor in cloud.snapshot.flavors:
         for key in sorted(flavor.extra_specs):
-            if key.startswith(prefixes) and not facts.index.with_key(key):
+            if key.startswith(keys.required) and not cloud.index.with_key(key):
                 yield Finding(
                     'reservation-key-left',
                     Severity.WARNING,
@@ -129,17 +137,21 @@ def reservation_keys(facts: Facts) -> Iterator[Finding]:
                     'its servers are refused',
                     repairs.unset_spec(flavor, key),
                 )
-    if 'image' not in facts.settings[ia_conf.GROUP, 'reservation_key_sources']:
-        return
-    for image in facts.snapshot.images:
+
+
+def _image_keys(
+    cloud: AuditedCloud, keys: ReservationKeys
+) -> Iterator[Finding]:
+    for image in cloud.snapshot.images:
         for key in sorted(image.properties):
-            if key.startswith(prefixes):
-                yield from _image_key(facts, image, key)
+            if key.startswith(keys.required):
+                yield from _image_key(cloud, image, key, keys.owner_key)
 
 
-def _image_key(facts: Facts, image: Image, key: str) -> Iterator[Finding]:
-    reserved = facts.index.with_key(key)
-    owner_key = facts.settings[ia_conf.BLAZAR, 'blazar_owner']
+def _image_key(
+    cloud: AuditedCloud, image: Image, key: str, owner_key: str
+) -> Iterator[Finding]:
+    reserved = cloud.index.with_key(key)
     if not reserved:
         problem = f'names {key}, which no aggregate has'
         consequence = 'its servers are refused'
@@ -161,13 +173,6 @@ def _image_key(facts: Facts, image: Image, key: str) -> Iterator[Finding]:
         consequence,
         repairs.unset_property(image, key),
     )
-
-
-def _prefixes(facts: Facts) -> tuple[str, ...]:
-    if not facts.has_filter('reservation_prefix'):
-        return ()
-    option = 'placement_req_required_member_prefix'
-    return tuple(facts.settings[ia_conf.SCHEDULER, option])
 
 
 def _is_tenants(image: Image) -> bool:

@@ -4,20 +4,20 @@
 from collections.abc import Iterator
 
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.request.extra_specs import RESERVATION_CLASS
 
-_CLASS = 'CUSTOM_RESERVATION_'
 _PROVIDER = 'blazar_'
 
 
-def resource_classes(facts: Facts) -> Iterator[Finding]:
+def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find resource classes of reservations that no provider has."""
-    if facts.resource_classes is None:
+    if cloud.resource_classes is None:
         return
-    held = {rc for p in facts.snapshot.providers for rc in p.inventories}
-    for name in sorted(facts.resource_classes - held):
-        if name.startswith(_CLASS):
+    held = {rc for p in cloud.snapshot.providers for rc in p.inventories}
+    for name in sorted(cloud.resource_classes - held):
+        if name.startswith(RESERVATION_CLASS):
             yield Finding(
                 'reservation-class-left',
                 Severity.INFO,
@@ -28,13 +28,13 @@ def resource_classes(facts: Facts) -> Iterator[Finding]:
             )
 
 
-def providers(facts: Facts) -> Iterator[Finding]:
+def providers(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find Blazar's providers that are below no compute node.
 
     Blazar makes them children of a compute node, and Placement keeps a parent
     as long as it has children, so such a one was made or moved by hand.
     """
-    for provider in facts.snapshot.providers:
+    for provider in cloud.snapshot.providers:
         if not provider.name.startswith(_PROVIDER):
             continue
         if provider.parent or provider.host:
@@ -47,5 +47,5 @@ def providers(facts: Facts) -> Iterator[Finding]:
             'is below no compute node'
             + (', and servers use it' if used else ''),
             'what it reserves is on no host',
-            None if used else repairs.delete_provider(provider),
+            () if used else repairs.delete_provider(provider),
         )

@@ -10,13 +10,14 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.text import listed
 
 
-def no_compute_nodes(facts: Facts) -> Iterator[Finding]:
+def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
     """Say so when there is nothing to compare the aggregates with."""
-    if facts.nodes:
+    if cloud.nodes:
         return
     yield Finding(
         'no-compute-nodes',
@@ -27,28 +28,28 @@ def no_compute_nodes(facts: Facts) -> Iterator[Finding]:
     )
 
 
-def not_in_placement(facts: Facts) -> Iterator[Finding]:
+def not_in_placement(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that are in an aggregate for Nova alone."""
-    for aggregate in facts.snapshot.aggregates:
+    for aggregate in cloud.snapshot.aggregates:
         outside = {
             host
             for host in aggregate.hosts
-            for node in facts.nodes.get(host, ())
+            for node in cloud.nodes.get(host, ())
             if aggregate.uuid not in node.aggregates
         }
         if outside:
-            yield _not_in_placement(facts, aggregate, outside)
+            yield _not_in_placement(cloud, aggregate, outside)
 
 
 def _not_in_placement(
-    facts: Facts, aggregate: Aggregate, outside: set[str]
+    cloud: AuditedCloud, aggregate: Aggregate, outside: set[str]
 ) -> Finding:
-    locked = aggregate.uuid in facts.locked
+    locked = aggregate.uuid in cloud.locked
     return Finding(
         'not-in-placement',
         Severity.ERROR if locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
-        f'Placement does not have in it: {named(outside)}',
+        f'Placement does not have in it: {listed(outside)}',
         'the aggregate is locked, but any server may land on them'
         if locked
         else 'servers that are sent to the aggregate can not land on them',
@@ -57,14 +58,14 @@ def _not_in_placement(
     )
 
 
-def not_in_nova(facts: Facts) -> Iterator[Finding]:
+def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find compute nodes that are in a host aggregate for Placement alone.
 
     Providers that share, and aggregates that Nova does not know, are left
     alone: they are somebody else's.
     """
-    known = {a.uuid: a for a in facts.snapshot.aggregates}
-    for host, nodes in sorted(facts.nodes.items()):
+    known = {a.uuid: a for a in cloud.snapshot.aggregates}
+    for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
             for uuid in sorted(node.aggregates & known.keys()):
                 if host not in known[uuid].hosts:
@@ -80,12 +81,12 @@ def not_in_nova(facts: Facts) -> Iterator[Finding]:
                     )
 
 
-def without_compute_node(facts: Facts) -> Iterator[Finding]:
+def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts of aggregates that have no compute node."""
-    if not facts.nodes:
+    if not cloud.nodes:
         return
-    for host, aggregates in sorted(facts.aggregates_of.items()):
-        if host in facts.nodes:
+    for host, aggregates in sorted(cloud.index.by_host.items()):
+        if host in cloud.nodes:
             continue
         for aggregate in aggregates:
             yield Finding(
@@ -95,5 +96,5 @@ def without_compute_node(facts: Facts) -> Iterator[Finding]:
                 f'its host {host} has no compute node in Placement',
                 'no server can land there, and a host that gets the name '
                 'later is in the aggregate at once',
-                repairs.remove_host(aggregate, host),
+                repairs.remove_hosts(aggregate, [host]),
             )

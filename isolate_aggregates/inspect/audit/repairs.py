@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that repair findings, safe to paste into a shell.
+"""The commands that repair findings.
 
 Things are named by their ids where these are known: names are neither unique
 nor always told from ids by the ``openstack`` client.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 import shlex
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 
+# A program and its arguments, as no shell has to read them.
+Command = tuple[str, ...]
+
+# What is run one after the other, as long as nothing fails.
+Commands = tuple[Command, ...]
+
 PROGRAM = 'isolate-aggregates'
 
 # Traits on hosts, memberships in Placement, and rollups, all at once.
-SYNC = f'{PROGRAM} sync --apply'
+SYNC: Commands = ((PROGRAM, 'sync', '--apply'),)
 
 # Later ones want the generation, which changes between audit and repair.
 _MEMBERSHIP = '1.18'
@@ -23,125 +29,144 @@ _TRAITS = '1.6'
 _CLASSES = '1.2'
 
 
-def remove_host(aggregate: Aggregate, host: str) -> str:
-    """Return the command that takes a host out of a host aggregate."""
-    return _openstack('aggregate remove host', _id(aggregate), host)
+def shown(commands: Commands) -> str:
+    """Return commands as a line that is safe to paste into a shell."""
+    return ' && '.join(map(shlex.join, commands))
 
 
-def add_host(aggregate: Aggregate, host: str) -> str:
-    """Return the command that puts a host into a host aggregate."""
-    return _openstack('aggregate add host', _id(aggregate), host)
+def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
+    """Return the commands that take hosts out of a host aggregate."""
+    return _hosts('remove', aggregate, hosts)
 
 
-def unset_tag(aggregate: Aggregate, key: str) -> str:
-    """Return the command that takes metadata off an aggregate."""
-    return _openstack(f'aggregate unset {_property(key)}', _id(aggregate))
+def add_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
+    """Return the commands that put hosts into a host aggregate."""
+    return _hosts('add', aggregate, hosts)
 
 
-def replace_tag(aggregate: Aggregate, key: str, to: str, value: str) -> str:
-    """Return the command that puts metadata in the place of other metadata."""
-    put = _openstack(
-        f'aggregate set {_property(f"{to}={value}")}', _id(aggregate)
+def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
+    """Return the commands that take metadata off an aggregate."""
+    return tuple(
+        _openstack(('aggregate', 'unset', *_property(key)), _id_of(aggregate))
+        for key in keys
     )
-    return put if key == to else f'{unset_tag(aggregate, key)} && {put}'
 
 
-def unset_spec(flavor: Flavor, key: str) -> str:
+def replace_tag(
+    aggregate: Aggregate, key: str, to: str, value: str
+) -> Commands:
+    """Return the commands that put metadata in the place of other metadata."""
+    words = ('aggregate', 'set', *_property(f'{to}={value}'))
+    put = _openstack(words, _id_of(aggregate))
+    return (put,) if key == to else (*unset_tags(aggregate, [key]), put)
+
+
+def unset_spec(flavor: Flavor, key: str) -> Commands:
     """Return the command that takes an extra spec off a flavor."""
-    return _openstack(
-        f'flavor unset {_property(key)}', flavor.id or flavor.name
-    )
+    words = ('flavor', 'unset', *_property(key))
+    return (_openstack(words, flavor.id or flavor.name),)
 
 
-def replace_spec(flavor: Flavor, key: str, to: str, value: str) -> str:
-    """Return the command that puts an extra spec in another's place."""
-    put = _openstack(
-        f'flavor set {_property(f"{to}={value}")}', flavor.id or flavor.name
-    )
-    return put if key == to else f'{unset_spec(flavor, key)} && {put}'
+def replace_spec(flavor: Flavor, key: str, to: str, value: str) -> Commands:
+    """Return the commands that put an extra spec in another's place."""
+    words = ('flavor', 'set', *_property(f'{to}={value}'))
+    put = _openstack(words, flavor.id or flavor.name)
+    return (put,) if key == to else (*unset_spec(flavor, key), put)
 
 
-def delete_flavor(flavor: Flavor) -> str:
+def delete_flavor(flavor: Flavor) -> Commands:
     """Return the command that deletes a flavor."""
-    return _openstack('flavor delete', flavor.id or flavor.name)
+    return (_openstack(('flavor', 'delete'), flavor.id or flavor.name),)
 
 
-def unset_property(image: Image, key: str) -> str:
+def unset_property(image: Image, key: str) -> Commands:
     """Return the command that takes a property off an image."""
-    return _openstack(f'image unset {_property(key)}', image.id or image.name)
+    words = ('image', 'unset', *_property(key))
+    return (_openstack(words, image.id or image.name),)
 
 
-def set_members(provider: Provider, without: str) -> str:
+def set_members(provider: Provider, without: str) -> Commands:
     """Return the command that takes a provider out of a Placement aggregate.
 
-    :param provider: The provider.
     :param without: The uuid of the aggregate.
     """
-    rest = sorted(provider.aggregates - {without})
-    options = ''.join(f' --aggregate {shlex.quote(one)}' for one in rest)
-    return _placement(
-        _MEMBERSHIP, f'provider aggregate set{options}', provider.uuid
+    rest = provider.aggregates - {without}
+    words = ('provider', 'aggregate', 'set', *_each('--aggregate', rest))
+    return (_placement(_MEMBERSHIP, words, provider.uuid),)
+
+
+def set_traits(provider: Provider, without: str) -> Commands:
+    """Return the command that takes a trait off a provider."""
+    rest = provider.traits - {without}
+    words = ('provider', 'trait', 'set', *_each('--trait', rest))
+    return (_placement(_TRAITS, words, provider.uuid),)
+
+
+def enable_reservations(hosts: Iterable[str]) -> Commands:
+    """Return the command that enables hosts for reservations."""
+    words = (PROGRAM, 'reservation', 'host', 'enable')
+    return ((*words, *_guarded(sorted(hosts))),)
+
+
+def delete_class(resource_class: str) -> Commands:
+    """Return the command that deletes a resource class."""
+    return (_placement(_CLASSES, ('class', 'delete'), resource_class),)
+
+
+def delete_provider(provider: Provider) -> Commands:
+    """Return the command that deletes a resource provider."""
+    return (_placement('1.0', ('provider', 'delete'), provider.uuid),)
+
+
+def migrate(server_id: str, live: bool) -> Commands:
+    """Return the commands that let the scheduler choose another host.
+
+    :param live: Whether the server is running.
+    """
+    words = ('server', 'migrate')
+    if live:
+        options = ('--live-migration', '--wait')
+        return (_openstack((*words, *options), server_id),)
+    return (
+        _openstack((*words, '--wait'), server_id),
+        _openstack((*words, 'confirm'), server_id),
     )
 
 
-def set_traits(provider: Provider, without: str) -> str:
-    """Return the command that takes a trait off a provider.
-
-    :param provider: The provider.
-    :param without: The trait.
-    """
-    rest = sorted(provider.traits - {without})
-    options = ''.join(f' --trait {shlex.quote(one)}' for one in rest)
-    return _placement(_TRAITS, f'provider trait set{options}', provider.uuid)
+def _hosts(
+    action: str, aggregate: Aggregate, hosts: Iterable[str]
+) -> Commands:
+    words = ('aggregate', action, 'host')
+    return tuple(
+        _openstack(words, _id_of(aggregate), host) for host in sorted(hosts)
+    )
 
 
-def enable_reservations(hosts: Iterable[str]) -> str:
-    """Return the command that makes hosts ones for reservations."""
-    names = sorted(hosts)
+def _openstack(words: Sequence[str], *names: str) -> Command:
+    return ('openstack', *words, *_guarded(names))
+
+
+def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
+    option = ('--os-placement-api-version', microversion)
+    return _openstack((*option, 'resource', *words), name)
+
+
+def _guarded(names: Sequence[str]) -> Sequence[str]:
     # A name may look like an option.
-    guard = ' --' if any(name.startswith('-') for name in names) else ''
-    return f'{PROGRAM} reservation host enable{guard} {shlex.join(names)}'
+    guard = any(name.startswith('-') for name in names)
+    return ('--', *names) if guard else names
 
 
-def delete_class(resource_class: str) -> str:
-    """Return the command that deletes a resource class."""
-    return _placement(_CLASSES, 'class delete', resource_class)
-
-
-def delete_provider(provider: Provider) -> str:
-    """Return the command that deletes a resource provider."""
-    return _placement('1.0', 'provider delete', provider.uuid)
-
-
-def migrate(server_id: str, live: bool) -> str:
-    """Return the command that lets the scheduler choose another host.
-
-    :param server_id: The id of the server.
-    :param live: Whether it is running.
-    """
-    if live:
-        return _openstack('server migrate --live-migration --wait', server_id)
-    cold = _openstack('server migrate --wait', server_id)
-    return f'{cold} && {_openstack("server migrate confirm", server_id)}'
-
-
-def _openstack(command: str, *names: str) -> str:
-    # A name may look like an option.
-    guard = ' --' if any(name.startswith('-') for name in names) else ''
-    return f'openstack {command}{guard} {shlex.join(names)}'
-
-
-def _placement(microversion: str, command: str, name: str) -> str:
-    option = f'--os-placement-api-version {microversion}'
-    return _openstack(f'{option} resource {command}', name)
-
-
-def _property(text: str) -> str:
+def _property(text: str) -> Command:
     # With "=" it may look like an option.
     if text.startswith('-'):
-        return f'--property={shlex.quote(text)}'
-    return f'--property {shlex.quote(text)}'
+        return (f'--property={text}',)
+    return ('--property', text)
 
 
-def _id(aggregate: Aggregate) -> str:
+def _each(option: str, values: Iterable[str]) -> Iterable[str]:
+    return (word for value in sorted(values) for word in (option, value))
+
+
+def _id_of(aggregate: Aggregate) -> str:
     return aggregate.name if aggregate.id is None else str(aggregate.id)

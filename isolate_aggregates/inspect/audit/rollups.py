@@ -9,18 +9,19 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates.rollups import rollups
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.text import listed
 
 
-def lagging(facts: Facts) -> Iterator[Finding]:
+def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find rollups that do not have all they stand for yet."""
-    names = _names(facts)
-    in_use = bool(marks.marked_rollups(facts.plan.state.traits))
+    names = _names(cloud)
+    in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits))
     missing: dict[str, set[str]] = {}
-    for provider, after in _synced(facts):
+    for provider, after in _synced(cloud):
         in_use |= not provider.aggregates.isdisjoint(names)
         for uuid in (after - provider.aggregates) & names.keys():
             missing.setdefault(uuid, set()).add(provider.host or provider.name)
@@ -31,7 +32,7 @@ def lagging(facts: Facts) -> Iterator[Finding]:
             'rollup-lagging',
             Severity.INFO,
             f'rollup {names[uuid]}',
-            f'does not have {named(hosts)} yet',
+            f'does not have {listed(hosts)} yet',
             'queries are longer than need be; no server lands where it must '
             'not',
             repairs.SYNC,
@@ -39,11 +40,11 @@ def lagging(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def stale(facts: Facts) -> Iterator[Finding]:
+def stale(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that are in a rollup which does not stand for them."""
-    names = _names(facts)
+    names = _names(cloud)
     left: dict[str, set[str]] = {}
-    for provider, after in _synced(facts):
+    for provider, after in _synced(cloud):
         # Nothing but rollups is ever taken away.
         for uuid in provider.aggregates - after:
             left.setdefault(uuid, set()).add(provider.host or provider.name)
@@ -52,34 +53,34 @@ def stale(facts: Facts) -> Iterator[Finding]:
             'rollup-stale',
             Severity.WARNING,
             f'rollup {names.get(uuid, uuid)}',
-            f'still has {named(hosts)}, which it does not stand for',
+            f'still has {listed(hosts)}, which it does not stand for',
             'they may be kept from servers that could use them',
             repairs.SYNC,
             safe=True,
         )
 
 
-def _names(facts: Facts) -> dict[str, str]:
-    return {rollup.uuid: rollup.name for rollup in rollups(facts.locks)}
+def _names(cloud: AuditedCloud) -> dict[str, str]:
+    return {rollup.uuid: rollup.name for rollup in rollups(cloud.locks)}
 
 
-def _synced(facts: Facts) -> Iterator[tuple[Provider, frozenset[str]]]:
+def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
     """Yield each provider with the aggregates that a sync leaves it."""
-    for provider in facts.snapshot.providers:
-        target = facts.targets.get(provider.uuid)
+    for provider in cloud.snapshot.providers:
+        target = cloud.targets.get(provider.uuid)
         if target:
             yield provider, target.aggregates_after(provider.aggregates)
 
 
-def marks_left(facts: Facts) -> Iterator[Finding]:
+def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find marks of a sync that nothing has any more."""
-    if facts.traits is None:
+    if cloud.traits is None:
         return
-    idle = set(facts.plan.old_marks)
+    idle = set(cloud.plan.old_marks)
     # Those that are on a host, or stand for a rollup with members, are told
     # with what they mark.
-    idle -= facts.all_traits
-    held = {u for p in facts.snapshot.providers for u in p.aggregates}
+    idle -= cloud.all_traits
+    held = {u for p in cloud.snapshot.providers for u in p.aggregates}
     idle -= {
         marks.of_rollup(uuid) for uuid in marks.marked_rollups(idle) & held
     }
@@ -88,7 +89,7 @@ def marks_left(facts: Facts) -> Iterator[Finding]:
             'marks-left',
             Severity.INFO,
             'Placement',
-            f'has the traits {named(idle)}, which marked what is gone',
+            f'has the traits {listed(idle)}, which marked what is gone',
             'none but the clutter',
             repairs.SYNC,
             safe=True,

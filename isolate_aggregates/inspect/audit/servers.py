@@ -1,50 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds servers that run where a new one like them would not be let."""
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 import dataclasses
-from typing import cast
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, Servers
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, RequestSpec
-
-# What each filter reads of an image; of others nothing is known.
-_BUILT_IN = {
-    'isolate_aggregates',
-    'reservation_prefix',
-    'requested_host',
-    'compute_status',
-    'isolate_tenants',
-    'blazar_reservation',
-}
+from isolate_aggregates.request import Flavor, Request
 
 # From these Nova migrates, live or not.
 _LIVE = ('ACTIVE', 'PAUSED')
 _COLD = ('SHUTOFF',)
 
 
-def misplaced(facts: Facts) -> Iterator[Finding]:
+def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find servers whose request would be kept from their host."""
-    if facts.servers is None:
+    if cloud.servers is None:
         return
-    judge = _Judge(facts, facts.servers)
-    for server in facts.servers.placed:
+    judge = _Judge(cloud, cloud.servers)
+    for server in cloud.servers.placed:
         if server.host and server.flavor:
             yield from judge.findings(server, server.host, server.flavor)
 
 
-def unknown(facts: Facts) -> Iterator[Finding]:
+def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
     """Say of which servers something is not known."""
-    if facts.servers is None:
+    if cloud.servers is None:
         return
-    placed = facts.servers.placed
+    placed = cloud.servers.placed
     lost = [server for server in placed if server.flavor is None]
     if lost:
         yield _about_some(
@@ -55,8 +44,8 @@ def unknown(facts: Facts) -> Iterator[Finding]:
             'they were not looked at, and there may be more of them',
         )
     here = [server for server in placed if server.host and server.flavor]
-    blind = [s for s in here if s.image_id not in facts.servers.images]
-    if blind and _images_matter(facts):
+    blind = [s for s in here if s.image_id not in cloud.servers.images]
+    if blind and _matters(cloud, 'image'):
         yield _about_some(
             'servers-image-unknown',
             Severity.INFO,
@@ -64,7 +53,7 @@ def unknown(facts: Facts) -> Iterator[Finding]:
             'boot from a volume, or their image is gone',
             'they were judged without image properties',
         )
-    if here and not facts.servers.hints_known and _hints_matter(facts):
+    if here and not cloud.servers.hints_known and _matters(cloud, 'hint'):
         yield _about_some(
             'servers-hints-unknown',
             Severity.INFO,
@@ -88,7 +77,7 @@ def _about_some(
 class _Judge:
     """Judges servers, remembering what was concluded of others like them."""
 
-    facts: Facts
+    cloud: AuditedCloud
     servers: Servers
     destinations: dict[Hashable, Destination | str] = dataclasses.field(
         default_factory=dict
@@ -98,12 +87,8 @@ class _Judge:
     )
 
     def __post_init__(self) -> None:
-        self._images_matter = _images_matter(self.facts)
-        self._hints_matter = _hints_matter(self.facts)
-        self._aggregates: Mapping[str, frozenset[str]] = {
-            host: frozenset(a.uuid for a in held)
-            for host, held in self.facts.aggregates_of.items()
-        }
+        self._images_matter = _matters(self.cloud, 'image')
+        self._hints_matter = _matters(self.cloud, 'hint')
 
     def findings(
         self, server: PlacedServer, host: str, flavor: Flavor
@@ -117,7 +102,7 @@ class _Judge:
         if isinstance(destination, str):
             yield _not_judged(server, host, destination)
             return
-        held = self._aggregates.get(host, frozenset())
+        held = self.cloud.index.aggregates_of.get(host, frozenset())
         reasons = self.reasons.get((key, held))
         if reasons is None:
             reasons = objections(destination, held)
@@ -135,14 +120,14 @@ class _Judge:
             f'server {server.name} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
             f'project {server.project_id} uses a host it would not get',
-            None if destination.refusals else _migration(server),
+            () if destination.refusals else _migration(server),
         )
 
     def _conclude(
         self, server: PlacedServer, flavor: Flavor
     ) -> Destination | str:
         """Return what the filters conclude, or why they can not."""
-        request = RequestSpec(
+        request = Request(
             flavor=flavor,
             image=self.servers.images.get(server.image_id or ''),
             project_id=server.project_id,
@@ -150,7 +135,9 @@ class _Judge:
             boot_from_volume=not server.image_id,
         )
         try:
-            return self.facts.pipeline.evaluate(request, self.facts.index)
+            return decide(
+                request, self.cloud.index, self.cloud.pipeline
+            ).destination
         except exception.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
@@ -189,33 +176,12 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
     )
 
 
-def _migration(server: PlacedServer) -> str | None:
+def _migration(server: PlacedServer) -> repairs.Commands:
     if server.status in _LIVE + _COLD:
         return repairs.migrate(server.id, live=server.status in _LIVE)
-    return None
+    return ()
 
 
-def _images_matter(facts: Facts) -> bool:
-    """Tell whether the properties of an image may open something."""
-    if facts.enabled - _BUILT_IN:
-        return True
-    traits = 'isolate_aggregates' in facts.enabled and facts.images_open
-    return traits or 'image' in _reservation_sources(facts)
-
-
-def _hints_matter(facts: Facts) -> bool:
-    """Tell whether the scheduler hints may open something."""
-    if facts.enabled - _BUILT_IN or 'blazar_reservation' in facts.enabled:
-        return True
-    return 'hint' in _reservation_sources(facts)
-
-
-def _reservation_sources(facts: Facts) -> list[str]:
-    option = 'placement_req_required_member_prefix'
-    if 'reservation_prefix' not in facts.enabled:
-        return []
-    if not facts.settings[ia_conf.SCHEDULER, option]:
-        return []
-    return cast(
-        'list[str]', facts.settings[ia_conf.GROUP, 'reservation_key_sources']
-    )
+def _matters(cloud: AuditedCloud, source: str) -> bool:
+    """Tell whether something may be opened by what a source has."""
+    return any(source in loaded.key_sources for loaded in cloud.running)

@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
-from isolate_aggregates.request import Flavor, RequestedHost, RequestSpec
-
-_ISOLATION = 'isolate_aggregates'
+from isolate_aggregates.request import (
+    Flavor,
+    Request,
+    RequestedHost,
+    RequestSpec,
+)
 
 # What is read from Nova since when.
 _NOVA = (
@@ -31,55 +35,55 @@ _NOVA = (
 )
 
 
-def old_nova(facts: Facts) -> Iterator[Finding]:
+def old_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     """Say what Nova is too old for."""
-    if facts.nova is None:
+    if cloud.nova is None:
         return
     for needed, severity, consequence in _NOVA:
-        if _number(facts.nova) < _number(needed):
+        if _number(cloud.nova) < _number(needed):
             yield Finding(
                 'nova-too-old',
                 severity,
                 'Nova',
-                f'offers microversions up to {facts.nova}; {needed} is needed',
+                f'offers microversions up to {cloud.nova}; {needed} is needed',
                 consequence,
             )
             return
 
 
-def old_placement(facts: Facts) -> Iterator[Finding]:
+def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find what the filters ask of Placement that it does not understand."""
-    if facts.placement is None:
+    if cloud.placement is None:
         return
-    needed = max(_features(facts))
-    if _number(needed.microversion) > _number(facts.placement):
+    needed = max(_features(cloud))
+    if _number(needed.microversion) > _number(cloud.placement):
         yield Finding(
             'placement-too-old',
             Severity.ERROR,
             'Placement',
-            f'offers microversions up to {facts.placement}; {needed.purpose} '
+            f'offers microversions up to {cloud.placement}; {needed.purpose} '
             f'needs {needed.microversion} ({needed.release})',
             'it refuses the queries of the filters '
-            f'{", ".join(facts.pipeline.names)}',
+            f'{", ".join(cloud.pipeline.names)}',
         )
 
 
-def _features(facts: Facts) -> Iterator[Feature]:
+def _features(cloud: AuditedCloud) -> Iterator[Feature]:
     """Yield what the queries of each flavor, with and without a host, need."""
     host = RequestedHost('some host', ('some provider',))
-    for flavor in facts.snapshot.flavors or (Flavor('of any kind'),):
+    for flavor in cloud.snapshot.flavors or (Flavor('of any kind'),):
         for request in (
-            RequestSpec(flavor),
-            RequestSpec(flavor, requested_host=host),
+            Request(flavor),
+            Request(flavor, requested_host=host),
         ):
             query = ResourceRequest()
-            _concluded(facts, request).apply_to(query)
+            _concluded(cloud, request).apply_to(query)
             yield query.needed
 
 
-def _concluded(facts: Facts, request: RequestSpec) -> Destination:
+def _concluded(cloud: AuditedCloud, request: RequestSpec) -> Destination:
     try:
-        found = facts.pipeline.evaluate(request, facts.index)
+        found = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
         # Told by itself; nothing is asked for it.
         return Destination()
@@ -88,37 +92,38 @@ def _concluded(facts: Facts, request: RequestSpec) -> Destination:
     return found
 
 
-def isolation_off(facts: Facts) -> Iterator[Finding]:
+def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find locks of traits that no filter looks at."""
-    if _ISOLATION in facts.enabled:
+    if not cloud.enabled.isdisjoint(one.name for one in cloud.isolating):
         return
-    tagged = {a.uuid: a for held in facts.required_by.values() for a in held}
+    tagged = {a.uuid: a for held in cloud.required_by.values() for a in held}
     if not tagged:
         return
+    switches = [one.switch for one in cloud.isolating if one.switch]
+    why = (
+        ' and '.join(
+            f'[{group}] {option} is false' for group, option in switches
+        )
+        or f'[{ia_conf.GROUP}] request_filters names no filter that looks at '
+        'required traits'
+    )
     yield Finding(
         'isolation-off',
         Severity.ERROR,
         naming(tagged.values()),
-        f'locked, but [{ia_conf.SCHEDULER}] '
-        'enable_isolated_aggregate_filtering is false'
-        if facts.has_filter(_ISOLATION)
-        else f'locked, but [{ia_conf.GROUP}] request_filters does not name '
-        f'{_ISOLATION}',
+        f'locked, but {why}',
         'any server may land there, if the configuration of nova-scheduler '
         'says the same',
     )
 
 
-def prefix_in_one_list(facts: Facts) -> Iterator[Finding]:
+def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find prefixes of reservations that any key of theirs opens."""
-    if not facts.has_filter('reservation_prefix'):
-        return
-    required, forbidden = (
-        facts.settings[ia_conf.SCHEDULER, f'placement_req_{which}_prefix']
-        for which in ('required_member', 'default_forbidden_member')
-    )
-    for prefix in forbidden:
-        if prefix not in required:
+    for loaded in cloud.filters:
+        keys = loaded.reservation_keys
+        for prefix in keys.forbidden:
+            if prefix in keys.required:
+                continue
             yield Finding(
                 'prefix-in-one-list',
                 Severity.WARNING,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from isolate_aggregates.aggregates import tags
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.inspect.audit.tags import LIKE_PREFIX
 from isolate_aggregates.request import Flavor
@@ -14,9 +14,9 @@ from isolate_aggregates.request import extra_specs as xs
 _VALUES = (xs.REQUIRED, xs.FORBIDDEN)
 
 
-def extra_specs(facts: Facts) -> Iterator[Finding]:
+def extra_specs(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find extra specs that look as if they asked for a trait."""
-    for flavor in facts.snapshot.flavors:
+    for flavor in cloud.snapshot.flavors:
         without = _groups_without_resources(flavor)
         for key, value in sorted(flavor.extra_specs.items()):
             like = LIKE_PREFIX.match(key)
@@ -67,17 +67,19 @@ def _no_demand(
         )
 
 
-def _corrected(flavor: Flavor, key: str, trait: str, value: str) -> str:
-    """Return the command that makes an extra spec what it looks like."""
+def _corrected(
+    flavor: Flavor, key: str, trait: str, value: str
+) -> repairs.Commands:
+    """Return the commands that make an extra spec what it looks like."""
     if value not in _VALUES or not tags.is_trait_name(trait):
         return repairs.unset_spec(flavor, key)
     right = xs.TRAIT_PREFIX + trait
     return repairs.replace_spec(flavor, key, right, value)
 
 
-def image_properties(facts: Facts) -> Iterator[Finding]:
+def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find image properties that look as if they asked for a trait."""
-    for image in facts.snapshot.images:
+    for image in cloud.snapshot.images:
         for key, value in sorted(image.properties.items()):
             like = LIKE_PREFIX.match(key)
             right = key.startswith(xs.TRAIT_PREFIX) and value == xs.REQUIRED

@@ -4,24 +4,21 @@
 from collections.abc import Iterator
 import re
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, collation, tags
-from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 # How people write "trait:" that nothing reads so.
 LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
-_PROJECTS = IsolateTenants.key_prefix
 
 
-def without_meaning(facts: Facts) -> Iterator[Finding]:
+def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find tags that lock nothing, or lock for good."""
     # Placement may know more traits than the os-traits here.
-    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in facts.all_traits}
-    for aggregate in facts.snapshot.aggregates:
+    right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in cloud.all_traits}
+    for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             like = LIKE_PREFIX.match(key)
             trait = key[like.end() :].strip().upper() if like else ''
@@ -37,7 +34,7 @@ def without_meaning(facts: Facts) -> Iterator[Finding]:
                     f'aggregate {aggregate.name}',
                     f'has {key}={value}, and only the value {REQUIRED} locks',
                     'the tag does nothing',
-                    repairs.unset_tag(aggregate, key),
+                    repairs.unset_tags(aggregate, [key]),
                 )
 
 
@@ -66,30 +63,23 @@ def _misspelt(
         f'has {key}={value}, which {problem}',
         consequence,
         # A trait that nobody knows is none to lock with.
-        repairs.unset_tag(aggregate, key)
+        repairs.unset_tags(aggregate, [key])
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),
     )
 
 
-def other_case(facts: Facts) -> Iterator[Finding]:
+def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find keys that only look like those of reservations and projects."""
-    for aggregate in facts.snapshot.aggregates:
+    for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
-            for prefix in _reservation_prefixes(facts):
-                if _only_looks_like(prefix, key):
-                    yield _unnameable(aggregate, key, value, prefix)
-            if facts.has_filter('isolate_tenants') and _only_looks_like(
-                _PROJECTS, key
-            ):
-                yield _nobodys(aggregate, key, value)
-
-
-def _reservation_prefixes(facts: Facts) -> tuple[str, ...]:
-    if not facts.has_filter('reservation_prefix'):
-        return ()
-    option = 'placement_req_default_forbidden_member_prefix'
-    return tuple(facts.settings[ia_conf.SCHEDULER, option])
+            for loaded in cloud.filters:
+                for prefix in loaded.reservation_keys.forbidden:
+                    if _only_looks_like(prefix, key):
+                        yield _unnameable(aggregate, key, value, prefix)
+                for prefix in loaded.project_keys:
+                    if _only_looks_like(prefix, key):
+                        yield _nobodys(aggregate, key, value, prefix)
 
 
 def _only_looks_like(prefix: str, key: str) -> bool:
@@ -114,14 +104,16 @@ def _unnameable(
     )
 
 
-def _nobodys(aggregate: Aggregate, key: str, value: str) -> Finding:
+def _nobodys(
+    aggregate: Aggregate, key: str, value: str, prefix: str
+) -> Finding:
     return Finding(
         'tag-without-effect',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'has {key}, and only keys that start with {_PROJECTS} name projects',
+        f'has {key}, and only keys that start with {prefix} name projects',
         'servers of other projects may land there',
         repairs.replace_tag(
-            aggregate, key, _PROJECTS + key[len(_PROJECTS) :], value
+            aggregate, key, prefix + key[len(prefix) :], value
         ),
     )

@@ -7,7 +7,7 @@ import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.inspect.audit import repairs
-from isolate_aggregates.inspect.audit.facts import Facts, named
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider
@@ -15,6 +15,7 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.text import listed
 
 _LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
 
@@ -22,35 +23,35 @@ _LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
 _FEW = 5
 
 
-def missing_on_hosts(facts: Facts) -> Iterator[Finding]:
+def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that lack a trait which their aggregate requires."""
-    for aggregate in facts.snapshot.aggregates:
+    for aggregate in cloud.snapshot.aggregates:
         for trait in sorted(tags.required_traits(aggregate)):
             without = {
                 node.uuid: host
                 for host in aggregate.hosts
-                for node in facts.nodes.get(host, ())
-                if not _holders(facts, node, trait)
+                for node in cloud.nodes.get(host, ())
+                if not _holders(cloud, node, trait)
             }
             if without:
-                yield _missing(facts, aggregate, trait, without)
+                yield _missing(cloud, aggregate, trait, without)
 
 
 def _missing(
-    facts: Facts,
+    cloud: AuditedCloud,
     aggregate: Aggregate,
     trait: str,
     without: Mapping[str, str],
 ) -> Finding:
     hosts = set(without.values())
     # Sync leaves alone what nova-compute reports, for instance.
-    given = all(trait in (facts.targets[n].traits or ()) for n in without)
+    given = all(trait in (cloud.targets[n].traits or ()) for n in without)
     return Finding(
         'trait-missing',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which in Placement is missing on '
-        f'{named(hosts)}',
+        f'{listed(hosts)}',
         'no server can land there: those that ask for the trait do not find '
         'it, and others are kept out',
         _give(aggregate, trait, hosts, given),
@@ -60,25 +61,25 @@ def _missing(
 
 def _give(
     aggregate: Aggregate, trait: str, hosts: set[str], given: bool
-) -> str:
+) -> repairs.Commands:
     """Return the command that gives hosts a trait, or goes without it."""
     if trait == RESERVATION_TRAIT:
         return repairs.enable_reservations(hosts)
     if given:
         return repairs.SYNC
-    return repairs.unset_tag(aggregate, TRAIT_PREFIX + trait)
+    return repairs.unset_tags(aggregate, [TRAIT_PREFIX + trait])
 
 
-def outside_aggregates(facts: Facts) -> Iterator[Finding]:
+def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find hosts that have a required trait but are in no such aggregate."""
-    for trait, requiring in sorted(facts.required_by.items()):
+    for trait, requiring in sorted(cloud.required_by.items()):
         inside = {host for a in requiring for host in a.hosts}
         outside = [
             (node, holder)
-            for host, nodes in sorted(facts.nodes.items())
+            for host, nodes in sorted(cloud.nodes.items())
             if host not in inside
             for node in nodes
-            for holder in _holders(facts, node, trait)
+            for holder in _holders(cloud, node, trait)
         ]
         if os_traits.is_custom(trait):
             for node, holder in outside:
@@ -101,7 +102,7 @@ def _outside(
         Severity.WARNING,
         f'host {node.host}',
         f'has trait {trait}{where} but is in none of the aggregates that '
-        f'require it: {named(a.name for a in requiring)}',
+        f'require it: {listed(a.name for a in requiring)}',
         _LEAK.format(hosts='it'),
         repairs.SYNC if marked else repairs.set_traits(holder, without=trait),
         safe=marked,
@@ -117,24 +118,20 @@ def _standard_outside(
         'trait-outside',
         Severity.WARNING,
         f'trait {trait}',
-        f'is on {named(hosts)}, which are in none of the aggregates that '
-        f'require it: {named(a.name for a in requiring)}; require a CUSTOM_ '
+        f'is on {listed(hosts)}, which are in none of the aggregates that '
+        f'require it: {listed(a.name for a in requiring)}; require a CUSTOM_ '
         'trait instead',
         _LEAK.format(hosts='them'),
-        ' && '.join(
-            repairs.add_host(requiring[0], host) for host in sorted(hosts)
-        )
-        if few
-        else None,
+        repairs.add_hosts(requiring[0], hosts) if few else (),
     )
 
 
-def left_by_sync(facts: Facts) -> Iterator[Finding]:
+def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find traits that a sync put on hosts and no aggregate requires now."""
-    for host, nodes in sorted(facts.nodes.items()):
+    for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
             marked = marks.marked_traits(node.traits)
-            for trait in sorted(marked - facts.required_by.keys()):
+            for trait in sorted(marked - cloud.required_by.keys()):
                 yield Finding(
                     'trait-left',
                     Severity.INFO,
@@ -147,5 +144,7 @@ def left_by_sync(facts: Facts) -> Iterator[Finding]:
                 )
 
 
-def _holders(facts: Facts, node: Provider, trait: str) -> tuple[Provider, ...]:
-    return tuple(p for p in facts.tree_of(node) if trait in p.traits)
+def _holders(
+    cloud: AuditedCloud, node: Provider, trait: str
+) -> tuple[Provider, ...]:
+    return tuple(p for p in cloud.tree_of(node) if trait in p.traits)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import functools
 import itertools
 
-from isolate_aggregates.inspect.explain.question import Question
+from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.simulator import conditions, groups, merge
 from isolate_aggregates.placement.simulator.index import (
@@ -26,15 +26,14 @@ _Served = tuple[ProviderSet, ProviderSet]
 
 
 class Offers:
-    """Tells which hosts would be offered for a question.
+    """Tells which hosts would be offered for a divided request.
 
-    :param index: The providers.
-    :param question: The question; its amounts may be waived.
+    :param divided: The request; its amounts may be waived.
     """
 
-    def __init__(self, index: ProviderIndex, question: Question) -> None:
+    def __init__(self, index: ProviderIndex, divided: DividedRequest) -> None:
         self._index = index
-        index.stocks = {**index.stocks, **_waived(index, question)}
+        index.stocks = {**index.stocks, **_waived(index, divided)}
         # The same few sets come up again and again.
         self._roots_of = functools.cache(index.roots_of)
         self._fitting = functools.cache(
@@ -50,7 +49,6 @@ class Offers:
         candidate around it.
 
         :param hosts: The root providers to look at.
-        :param request: The request.
         """
         served, giving = hosts & self._right_roots(request), 0
         for group in request.groups.values():
@@ -124,7 +122,7 @@ class Offers:
         return roots
 
 
-def _waived(index: ProviderIndex, question: Question) -> dict[str, Stock]:
+def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
     """Return who has what stands for the amounts that are not asked for.
 
     All that have any of what the group asks for or, as the group without a
@@ -133,10 +131,10 @@ def _waived(index: ProviderIndex, question: Question) -> dict[str, Stock]:
     still does who would give it.
     """
     found: dict[str, Stock] = {}
-    for amount in question.amounts:
+    for amount in divided.amounts:
         classes = {amount.resource_class}
         if amount.suffix:
-            classes |= question.classes[amount.suffix]
+            classes |= divided.classes[amount.suffix]
         holders = 0
         for resource_class in classes & index.stocks.keys():
             holders |= index.stocks[resource_class].providers
@@ -171,7 +169,6 @@ def _together(
 ) -> _Served:
     """Return where one giver of each source has all that is wanted.
 
-    :param index: The providers.
     :param roots: The roots to look around.
     :param sources: Who can give each resource class.
     :param wanted: Who has each of the traits.

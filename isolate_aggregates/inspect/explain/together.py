@@ -1,42 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says why constraints exclude a host that meets each by itself.
+"""Says why requirements exclude a host that meets each by itself.
 
 As in a tree where one provider has the room and another the trait.
 """
 
 from collections.abc import Iterator, Sequence
 
-from isolate_aggregates.inspect.explain.constraints import (
+from isolate_aggregates.inspect.explain.host import HostProviders
+from isolate_aggregates.inspect.explain.requirements import (
     Amount,
-    Constraint,
+    Requirement,
     in_words,
 )
-from isolate_aggregates.inspect.explain.site import Site
 from isolate_aggregates.placement.provider import Provider
 
 
-def reason(conflict: Sequence[Constraint], site: Site) -> str:
-    """Say why a host does not meet some constraints together.
+def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
+    """Say why a host does not meet some requirements together.
 
-    :param conflict: The constraints; the host would meet them if any one of
+    :param conflict: The requirements; the host would meet them if any one of
         them were dropped.
-    :param site: The host.
     """
-    suffixes = {constraint.suffix for constraint in conflict}
-    told = site.told(_objections(conflict, site))
+    suffixes = {requirement.suffix for requirement in conflict}
+    told = host.told(_objections(conflict, host))
     if told and len(suffixes) == 1 and None not in suffixes:
         return f'{conflict[0].where}{_nobody(conflict)} everything: {told}'
-    labels = [constraint.label for constraint in conflict]
+    labels = [requirement.label for requirement in conflict]
     return '; '.join(
         [
             f'can not be met together: {labels[0]}',
             *labels[1:],
-            *_left(conflict, site),
+            *_left(conflict, host),
         ]
     )
 
 
-def _nobody(conflict: Sequence[Constraint]) -> str:
+def _nobody(conflict: Sequence[Requirement]) -> str:
     """Say that nobody does, before what that is."""
     if conflict[0].suffix:
         return 'no one provider meets'
@@ -48,27 +47,29 @@ def _nobody(conflict: Sequence[Constraint]) -> str:
 
 
 def _objections(
-    conflict: Sequence[Constraint], site: Site
+    conflict: Sequence[Requirement], host: HostProviders
 ) -> Iterator[tuple[Provider, str]]:
     """Yield what there is against each provider that comes into question.
 
     Of the others there is nothing to learn: who has none of what is asked,
-    and who meets no constraint at all.
+    and who meets no requirement at all.
     """
     classes = {c.resource_class for c in conflict if isinstance(c, Amount)}
-    for provider in site.around:
+    for provider in host.around:
         if classes and not classes & provider.inventories.keys():
             continue
         texts = [
             text
-            for constraint in conflict
-            if (text := constraint.objection(provider, site))
+            for requirement in conflict
+            if (text := requirement.objection(provider, host))
         ]
         if 0 < len(texts) < len(conflict):
             yield provider, ', '.join(texts)
 
 
-def _left(conflict: Sequence[Constraint], site: Site) -> Iterator[str]:
+def _left(
+    conflict: Sequence[Requirement], host: HostProviders
+) -> Iterator[str]:
     """Yield how much there is of what several groups ask for."""
     amounts = [c for c in conflict if isinstance(c, Amount)]
     classes = [amount.resource_class for amount in amounts]
@@ -76,7 +77,7 @@ def _left(conflict: Sequence[Constraint], site: Site) -> Iterator[str]:
         if classes.count(resource_class) > 1:
             left = [
                 (provider, in_words(provider, resource_class))
-                for provider in site.around
+                for provider in host.around
                 if resource_class in provider.inventories
             ]
-            yield f'{resource_class}: {site.told(left)}'
+            yield f'{resource_class}: {host.told(left)}'

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A verdict with its reasons for every host, and what they come to.
 
-A *cause* is a smallest set of constraints that keeps a host from being
+A *cause* is a smallest set of requirements that keeps a host from being
 offered: while all of them stand it is not, whatever else is dropped. Nearly
-always it is a single constraint. In trees of providers it may be several that
+always it is a single requirement. In trees of providers it may be several that
 the host meets one by one, but not together.
 
-To drop one constraint never makes a host worse off, so causes can be found by
-asking again and again which hosts would be offered without some constraints.
+To drop one requirement never makes a host worse off, so causes can be found by
+asking again and again which hosts would be offered without some requirements.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -19,10 +19,10 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.explain import together
-from isolate_aggregates.inspect.explain.constraints import Constraint
+from isolate_aggregates.inspect.explain.divided import DividedRequest
+from isolate_aggregates.inspect.explain.host import Context, HostProviders
 from isolate_aggregates.inspect.explain.offers import Offers
-from isolate_aggregates.inspect.explain.question import Question
-from isolate_aggregates.inspect.explain.site import Cloud, Site
+from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator.index import (
@@ -30,9 +30,9 @@ from isolate_aggregates.placement.simulator.index import (
     ProviderSet,
 )
 
-Cause = tuple[Constraint, ...]
+Cause = tuple[Requirement, ...]
 
-# Constraints by their places in the question.
+# Requirements by their places in the divided request.
 _Places = frozenset[int]
 
 
@@ -40,7 +40,7 @@ _Places = frozenset[int]
 class Reason:
     """Why a host is not offered.
 
-    :param cause: The constraints that stand against it together; mostly one.
+    :param cause: The requirements that stand against it together; mostly one.
     :param text: What to say of this host.
     """
 
@@ -48,37 +48,31 @@ class Reason:
     text: str
 
 
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """What there is to say of one host.
 
-    :param cloud: Where it is.
-    :param root: Its root provider.
     :param causes: All that keeps it from being offered; none if it is.
     """
 
-    __slots__ = ('_cloud', '_root', 'causes')
-
-    def __init__(
-        self, cloud: Cloud, root: Provider, causes: tuple[Cause, ...]
-    ) -> None:
-        self._cloud = cloud
-        self._root = root
-        self.causes = causes
+    context: Context = dataclasses.field(repr=False)
+    root: Provider
+    causes: tuple[Cause, ...]
 
     @property
     def host(self) -> str:
         """The name of its compute service."""
-        return self._root.host or ''
+        return self.root.host or ''
 
     @property
     def node(self) -> str:
         """The name of its root provider."""
-        return self._root.name
+        return self.root.name
 
     @property
     def provider(self) -> str:
         """The uuid of its root provider."""
-        return self._root.uuid
+        return self.root.uuid
 
     @property
     def is_candidate(self) -> bool:
@@ -90,28 +84,27 @@ class Verdict:
         """The causes with what to say of this host, made when asked for."""
         if not self.causes:
             return ()
-        site = Site(self._cloud, self._root)
+        host = HostProviders(self.context, self.root)
         return tuple(
-            Reason(cause, _text(cause, site)) for cause in self.causes
+            Reason(cause, _text(cause, host)) for cause in self.causes
         )
 
 
-def _text(cause: Cause, site: Site) -> str:
+def _text(cause: Cause, host: HostProviders) -> str:
     """Say why a cause stands against a host."""
     if len(cause) == 1:
-        return cause[0].reason(site)
-    return together.reason(cause, site)
+        return cause[0].reason(host)
+    return together.reason(cause, host)
 
 
 @dataclasses.dataclass(frozen=True)
 class Count:
     """Which hosts a cause excludes.
 
-    :param cause: The constraints; mostly one.
     :param excludes: The root providers of the hosts that have it among their
         causes.
     :param only: The root providers of the hosts that would be offered if it
-        were dropped. That may let in also hosts that one constraint excludes
+        were dropped. That may let in also hosts that one requirement excludes
         only together with others.
     """
 
@@ -124,18 +117,18 @@ class Count:
 class Explanation:
     """What there is to say of a request.
 
-    :param question: The request as the sum of its constraints.
+    :param divided: The request as the sum of its requirements.
     :param verdicts: A verdict for every compute host, by name.
-    :param counts: Which hosts each constraint excludes, and after them those
+    :param counts: Which hosts each requirement excludes, and after them those
         that only exclude hosts together.
     :param remedies: The smallest changes that would give a candidate, if
-        there is none: the constraints to drop, for each way to do so.
+        there is none: the requirements to drop, for each way to do so.
     """
 
-    question: Question
+    divided: DividedRequest
     verdicts: tuple[Verdict, ...]
     counts: tuple[Count, ...]
-    remedies: tuple[tuple[Constraint, ...], ...]
+    remedies: tuple[tuple[Requirement, ...], ...]
 
 
 def explain(
@@ -146,13 +139,12 @@ def explain(
     A trait or a resource class that is asked for is taken to exist, even if
     no provider has it.
 
-    :param snapshot: The cloud.
     :param request: What is asked for, before any filter has spoken.
     :param destination: What the request filters concluded, even a refusal.
     :raises BadQuery: if Placement would call the query invalid.
     """
-    question = Question(request, destination.conclusions)
-    return _Explainer(snapshot, question).explain()
+    divided = DividedRequest(request, destination.conclusions)
+    return _Explainer(snapshot, divided).explain()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,7 +152,6 @@ class _Alike:
     """Hosts with the same causes.
 
     :param hosts: Their root providers.
-    :param causes: The causes.
     """
 
     hosts: ProviderSet
@@ -168,12 +159,12 @@ class _Alike:
 
 
 class _Explainer:
-    def __init__(self, snapshot: Snapshot, question: Question) -> None:
-        self._question = question
-        self._constraints = question.constraints
-        self._everything = frozenset(range(len(self._constraints)))
+    def __init__(self, snapshot: Snapshot, divided: DividedRequest) -> None:
+        self._divided = divided
+        self._requirements = divided.requirements
+        self._everything = frozenset(range(len(self._requirements)))
         self._index = ProviderIndex(snapshot.providers)
-        self._offers = Offers(self._index, question)
+        self._offers = Offers(self._index, divided)
         self._names = {
             **snapshot.placement_aggregates,
             **{a.uuid: a.name for a in snapshot.aggregates},
@@ -188,7 +179,7 @@ class _Explainer:
         alike = list(self._all_alike())
         no_candidates = all(some.causes for some in alike)
         return Explanation(
-            question=self._question,
+            divided=self._divided,
             verdicts=self._verdicts(alike),
             counts=tuple(self._counts(alike)),
             remedies=self._remedies(alike) if no_candidates else (),
@@ -197,20 +188,20 @@ class _Explainer:
     def _offered(
         self, dropped: Collection[int], hosts: ProviderSet
     ) -> ProviderSet:
-        """Return the hosts that are offered without some constraints."""
+        """Return the hosts that are offered without some requirements."""
         try:
-            request = self._question.without(self._cause(dropped))
+            request = self._divided.without(self._cause(dropped))
         except exception.RequestRefused:
             return 0
         return self._offers.among(hosts, request)
 
     def _cause(self, places: Collection[int]) -> Cause:
-        return tuple(self._constraints[place] for place in sorted(places))
+        return tuple(self._requirements[place] for place in sorted(places))
 
     def _all_alike(self) -> Iterator[_Alike]:
         """Yield all hosts by what excludes them.
 
-        First come the constraints that exclude a host even if all others are
+        First come the requirements that exclude a host even if all others are
         dropped, then what is still in the way without those.
         """
         parts = [_Alike(self._hosts, ())]
@@ -231,7 +222,7 @@ class _Explainer:
             yield from self._completed(part)
 
     def _completed(self, alike: _Alike) -> Iterator[_Alike]:
-        """Add causes of several constraints until the hosts are offered."""
+        """Add causes of several requirements until the hosts are offered."""
         dropped = frozenset().union(*alike.causes)
         offered = self._offered(dropped, alike.hosts)
         if offered:
@@ -247,8 +238,8 @@ class _Explainer:
     ) -> Iterator[tuple[ProviderSet, _Places]]:
         """Yield one further cause for each host.
 
-        Constraint after constraint is dropped for good, unless that would let
-        the host in: then it is a part of the cause.
+        Requirement after requirement is dropped for good, unless that would
+        let the host in: then it is a part of the cause.
         """
         parts = [(hosts, dropped)]
         for place in sorted(self._everything - dropped):
@@ -262,7 +253,7 @@ class _Explainer:
             yield some, self._everything - without
 
     def _verdicts(self, alike: Sequence[_Alike]) -> tuple[Verdict, ...]:
-        cloud = Cloud(self._index, self._names, self._question.classes)
+        context = Context(self._index, self._names, self._divided.classes)
         causes: dict[str, tuple[Cause, ...]] = {}
         for some in alike:
             found = tuple(map(self._cause, some.causes))
@@ -270,12 +261,12 @@ class _Explainer:
         numbers = self._index.members(self._hosts)
         roots = map(self._index.providers.__getitem__, numbers)
         return tuple(
-            Verdict(cloud, root, causes[root.uuid])
+            Verdict(context, root, causes[root.uuid])
             for root in sorted(roots, key=operator.attrgetter('host', 'name'))
         )
 
     def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
-        """Yield a count for each constraint, then for each larger cause."""
+        """Yield a count for each requirement, then for each larger cause."""
         single = [frozenset({place}) for place in sorted(self._everything)]
         causes = dict.fromkeys(single)
         causes.update(dict.fromkeys(c for some in alike for c in some.causes))
@@ -302,10 +293,10 @@ class _Explainer:
 
     def _remedies(
         self, alike: Sequence[_Alike]
-    ) -> tuple[tuple[Constraint, ...], ...]:
-        """Return the smallest sets of constraints to drop.
+    ) -> tuple[tuple[Requirement, ...], ...]:
+        """Return the smallest sets of requirements to drop.
 
-        Of each cause of a host one constraint at least has to go.
+        Of each cause of a host one requirement at least has to go.
         """
         for size in range(1, len(self._everything) + 1):
             found = {

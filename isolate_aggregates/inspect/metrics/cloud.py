@@ -11,21 +11,20 @@ from collections.abc import Iterable
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from isolate_aggregates.inspect.audit import Facts, Finding, audit
+from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
 from isolate_aggregates.inspect.overview import LockOverview, overview
 
 _PREFIX = 'isolate_aggregates'
 
 
-def families(facts: Facts) -> tuple[Metric, ...]:
+def families(cloud: AuditedCloud) -> tuple[Metric, ...]:
     """Return all metrics of a cloud.
 
-    :param facts: The cloud and its configuration.
     :raises FilterError: if a request filter fails.
     """
     return (
-        *_of_locks(overview(facts.snapshot, facts.locks)),
-        _of_audit(audit(facts)),
+        *_of_locks(overview(cloud.snapshot, cloud.locks)),
+        _of_audit(audit(cloud)),
     )
 
 

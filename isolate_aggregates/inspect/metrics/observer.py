@@ -5,27 +5,17 @@ Here nobody listens, which is how it is without metrics; prometheus-client is
 not imported.
 """
 
-from collections.abc import Callable
-
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.request import RequestSpec
-
-# Runs a filter over a request and adds to the destination.
-Narrow = Callable[[Destination, RequestSpec, AggregateIndex], None]
+from isolate_aggregates.filters.pipeline import Timer
 
 
 class Observer:
-    """Takes no notice of anything."""
+    """Takes no notice of anything.
 
-    def timed(self, name: str, narrow: Narrow) -> Narrow:
-        """Return what runs a filter from now on.
+    ``timer`` is told how long each filter took; None if nobody wants to know.
+    """
 
-        :param name: The name of the filter.
-        :param narrow: What runs it.
-        """
-        return narrow
+    timer: Timer | None = None
 
     def passed(self, started_at: float, shortened: bool) -> None:
         """Note that a request may go to Placement.
@@ -37,8 +27,4 @@ class Observer:
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
-        """Note that a request was refused.
-
-        :param name: The name of the filter that ran.
-        :param error: Why it was refused.
-        """
+        """Note that a request was refused."""

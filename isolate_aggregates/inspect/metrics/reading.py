@@ -48,9 +48,7 @@ class Known:
 
     :param families: The metrics of the last reading that worked.
     :param read_at: When that began; None if none worked so far.
-    :param took: How many seconds it took.
     :param failed_at: When a reading failed last; None if none did.
-    :param is_up: Whether the last reading worked.
     """
 
     families: Sequence[Metric] = ()
@@ -63,8 +61,6 @@ class Known:
 class CloudReading(Collector):
     """The metrics of a cloud, as they were read last.
 
-    :param read: Reads them.
-    :param known: What is known beforehand.
     :param tells_age: Whether to tell the age too, which makes sense only
         where it is worked out whenever somebody asks.
     :param clock: Tells the time, in seconds since 1970.
@@ -140,9 +136,7 @@ def keep_reading(
 ) -> None:
     """Read a cloud again and again.
 
-    :param reading: What reads it.
     :param interval: Seconds between the end of a reading and the next one.
-    :param stopped: Ends it.
     """
     while not stopped.is_set():
         try:

@@ -22,10 +22,7 @@ from prometheus_client.registry import Collector
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import AggregateIndex
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect.metrics.observer import Narrow, Observer
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.inspect.metrics.observer import Observer
 
 LOG = logging.getLogger(__name__)
 
@@ -58,11 +55,11 @@ _REASONS: Sequence[
 class WorkerMetrics(Observer):
     """Counts what one worker does.
 
-    :param filters: The names of the request filters.
     :raises ConfigError: if there is nowhere to count into.
     """
 
     def __init__(self, filters: Iterable[str]) -> None:
+        self.timer = self._took
         self._has_failed = False
         directory = os.environ.get(DIRECTORY)
         if not directory:
@@ -105,35 +102,24 @@ class WorkerMetrics(Observer):
             buckets=_BUCKETS,
             registry=None,
         )
-        self._filter_seconds = prometheus_client.Histogram(
+        filter_seconds = prometheus_client.Histogram(
             f'{PREFIX}_filter_duration_seconds',
             'How long one request filter took for a request.',
             ['filter'],
             buckets=_BUCKETS,
             registry=None,
         )
+        self._filter_seconds = {
+            name: filter_seconds.labels(name) for name in filters
+        }
         # A rate can be told from the first refusal on only if there was a 0
         # before it.
         for _, reason, is_of_filter in _REASONS:
             for name in filters if is_of_filter else ('',):
                 self._refusals.labels(reason, name)
 
-    def timed(self, name: str, narrow: Narrow) -> Narrow:
-        """Return what runs a filter and takes the time."""
-        seconds = self._filter_seconds.labels(name)
-
-        def timed_narrow(
-            destination: Destination,
-            request: RequestSpec,
-            aggregates: AggregateIndex,
-        ) -> None:
-            started_at = time.perf_counter()
-            try:
-                narrow(destination, request, aggregates)
-            finally:
-                self._count(seconds.observe, time.perf_counter() - started_at)
-
-        return timed_narrow
+    def _took(self, name: str, seconds: float) -> None:
+        self._count(self._filter_seconds[name].observe, seconds)
 
     def passed(self, started_at: float, shortened: bool) -> None:
         """Count a request that may go to Placement."""

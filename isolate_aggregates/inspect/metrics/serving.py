@@ -17,7 +17,6 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
 
     :param address: Where to listen: a name or an address, and a port, 0 for
         any that is free.
-    :param registry: Gives the metrics.
     :returns: A context with the address that they are at.
     :raises MetricsError: if the address can not be listened on.
     """

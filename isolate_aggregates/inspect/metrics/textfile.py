@@ -30,8 +30,6 @@ _TOLD_ANEW = {
 def write(path: str, registry: Collector) -> None:
     """Write metrics to a file, in one go.
 
-    :param path: The file.
-    :param registry: Gives the metrics.
     :raises MetricsError: if it can not be written.
     """
     try:
@@ -45,7 +43,6 @@ def write(path: str, registry: Collector) -> None:
 def known(path: str) -> reading.Known:
     """Return what a file says of the cloud that it was written for.
 
-    :param path: The file.
     :returns: Nothing if there is no such file or it makes no sense.
     """
     try:

@@ -8,7 +8,7 @@ from isolate_aggregates.aggregates import Aggregate, Lock
 from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
 from isolate_aggregates.inspect.matrix import Matrix, Row
-from isolate_aggregates.inspect.rules import Reason
+from isolate_aggregates.inspect.rules import Objection
 
 _T = TypeVar('_T', bound=Hashable)
 
@@ -21,19 +21,16 @@ def cells(
     A cell is the number of a case; a case is a list of numbers of reasons,
     case 0 the empty one. Columns are made of groups of hosts; those of single
     hosts are left to the script.
-
-    :param matrix: The matrix.
-    :param aggregates: The aggregates of the cloud.
-    :param locks: Its locks.
     """
-    reasons: _Numbers[Reason] = _Numbers()
+    reasons: _Numbers[Objection] = _Numbers()
     cases: _Numbers[tuple[int, ...]] = _Numbers()
     cases.of(())
     rows = [
         {
             **_about(row),
             'cells': [
-                cases.of(tuple(map(reasons.of, held))) for held in row.reasons
+                cases.of(tuple(map(reasons.of, held)))
+                for held in row.objections
             ],
         }
         for row in matrix.rows

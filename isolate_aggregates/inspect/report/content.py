@@ -6,10 +6,16 @@ import dataclasses
 import datetime
 
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.inspect.audit import Facts, Finding, Severity, audit
+from isolate_aggregates.inspect.audit import (
+    AuditedCloud,
+    Finding,
+    Severity,
+    audit,
+)
 from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
 from isolate_aggregates.inspect.overview import LockOverview, overview
 from isolate_aggregates.request import Image
+from isolate_aggregates.text import plural
 
 # What an operator looks at first; other resource classes follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
@@ -19,15 +25,11 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """All that the page shows.
 
-    :param facts: The cloud and its configuration.
-    :param matrix: Which request may go to which host.
-    :param locks: What is behind each lock.
-    :param findings: What the audit found.
     :param project_id: Id of the project that the requests are of.
     :param made_at: When the page is made, in UTC.
     """
 
-    facts: Facts
+    cloud: AuditedCloud
     matrix: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[Finding, ...]
@@ -37,26 +39,24 @@ class Content:
     @classmethod
     def of(
         cls,
-        facts: Facts,
+        cloud: AuditedCloud,
         images: Sequence[Image],
         project_id: str | None,
         made_at: datetime.datetime,
     ) -> 'Content':
         """Gather what there is to show.
 
-        :param facts: The cloud and its configuration.
         :param images: The images to show each flavor with; none for flavors
             alone.
-        :param project_id: Id of the project that asks.
         :param made_at: The time, in UTC.
         :raises FilterError: if a request filter fails.
         """
-        asked = requests(facts.snapshot.flavors, images, project_id)
+        asked = requests(cloud.snapshot.flavors, images, project_id)
         return cls(
-            facts,
-            matrix(facts.snapshot, facts.pipeline, asked),
-            overview(facts.snapshot, facts.locks),
-            tuple(audit(facts)),
+            cloud,
+            matrix(cloud.snapshot, cloud.pipeline, asked),
+            overview(cloud.snapshot, cloud.locks),
+            tuple(audit(cloud)),
             project_id,
             made_at,
         )
@@ -64,18 +64,18 @@ class Content:
     @property
     def aggregates(self) -> tuple[Aggregate, ...]:
         """The host aggregates."""
-        return self.facts.snapshot.aggregates
+        return self.cloud.snapshot.aggregates
 
     @property
     def filters(self) -> tuple[str, ...]:
         """The names of the request filters that run, in their order."""
-        return self.facts.pipeline.names
+        return self.cloud.pipeline.names
 
     @property
     def idle(self) -> tuple[str, ...]:
         """The names of the request filters that are switched off."""
-        running = self.facts.enabled
-        names = (loaded.name for loaded in self.facts.filters)
+        running = self.cloud.enabled
+        names = (loaded.name for loaded in self.cloud.filters)
         return tuple(name for name in names if name not in running)
 
 
@@ -99,7 +99,6 @@ class Figure:
 class Bar:
     """How much of a resource class is in use.
 
-    :param resource_class: The resource class.
     :param used: What is in use.
     :param total: What there is.
     """
@@ -127,28 +126,25 @@ class Bar:
 
 
 def figures(content: Content) -> list[Figure]:
-    """Return the numbers of the overview.
-
-    :param content: What the page shows.
-    """
+    """Return the numbers of the overview."""
     groups = content.matrix.groups
     hosts = sum(len(group.hosts) for group in groups)
     closed = {a.uuid for o in content.locks for a in o.lock.aggregates}
     locked = sum(len(g.hosts) for g in groups if g.aggregates & closed)
     rows = content.matrix.rows
-    nowhere = sum(all(row.reasons) for row in rows)
+    nowhere = sum(all(row.objections) for row in rows)
     severities = [finding.severity for finding in content.findings]
     return [
         Figure('Hosts', hosts, f'{locked:,} behind a lock'),
         Figure(
             'Locks',
             len(content.locks),
-            f'on {_counted(len(closed), "aggregate")}',
+            f'on {len(closed):,} {plural(len(closed), "aggregate")}',
         ),
         Figure('Aggregates', len(content.aggregates)),
         Figure(
             'Flavors',
-            len(content.facts.snapshot.flavors),
+            len(content.cloud.snapshot.flavors),
             f'{nowhere:,} may go nowhere' if nowhere else 'all have hosts',
         ),
     ] + [
@@ -162,10 +158,7 @@ def figures(content: Content) -> list[Figure]:
 
 
 def bars(overview: LockOverview) -> list[Bar]:
-    """Return the capacity behind a lock, what matters most first.
-
-    :param overview: What is behind the lock.
-    """
+    """Return the capacity behind a lock, what matters most first."""
     order = {name: place for place, name in enumerate(_FIRST)}
     return [
         Bar(name, capacity.used, capacity.total)
@@ -174,7 +167,3 @@ def bars(overview: LockOverview) -> list[Bar]:
             key=lambda item: (order.get(item[0], len(order)), item[0]),
         )
     ]
-
-
-def _counted(number: int, noun: str) -> str:
-    return f'{number:,} {noun}' if number == 1 else f'{number:,} {noun}s'

@@ -24,10 +24,7 @@ from isolate_aggregates.inspect.report.content import Content
 
 
 def render(content: Content) -> str:
-    """Return the page.
-
-    :param content: What it shows.
-    """
+    """Return the page."""
     files = importlib.resources.files(__package__)
     style, script, template = (
         (files / name).read_text(encoding='utf-8')
@@ -56,7 +53,6 @@ def render(content: Content) -> str:
 def check(path: str | os.PathLike[str]) -> None:
     """Tell beforehand that a page can not be written.
 
-    :param path: The file.
     :raises ReportError: if it can not be written.
     """
     with _translated(path):
@@ -66,7 +62,6 @@ def check(path: str | os.PathLike[str]) -> None:
 def write(content: Content, path: str | os.PathLike[str]) -> None:
     """Write the page, whole or not at all.
 
-    :param content: What it shows.
     :param path: The file; an existing one is replaced at the end.
     :raises ReportError: if it can not be written.
     """

@@ -16,10 +16,10 @@ import threading
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.operate.sync.plan import Plan
-from isolate_aggregates.operate.sync.state import Track, untracked
-from isolate_aggregates.operate.sync.target import Change, Target
+from isolate_aggregates.operate.sync.plan import SyncPlan
+from isolate_aggregates.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 
@@ -31,7 +31,7 @@ _CORRECTIONS = 5
 
 
 @dataclasses.dataclass
-class Outcome:
+class SyncResult:
     """What was done.
 
     :param changes: What was changed.
@@ -40,7 +40,7 @@ class Outcome:
     :param untried: How many providers were not even tried.
     """
 
-    changes: list[Change] = dataclasses.field(default_factory=list)
+    changes: list[ProviderChange] = dataclasses.field(default_factory=list)
     skipped: list[str] = dataclasses.field(default_factory=list)
     failures: list[str] = dataclasses.field(default_factory=list)
     untried: int = 0
@@ -52,38 +52,36 @@ class Outcome:
 
 
 def carry_out(
-    plan: Plan,
+    plan: SyncPlan,
     placement: PlacementClient,
     aggregates: Callable[[], list[Aggregate]],
     track: Track = untracked,
     stopped: Callable[[], bool] = lambda: False,
     parallel: int = save.PARALLEL,
-) -> Outcome:
+) -> SyncResult:
     """Carry out a plan.
 
     A provider that can not be changed does not stop the others.
 
-    :param plan: The plan.
-    :param placement: Placement.
     :param aggregates: Reads the host aggregates anew.
     :param track: Shows progress: takes what comes one by one, and how many
         will come, and gives it back.
     :param stopped: Tells whether to leave the rest to another run.
-    :param parallel: How many providers to change at a time.
     :raises IsolateAggregatesError: if what all providers need fails.
     """
     run = _Run(plan, placement, stopped)
     for trait in plan.new_traits:
         providers.create_trait(placement, trait)
     with futures.ThreadPoolExecutor(parallel) as pool:
-        for _ in track(pool.map(run.change, plan.pending), len(plan.pending)):
+        done = pool.map(run.change, plan.pending)
+        for _ in track(done, 'resource providers', len(plan.pending)):
             pass
     run.correct(aggregates)
-    if run.outcome.is_complete:
+    if run.result.is_complete:
         # Otherwise something may still have them.
         run.tidy()
-    run.outcome.changes.sort(key=lambda change: change.provider)
-    return run.outcome
+    run.result.changes.sort(key=lambda change: change.provider)
+    return run.result
 
 
 class _Run:
@@ -91,11 +89,11 @@ class _Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: SyncPlan,
         placement: PlacementClient,
         stopped: Callable[[], bool],
     ) -> None:
-        self.outcome = Outcome()
+        self.result = SyncResult()
         self._plan = plan
         self._placement = placement
         self._stopped = stopped
@@ -108,7 +106,7 @@ class _Run:
         """Give a provider what it shall have, and note how it went."""
         if self._stopped() or self._failed_in_a_row >= _MOST_FAILURES:
             with self._turn:
-                self.outcome.untried += 1
+                self.result.untried += 1
             return
         with self._noted(target):
             # First what keeps others out, then what lets some in.
@@ -163,7 +161,7 @@ class _Run:
                     is_member[provider, uuid] = member
             except exception.IsolateAggregatesError as exc:
                 problem = exc
-        self.outcome.failures.append(
+        self.result.failures.append(
             'resource providers may have been made members of aggregates '
             f'that their hosts have left meanwhile: {problem}'
         )
@@ -188,7 +186,7 @@ class _Run:
             try:
                 self._delete(mark)
             except exception.IsolateAggregatesError as exc:
-                self.outcome.failures.append(f'trait {mark}: {exc}')
+                self.result.failures.append(f'trait {mark}: {exc}')
 
     def _delete(self, mark: str) -> None:
         rollups = marks.marked_rollups([mark])
@@ -200,9 +198,9 @@ class _Run:
             'DELETE', f'/traits/{mark}', accept=(204, 404, 409)
         )
 
-    def _note(self, changes: Iterable[Change]) -> None:
+    def _note(self, changes: Iterable[ProviderChange]) -> None:
         with self._turn:
-            self.outcome.changes += changes
+            self.result.changes += changes
 
     @contextlib.contextmanager
     def _noted(self, target: Target) -> Iterator[None]:
@@ -211,11 +209,11 @@ class _Run:
             yield
         except exception.ServiceNotFound:
             with self._turn:
-                self.outcome.skipped.append(target.name)
+                self.result.skipped.append(target.name)
         except exception.IsolateAggregatesError as exc:
             with self._turn:
                 self._failed_in_a_row += 1
-                self.outcome.failures.append(
+                self.result.failures.append(
                     f'resource provider {target.name}: {exc}'
                 )
             return

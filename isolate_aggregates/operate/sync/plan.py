@@ -10,13 +10,18 @@ import os_traits
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.aggregates import rollups as rollups_of
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.operate.sync.state import State
-from isolate_aggregates.operate.sync.target import Change, Rollups, Target
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.operate.sync.snapshot import SyncSnapshot
+from isolate_aggregates.operate.sync.target import (
+    ProviderChange,
+    Rollups,
+    Target,
+)
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
+from isolate_aggregates.text import named, plural
 
 # nova-compute puts and takes away these as it sees fit, or Placement or Nova
 # gives a meaning to them that a host can not be given by hand.
@@ -29,8 +34,6 @@ _NOT_BY_HAND = (
     'OWNER_',
 )
 
-_HOSTS_IN_A_SENTENCE = 5
-
 
 class Part(enum.Enum):
     """A part of what sync does."""
@@ -41,10 +44,9 @@ class Part(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Plan:
+class SyncPlan:
     """What is to be done.
 
-    :param state: How things are.
     :param parts: The parts of it that are to be done.
     :param targets: What each resource provider shall have.
     :param pending: Those of them that do not have it, by uuid of the provider.
@@ -54,30 +56,27 @@ class Plan:
     :param problems: What can not be done, or looks wrong, one sentence each.
     """
 
-    state: State
+    snapshot: SyncSnapshot
     parts: frozenset[Part]
     targets: tuple[Target, ...]
     pending: tuple[Target, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ProviderChange, ...]
     new_traits: tuple[str, ...]
     old_marks: tuple[str, ...]
     problems: tuple[str, ...]
 
 
 def make(
-    state: State, locks: Iterable[Lock], parts: Collection[Part] = tuple(Part)
-) -> Plan:
-    """Work out what is to be done.
-
-    :param state: How things are.
-    :param locks: All locks of the cloud.
-    :param parts: What to do.
-    """
-    planner = _Planner(state, locks, frozenset(parts))
-    nodes = (*state.nodes, *state.others)
+    snapshot: SyncSnapshot,
+    locks: Iterable[Lock],
+    parts: Collection[Part] = tuple(Part),
+) -> SyncPlan:
+    """Work out what is to be done."""
+    planner = _Planner(snapshot, locks, frozenset(parts))
+    nodes = (*snapshot.nodes, *snapshot.others)
     targets = tuple(planner.target(node) for node in nodes)
     pending = []
-    changes: list[Change] = []
+    changes: list[ProviderChange] = []
     # A rollup is marked before it has members.
     used = {marks.of_rollup(uuid) for uuid in planner.rollups.uuids}
     for node, target in zip(nodes, targets, strict=True):
@@ -91,44 +90,41 @@ def make(
         if found:
             pending.append(target)
             changes += found
-    return Plan(
-        state=state,
+    return SyncPlan(
+        snapshot=snapshot,
         parts=frozenset(parts),
         targets=targets,
         pending=tuple(pending),
         changes=tuple(changes),
-        new_traits=tuple(sorted(used - state.traits)),
-        old_marks=tuple(sorted(filter(planner.is_ours, state.traits - used))),
-        problems=(*state.problems, *planner.problems()),
+        new_traits=tuple(sorted(used - snapshot.traits)),
+        old_marks=tuple(
+            sorted(filter(planner.is_ours, snapshot.traits - used))
+        ),
+        problems=(*snapshot.problems, *planner.problems()),
     )
 
 
 class _Planner:
-    """Works out targets.
-
-    :param state: How things are.
-    :param locks: All locks.
-    :param parts: What to do.
-    """
+    """Works out targets."""
 
     def __init__(
-        self, state: State, locks: Iterable[Lock], parts: frozenset[Part]
+        self,
+        snapshot: SyncSnapshot,
+        locks: Iterable[Lock],
+        parts: frozenset[Part],
     ) -> None:
-        self._state = state
+        self._snapshot = snapshot
         self._parts = parts
-        self._of_host: dict[str, list[Aggregate]] = {}
-        for aggregate in state.index:
-            for host in aggregate.hosts:
-                self._of_host.setdefault(host, []).append(aggregate)
         # Those that may be no more have a name as well, where it is known.
         old = {
-            TRAIT_PREFIX + trait for trait in marks.marked_traits(state.traits)
+            TRAIT_PREFIX + trait
+            for trait in marks.marked_traits(snapshot.traits)
         }
         self.rollups = (
             Rollups(
                 rollups_of.rollups(locks),
-                state.index,
-                marks.marked_rollups(state.traits),
+                snapshot.index,
+                marks.marked_rollups(snapshot.traits),
                 {rollups_of.uuid_of(name): name for name in old},
             )
             if Part.ROLLUPS in parts
@@ -145,7 +141,7 @@ class _Planner:
         if node.host is None:
             # What else it has is not for sync to say.
             return Target(node.uuid, node.name, '', rollups=self.rollups)
-        mine = self._of_host.get(node.host, [])
+        mine = self._snapshot.index.by_host.get(node.host, ())
         return Target(
             provider=node.uuid,
             name=node.name,
@@ -160,16 +156,14 @@ class _Planner:
 
     def problems(self) -> Iterator[str]:
         """Yield what can not be done, or looks wrong."""
-        by_host: dict[str, list[Provider]] = {}
-        for node in self._state.nodes:
-            by_host.setdefault(node.host or '', []).append(node)
+        by_host = nodes_by_host(self._snapshot.nodes)
         if Part.TRAITS in self._parts:
-            yield from tags.problems(self._state.index)
-        for aggregate in self._state.index:
+            yield from tags.problems(self._snapshot.index)
+        for aggregate in self._snapshot.index:
             lost = aggregate.hosts - by_host.keys()
             if lost:
                 yield (
-                    f'aggregate {aggregate.name}: {_naming(lost)} no compute '
+                    f'aggregate {aggregate.name}: {_have(lost)} no compute '
                     'node with a resource provider; see that nova-compute '
                     'runs there, or take it out of the aggregate'
                 )
@@ -177,10 +171,10 @@ class _Planner:
                 yield from self._trait_problems(aggregate, by_host)
 
     def _trait_problems(
-        self, aggregate: Aggregate, by_host: Mapping[str, list[Provider]]
+        self, aggregate: Aggregate, by_host: Mapping[str, tuple[Provider, ...]]
     ) -> Iterator[str]:
         for trait in sorted(tags.required_traits(aggregate)):
-            reason = why_not_put(trait, self._state.traits)
+            reason = why_not_put(trait, self._snapshot.traits)
             lacking = {
                 host
                 for host in aggregate.hosts
@@ -192,7 +186,7 @@ class _Planner:
                 continue
             if reason and lacking:
                 yield (
-                    f'aggregate {aggregate.name}: {_naming(lacking)} no '
+                    f'aggregate {aggregate.name}: {_have(lacking)} no '
                     f'{trait}, and sync does not put it there: {reason}'
                 )
 
@@ -202,17 +196,13 @@ class _Planner:
         found: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates:
             for trait in tags.required_traits(aggregate):
-                if not why_not_put(trait, self._state.traits):
+                if not why_not_put(trait, self._snapshot.traits):
                     found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(found[trait]) for trait in sorted(found)}
 
 
 def why_not_put(trait: str, known: Collection[str]) -> str | None:
-    """Return why a trait is not put on providers from here; None if it is.
-
-    :param trait: The name of the trait.
-    :param known: The traits that Placement knows.
-    """
+    """Return why a trait is not put on providers from here; None if it is."""
     if trait.startswith(_NOT_BY_HAND):
         return (
             'nova-compute reports it, or it has a meaning of its own; '
@@ -235,15 +225,6 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
     return None
 
 
-def _naming(hosts: Collection[str]) -> str:
-    """Name hosts in a sentence: ``hosts a, b and 7 more have``."""
-    names = sorted(hosts)
-    shown = ', '.join(names[:_HOSTS_IN_A_SENTENCE])
-    more = len(names) - _HOSTS_IN_A_SENTENCE
-    if len(names) == 1:
-        return f'host {shown} has'
-    return (
-        f'hosts {shown}'
-        + (f' and {more} more' if more > 0 else '')
-        + (' have')
-    )
+def _have(hosts: Collection[str]) -> str:
+    """Begin a sentence: ``hosts a, b and 7 more have``."""
+    return f'{named("host", hosts)} {plural(len(hosts), "has", "have")}'

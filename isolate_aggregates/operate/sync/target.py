@@ -12,12 +12,13 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.text import plural
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class ProviderChange:
     """One change of one resource provider.
 
     :param host: The compute service whose node it is; empty if it is none.
@@ -106,7 +107,6 @@ class Target:
     """What a resource provider shall have.
 
     :param provider: The uuid of the provider.
-    :param name: Its name.
     :param host: The compute service whose node it is; empty if it is none.
     :param traits: The traits it needs, each with the aggregates that require
         it; None to leave all traits alone.
@@ -150,21 +150,14 @@ class Target:
 
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
-    ) -> Iterator[Change]:
-        """Yield what changes from some traits to others, in words.
-
-        :param before: Its traits before.
-        :param after: Its traits after.
-        """
+    ) -> Iterator[ProviderChange]:
+        """Yield what changes from some traits to others, in words."""
         for trait in sorted(after - before):
             if not marks.is_mark(trait):
                 required = (self.traits or {}).get(trait, ())
+                verb = plural(len(required), 'requires', 'require')
                 yield self._change(
-                    'add trait',
-                    trait,
-                    f'{naming(required)} '
-                    + _verb(required, 'require')
-                    + ' it',
+                    'add trait', trait, f'{naming(required)} {verb} it'
                 )
         for trait in sorted(marks.marked_traits(before - after)):
             yield self._change(
@@ -176,12 +169,8 @@ class Target:
 
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]
-    ) -> Iterator[Change]:
-        """Yield what changes from some aggregates to others, in words.
-
-        :param before: The uuids of its aggregates before.
-        :param after: The uuids of its aggregates after.
-        """
+    ) -> Iterator[ProviderChange]:
+        """Yield what changes from some aggregates to others, in words."""
         added = after - before
         for uuid, aggregate in self.mirror.items():
             if uuid in added:
@@ -205,12 +194,8 @@ class Target:
                 'it stands for no aggregate of the host any more',
             )
 
-    def correction(self, aggregate: Aggregate, member: bool) -> Change:
-        """Return that a mirrored membership is undone, or put back, in words.
-
-        :param aggregate: The host aggregate.
-        :param member: Whether the host is in it.
-        """
+    def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:
+        """Say that a mirrored membership is undone, or put back."""
         if member:
             return self._change(
                 'add aggregate',
@@ -223,9 +208,5 @@ class Target:
             'the host left it meanwhile',
         )
 
-    def _change(self, action: str, subject: str, why: str) -> Change:
-        return Change(self.host, self.name, action, subject, why)
-
-
-def _verb(aggregates: tuple[Aggregate, ...], verb: str) -> str:
-    return f'{verb}s' if len(aggregates) == 1 else verb
+    def _change(self, action: str, subject: str, why: str) -> ProviderChange:
+        return ProviderChange(self.host, self.name, action, subject, why)

@@ -26,14 +26,11 @@ def answer(
     servings: Sequence[Serving],
     combinations: Sequence[Combination],
 ) -> AllocationCandidates:
-    """Return the answer that offers some combinations.
-
-    :param index: The providers.
-    :param servings: How the groups of the request may be served.
-    :param combinations: The combinations to offer.
-    """
+    """Return the answer that offers some combinations."""
     if len(servings) == 1 and all(len(pick) == 1 for [pick] in combinations):
-        return _alone(index, servings[0], [pick for [pick] in combinations])
+        return _of_single_providers(
+            index, servings[0], [pick for [pick] in combinations]
+        )
     groups = [(serving.group.suffix, _giving(serving)) for serving in servings]
     uuids, requests, mappings = index.uuids, [], []
     givers: set[int] = set()
@@ -60,7 +57,7 @@ def _uuids(index: ProviderIndex, pick: Pick) -> tuple[str, ...]:
     return tuple([index.uuids[number] for number in dict.fromkeys(pick)])
 
 
-def _alone(
+def _of_single_providers(
     index: ProviderIndex, serving: Serving, picks: Sequence[Pick]
 ) -> AllocationCandidates:
     """Return the answer if one provider each does it all, as most often."""

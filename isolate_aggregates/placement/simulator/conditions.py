@@ -24,10 +24,6 @@ def fitting(
 
     ``resources``: enough is left, and the amount is one that the inventory
     gives out at once.
-
-    :param index: The providers.
-    :param resource_class: The resource class.
-    :param amount: The amount.
     """
     stock = index.stocks.get(resource_class)
     if stock is None:
@@ -40,9 +36,6 @@ def with_any_trait(index: ProviderIndex, traits: Iterable[str]) -> ProviderSet:
     """Return the providers that have at least one of some traits.
 
     ``required=in:A,B`` wants them, ``required=!A,!B`` wants the others.
-
-    :param index: The providers.
-    :param traits: The traits.
     """
     found = 0
     for trait in traits:
@@ -55,9 +48,6 @@ def with_traits(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
     ``required=A,B`` wants all, ``required=in:A,B`` one of them; repeated, all
     of the parameters count.
-
-    :param index: The providers.
-    :param group: The group.
     """
     found = index.everyone
     for choice in required(group):
@@ -66,10 +56,7 @@ def with_traits(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def required(group: RequestGroup) -> list[frozenset[str]]:
-    """Return the required traits of a group as sets to have one of each.
-
-    :param group: The group.
-    """
+    """Return the required traits of a group as sets to have one of each."""
     single = (frozenset([trait]) for trait in sorted(group.required_traits))
     return [*single, *group.any_traits]
 
@@ -81,7 +68,6 @@ def in_any_aggregate(
 
     ``member_of=in:A,B`` wants them, ``member_of=!in:A,B`` the others.
 
-    :param index: The providers.
     :param aggregates: Uuids of the aggregates.
     """
     found = 0
@@ -96,9 +82,6 @@ def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     ``member_of``: of each repeated parameter, a member of one aggregate. One
     provider has to meet all parameters: what its root is a member of does not
     make up for one that it misses.
-
-    :param index: The providers.
-    :param group: The group.
     """
     found = index.everyone
     for choice in group.aggregates:
@@ -114,7 +97,6 @@ def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
     an aggregate of ``member_of=!in:``. In groups with a suffix each provider
     counts for itself (specification *Filtering by aggregate membership*).
 
-    :param index: The providers.
     :param providers: The members of aggregates.
     """
     return providers | index.trees_of(providers & index.roots)
@@ -124,21 +106,14 @@ def in_tree(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return the providers that are in the tree a group has to be in.
 
     ``in_tree``: the tree of the provider with that uuid, root or not.
-
-    :param index: The providers.
-    :param group: The group.
     """
     if group.in_tree is None:
         return index.everyone
     return index.tree_with(group.in_tree)
 
 
-def alone(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that each meet all conditions of a group.
-
-    :param index: The providers.
-    :param group: The group.
-    """
+def meeting_all(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
+    """Return the providers that each meet all conditions of a group."""
     found = with_traits(index, group) & in_aggregates(index, group)
     found &= ~with_any_trait(index, group.forbidden_traits)
     found &= ~in_any_aggregate(index, group.forbidden_aggregates)
@@ -155,10 +130,6 @@ def roots_with(
 
     ``root_required=A,!B``: the root of the tree has all of the required
     traits and none of the forbidden ones, whatever serves the groups.
-
-    :param index: The providers.
-    :param required: Traits that must all be there.
-    :param forbidden: Traits that must not be there.
     """
     found = index.roots & ~with_any_trait(index, forbidden)
     for trait in required:

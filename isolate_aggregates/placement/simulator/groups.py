@@ -26,7 +26,6 @@ Pick = tuple[int, ...]
 class Serving:
     """All the ways to serve one request group.
 
-    :param group: The group.
     :param amounts: Its resource classes with their amounts, in their order.
     :param anchors: Where it may be served; elsewhere it can not.
     :param around: Gives the picks for an anchor, perhaps none.
@@ -38,10 +37,7 @@ class Serving:
     around: Callable[[int], Sequence[Pick]]
 
     def shares(self, pick: Pick) -> Iterator[tuple[int, tuple[str, int]]]:
-        """Return which provider of a pick gives what.
-
-        :param pick: One of the picks.
-        """
+        """Return which provider of a pick gives what."""
         givers: Iterable[int]
         givers = itertools.repeat(pick[0]) if len(pick) == 1 else pick
         return zip(givers, self.amounts, strict=False)
@@ -52,8 +48,6 @@ def serve(
 ) -> Serving:
     """Return all the ways to serve a group.
 
-    :param index: The providers.
-    :param group: The group.
     :param anchors: The roots that may be anchors.
     """
     if group.suffix:
@@ -64,7 +58,6 @@ def serve(
 class Givers:
     """The providers that have something to give, around each anchor.
 
-    :param index: The providers.
     :param local: Those that give in their own tree.
     :param lending: The sharing ones that give in the trees they share with.
     """
@@ -81,10 +74,7 @@ class Givers:
         ]
 
     def around(self, root: int) -> list[int]:
-        """Return those that give around an anchor.
-
-        :param root: The anchor.
-        """
+        """Return those that give around an anchor."""
         local, lending = self._local, self._lending
         found = [number for number in self._trees[root] if local[number]]
         if lending:
@@ -112,15 +102,14 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     service does not look at its ``in_tree``, and finds nobody unless the group
     requires a trait or an aggregate; forbidding some is not enough. The API
     reference says neither.
-
-    :param index: The providers.
-    :param group: The group.
     """
     if group.resources:
-        return conditions.alone(index, group)
+        return conditions.meeting_all(index, group)
     if not conditions.required(group) and not group.aggregates:
         return 0
-    return conditions.alone(index, dataclasses.replace(group, in_tree=None))
+    return conditions.meeting_all(
+        index, dataclasses.replace(group, in_tree=None)
+    )
 
 
 def _by_one(
@@ -142,11 +131,7 @@ def _by_one(
 
 
 def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return who may give to the group without a suffix in its own tree.
-
-    :param index: The providers.
-    :param group: The group.
-    """
+    """Return who may give to the group without a suffix in its own tree."""
     found = conditions.in_tree(index, group)
     if group.aggregates:
         inside = conditions.in_aggregates(index, group)
@@ -161,9 +146,6 @@ def lenders(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
     A sharing provider has to be a member of the aggregates itself, and with
     ``in_tree`` nothing comes from another tree.
-
-    :param index: The providers.
-    :param group: The group.
     """
     if group.in_tree is not None:
         return 0
@@ -204,7 +186,7 @@ def _by_tree(
 
     def around(root: int) -> Sequence[Pick]:
         if not helped[root]:
-            return index.alone[root]
+            return index.single_picks[root]
         return [
             givers if len(set(givers)) > 1 else givers[:1]
             for givers in itertools.product(

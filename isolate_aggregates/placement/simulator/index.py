@@ -14,37 +14,13 @@ import itertools
 import os_traits
 
 from isolate_aggregates.placement.client import ProviderSummary
-from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement.provider import Provider
 
 ProviderSet = int
 
 _IN, _OUT = b'1'[0], b'0'
 # From the digits of a binary number to the truth values of its bits.
 _TRUTH = bytes.maketrans(b'01', b'\x00\x01')
-
-
-def capacity(inventory: Inventory) -> int:
-    """Return how much of an inventory may be given out in all.
-
-    ``(total - reserved) * allocation_ratio``, and a fraction of a unit can
-    not be allocated (API reference, *Resource provider inventories*).
-
-    :param inventory: The inventory.
-    """
-    return int(
-        (inventory.total - inventory.reserved) * inventory.allocation_ratio
-    )
-
-
-def free(provider: Provider, resource_class: str) -> int:
-    """Return how much is left; less than nothing if too much is in use.
-
-    :param provider: A provider that has an inventory of the class.
-    :param resource_class: The resource class.
-    """
-    return capacity(
-        provider.inventories[resource_class]
-    ) - provider.usages.get(resource_class, 0)
 
 
 class ProviderIndex:
@@ -58,7 +34,7 @@ class ProviderIndex:
         self.size = len(self.providers)
         self.uuids = [provider.uuid for provider in self.providers]
         # What an answer has of most providers, made once: fewer objects.
-        self.alone = [((number,),) for number in range(self.size)]
+        self.single_picks = [((number,),) for number in range(self.size)]
         self.mapping = [(uuid,) for uuid in self.uuids]
         self.numbers = {uuid: number for number, uuid in enumerate(self.uuids)}
         self.parent_of: list[int | None] = [
@@ -100,10 +76,7 @@ class ProviderIndex:
         return self._with_trait.keys()
 
     def with_trait(self, trait: str) -> ProviderSet:
-        """Return the providers that have a trait.
-
-        :param trait: The trait.
-        """
+        """Return the providers that have a trait."""
         return self._with_trait.get(trait, 0)
 
     def in_aggregate(self, aggregate: str) -> ProviderSet:
@@ -124,25 +97,16 @@ class ProviderIndex:
         return int(digits, 2)
 
     def flags(self, providers: ProviderSet) -> bytes:
-        """Return a set as one byte per provider, 1 for those in it.
-
-        :param providers: The set.
-        """
+        """Return a set as one byte per provider, 1 for those in it."""
         digits = f'{providers:0{self.size}b}'.encode()
         return digits[::-1].translate(_TRUTH)
 
     def members(self, providers: ProviderSet) -> Iterator[int]:
-        """Return the numbers of the providers in a set, in order.
-
-        :param providers: The set.
-        """
+        """Return the numbers of the providers in a set, in order."""
         return itertools.compress(range(self.size), self.flags(providers))
 
     def roots_of(self, providers: ProviderSet) -> ProviderSet:
-        """Return the roots of the trees that some providers are in.
-
-        :param providers: The providers.
-        """
+        """Return the roots of the trees that some providers are in."""
         children = providers & ~self.roots
         roots = providers & self.roots
         if children:
@@ -152,10 +116,7 @@ class ProviderIndex:
         return roots
 
     def trees_of(self, roots: ProviderSet) -> ProviderSet:
-        """Return all providers of some trees.
-
-        :param roots: The roots of the trees.
-        """
+        """Return all providers of some trees."""
         if not roots or self.roots == self.everyone:
             return roots
         chosen = self.flags(roots)
@@ -174,10 +135,7 @@ class ProviderIndex:
         return self.set_of(self.trees[self.root_of[self.numbers[uuid]]])
 
     def ancestry(self, number: int) -> Iterator[int]:
-        """Yield a provider, its parent, its parent's parent, to the root.
-
-        :param number: The provider.
-        """
+        """Yield a provider, its parent, its parent's parent, to the root."""
         ancestor: int | None = number
         while ancestor is not None:
             yield ancestor
@@ -220,7 +178,7 @@ class ProviderIndex:
             root=self.uuids[self.root_of[number]],
             parent=provider.parent,
             capacity={
-                resource_class: capacity(inventory)
+                resource_class: inventory.capacity
                 for resource_class, inventory in provider.inventories.items()
             },
             used={
@@ -235,8 +193,6 @@ class ProviderIndex:
 class Stock:
     """Who has how much of one resource class.
 
-    :param index: The index it is part of.
-    :param resource_class: The resource class.
     :param numbers: The providers that have an inventory of it.
     """
 
@@ -249,7 +205,7 @@ class Stock:
         self._index = index
         self.providers = index.set_of(numbers)
         by_free = sorted(
-            (free(index.providers[number], resource_class), number)
+            (index.providers[number].free(resource_class), number)
             for number in numbers
         )
         self._free = [amount for amount, _ in by_free]
@@ -264,10 +220,7 @@ class Stock:
         ]
 
     def with_free(self, amount: int) -> ProviderSet:
-        """Return the providers that have at least so much left.
-
-        :param amount: The amount.
-        """
+        """Return the providers that have at least so much left."""
         first = bisect.bisect_left(self._free, amount)
         if first == 0:
             return self.providers
@@ -278,8 +231,6 @@ class Stock:
 
         It must be from ``min_unit`` to ``max_unit`` and a multiple of
         ``step_size``.
-
-        :param amount: The amount.
         """
         accepting = 0
         for (smallest, largest, step), providers in self._by_units:

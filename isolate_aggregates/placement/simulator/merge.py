@@ -16,7 +16,6 @@ from isolate_aggregates.placement.simulator.groups import Pick, Serving
 from isolate_aggregates.placement.simulator.index import (
     ProviderIndex,
     ProviderSet,
-    free,
 )
 
 # One pick for each group, in the order of the groups.
@@ -32,15 +31,11 @@ def combinations(
 
     They come by anchor, in the order of the snapshot. A combination of
     providers that share with several trees has several anchors and comes once.
-
-    :param index: The providers.
-    :param request: The request.
-    :param servings: The ways to serve each of its groups.
     """
     anchors = index.members(_common(servings))
     around: Callable[[int], Iterable[Combination]]
     if len(servings) == 1:
-        around = _alone(servings[0])
+        around = _of_only_group(servings[0])
     else:
         around = _Merger(index, request, servings).around
     found = itertools.chain.from_iterable(map(around, anchors))
@@ -54,7 +49,7 @@ def _common(servings: Sequence[Serving]) -> ProviderSet:
     )
 
 
-def _alone(serving: Serving) -> Callable[[int], Iterable[Combination]]:
+def _of_only_group(serving: Serving) -> Callable[[int], Iterable[Combination]]:
     """Return the combinations of the only group: its picks."""
     return lambda anchor: zip(serving.around(anchor), strict=True)
 
@@ -64,12 +59,7 @@ def local_anchors(
     request: ResourceRequest,
     servings: Sequence[Serving],
 ) -> ProviderSet:
-    """Return the anchors whose own tree gives something.
-
-    :param index: The providers.
-    :param request: The request.
-    :param servings: The ways to serve each of its groups.
-    """
+    """Return the anchors whose own tree gives something."""
     around = _Merger(index, request, servings).around
     return index.set_of(
         anchor
@@ -114,10 +104,7 @@ class _Merger:
         self._contested = {rc for rc, groups in wanted.items() if groups > 1}
 
     def around(self, anchor: int) -> Iterator[Combination]:
-        """Return the combinations of one anchor.
-
-        :param anchor: The anchor.
-        """
+        """Return the combinations of one anchor."""
         picks = [serving.around(anchor) for serving in self._servings]
         if self._isolate or self._contested or self._subtrees:
             return self._extended(picks, ())
@@ -170,7 +157,7 @@ class _Merger:
                     taken[number, rc] += amount
         for (number, rc), amount in taken.items():
             provider = self._index.providers[number]
-            most = min(provider.inventories[rc].max_unit, free(provider, rc))
+            most = min(provider.inventories[rc].max_unit, provider.free(rc))
             if amount > most:
                 return False
         return True

@@ -104,10 +104,7 @@ def parameters(query: str) -> list[Param]:
 
 
 def refused(problem: str) -> exception.BadQuery:
-    """Return the error for a query that the service answers with 400.
-
-    :param problem: What is wrong with it.
-    """
+    """Return the error for a query that the service answers with 400."""
     return exception.BadQuery(
         'Placement', None, f'would call the request invalid (400): {problem}'
     )

@@ -85,7 +85,6 @@ class Simulator:
         that shares with others its own tree counts only for a candidate
         around it.
 
-        :param request: The request.
         :raises BadQuery: if the service would call the query invalid.
         :raises InvalidRequest: if no query can be made of the request.
         """
@@ -98,7 +97,6 @@ class Simulator:
     def resource_providers(self, query_string: str = '') -> list[Provider]:
         """Answer ``GET /resource_providers``, in the order of the snapshot.
 
-        :param query_string: The query string.
         :raises BadQuery: if the service would call it invalid.
         """
         asked = query.providers(query.parameters(query_string))
@@ -175,7 +173,7 @@ class Simulator:
         if not self._has_members(group):
             return 0
         self._check_classes(group)
-        return conditions.alone(index, group)
+        return conditions.meeting_all(index, group)
 
     def _check_traits(self, traits: Iterable[str]) -> None:
         self._check('trait', traits, self._traits)

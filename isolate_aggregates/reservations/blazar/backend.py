@@ -14,7 +14,7 @@ from typing import Any
 from novaclient import exceptions as nova_exceptions
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.nova_api import NovaApi
+from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import ending, names, slots
@@ -35,7 +35,7 @@ class Backend:
         self, connections: Connections, pool: str, database: str
     ) -> None:
         self.database = database
-        self._nova = NovaApi(connections.nova)
+        self._nova = NovaClient(connections.nova)
         self._placement = PlacementClient(
             connections.placement.adapter('placement')
         )

@@ -9,7 +9,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import base
-from isolate_aggregates.cloud.clouds import LiveCloud
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.reservations import Shape
 from isolate_aggregates.reservations.commands import common, times
 
@@ -85,8 +85,7 @@ class CreateReservation(common.OneReservation):
         now = times.now()
         start = self.time(parsed_args.start, now)
         end = parsed_args.end and self.time(parsed_args.end, start)
-        connection = self.app.connect()
-        cloud = LiveCloud(self.app.conf, lambda: connection)
+        cloud = LiveCloud(self.app.conf, self.app.connect)
         found = reservations.new(
             base.project_from(parsed_args, cloud) or '',
             parsed_args.amount,
@@ -96,7 +95,7 @@ class CreateReservation(common.OneReservation):
             common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
         )
-        store = common.store(self.app.conf, connection)
+        store = common.store(self.app.conf, cloud.connection)
         if parsed_args.dry_run:
             return common.one(reservations.preview(store, found, now))
         try:
@@ -143,7 +142,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
         '--property',
         action='append',
         default=[],
-        type=_property,
+        type=base.pair('extra spec'),
         metavar='<key>=<value>',
         help='Extra spec of its flavor, such as trait:HW_CPU_X86_AVX2='
         'required; may be repeated',
@@ -154,12 +153,3 @@ def _size(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f'{text!r} is no whole number')
     return int(text)
-
-
-def _property(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition('=')
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(
-            f'{text!r} is no extra spec; write <key>=<value>'
-        )
-    return key, value

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an aggregate source is.
+
+A source is made with the configuration and a function that returns the
+connection to the cloud, which it calls only if it needs one. One line under
+``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` makes a source known.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+from isolate_aggregates.aggregates.aggregate import Aggregate
+
+
+@runtime_checkable
+class AggregateSource(Protocol):
+    """Reads all host aggregates of a cloud.
+
+    It returns all of them or raises; it never returns a part of them, and
+    never nothing for a cloud it could not read.
+    """
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Return all host aggregates.
+
+        The very same sequence as before means that nothing has changed.
+
+        :raises IsolateAggregatesError: if they cannot all be read.
+        """
+
+
+@runtime_checkable
+class Membership(Protocol):
+    """Knows which hosts are in which aggregates, as of now.
+
+    A source that has these methods returns aggregates without their hosts.
+    """
+
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        """Return the names of the hosts of all aggregates, by uuid.
+
+        :raises IsolateAggregatesError: if they cannot be read.
+        """
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the uuids of the aggregates that hosts are in, by host.
+
+        :param hosts: The names of the compute services.
+        :raises IsolateAggregatesError: if they cannot be read.
+        """

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cloud a question is asked of.
+
+A live one (``live.py``) and a saved one (``saved.py``) answer the same
+questions, so a command need not know which it is.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.cloud.servers import Server
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.survey import Survey
+from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import Members
+from isolate_aggregates.request import Flavor, Image, RequestedHost
+
+
+class Cloud(Protocol):
+    """What a question needs of a cloud.
+
+    What cannot be read is an IsolateAggregatesError. Properties are read
+    once, and what methods without a name as argument return anew each time.
+    """
+
+    @property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, from the source that is configured."""
+
+    @property
+    def placement(self) -> PlacementClient:
+        """The Placement of the cloud."""
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers, by uuid."""
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers as of one moment."""
+
+    @property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, private ones too."""
+
+    @property
+    def images(self) -> tuple[Image, ...]:
+        """All images that can be seen."""
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        """Return all host aggregates as Nova has them now."""
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers, without their resources."""
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits that Placement knows."""
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Return all that there is to know.
+
+        :param servers: Whether to read the servers of all projects too, which
+            a saved cloud does not have.
+        """
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what.
+
+        :param max_length: The most bytes of a query to Placement.
+        """
+
+    def flavor(self, name: str) -> Flavor:
+        """Return the flavor of an id or, if there is none, of a name.
+
+        :raises NotFound: if there is none.
+        """
+
+    def image(self, name: str) -> Image:
+        """Return the image of an id or, if there is none, of a name.
+
+        :raises NotFound: if there is none.
+        :raises NotUnique: if several images have the name.
+        """
+
+    def requested_host(self, name: str) -> RequestedHost:
+        """Return a host with its compute nodes, none if it is unknown.
+
+        :param name: The name of a compute service or of a compute node.
+        """
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of the project of an id or a name.
+
+        A saved cloud has no projects and takes what is given for the id.
+
+        :param domain: Id or name of its domain; None for any.
+        :raises NotFound: if there is none.
+        :raises NotUnique: if projects of several domains have the name.
+        """
+
+    def server(self, server_id: str) -> Server:
+        """Return what an existing server was asked for with.
+
+        :raises NotFound: if there is none, as in every saved cloud.
+        """
+
+    def close(self) -> None:
+        """Give back whatever answering needed."""

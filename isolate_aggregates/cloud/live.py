@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A live cloud, asked over its APIs."""
+
+from collections.abc import Callable, Iterable, Mapping
+import functools
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.glance import GlanceClient
+from isolate_aggregates.cloud.keystone import KeystoneClient
+from isolate_aggregates.cloud.nova import NovaClient
+from isolate_aggregates.cloud.servers import PlacedServer, Server, Servers
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.survey import Survey
+from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import Members, PlacementMembers
+from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.rest.connection import Connection
+
+# The source that only works inside nova-scheduler.
+_IN_SCHEDULER = 'nova'
+
+
+class LiveCloud:
+    """A :class:`~isolate_aggregates.cloud.cloud.Cloud` that can be changed.
+
+    :param connect: Returns the connection to the cloud; called once, when
+        something is asked.
+    """
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, connect: Callable[[], Connection]
+    ) -> None:
+        self._conf = conf
+        self._connect = connect
+
+    @functools.cached_property
+    def connection(self) -> Connection:
+        """The connection to the cloud."""
+        return self._connect()
+
+    @functools.cached_property
+    def nova(self) -> NovaClient:
+        """Nova."""
+        return NovaClient(self.connection)
+
+    @functools.cached_property
+    def glance(self) -> GlanceClient:
+        """Glance."""
+        return GlanceClient(self.connection)
+
+    @functools.cached_property
+    def placement(self) -> PlacementClient:
+        """Placement."""
+        return PlacementClient(self.connection.adapter('placement'))
+
+    @functools.cached_property
+    def index(self) -> AggregateIndex:
+        """All host aggregates, from the source that is configured."""
+        name = self._conf[ia_conf.GROUP].aggregate_source
+        if name == _IN_SCHEDULER:
+            # The nova.conf of a scheduler; its database is not ours to read.
+            name = 'novaclient'
+        source = sources.load(self._conf, lambda: self.connection, name)
+        return AggregateIndex(source.aggregates())
+
+    @functools.cached_property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers, by uuid."""
+        return {
+            provider['uuid']: provider['name']
+            for provider in self.placement.resource_providers()
+        }
+
+    @functools.cached_property
+    def snapshot(self) -> Snapshot:
+        """The aggregates and resource providers."""
+        return Snapshot(
+            origin='live cloud',
+            aggregates=tuple(self.index),
+            providers=save.take_providers(self.nova, self.placement),
+        )
+
+    @functools.cached_property
+    def flavors(self) -> tuple[Flavor, ...]:
+        """All flavors, private ones too."""
+        return tuple(self.nova.flavors())
+
+    @functools.cached_property
+    def images(self) -> tuple[Image, ...]:
+        """All images that the credentials can see."""
+        return tuple(self.glance.images())
+
+    def aggregates(self) -> list[Aggregate]:
+        """Return all host aggregates as Nova has them now.
+
+        Whatever ``[isolate_aggregates] aggregate_source`` says.
+        """
+        return self.nova.aggregates()
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers, without their resources."""
+        return save.take_roots(self.nova, self.placement, track)
+
+    def traits(self) -> frozenset[str]:
+        """Return all traits that Placement knows."""
+        return providers.known_traits(self.placement)
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Return all that there is to know, and nothing if a part is missing.
+
+        An audit of half a cloud would call the other half clean.
+        """
+        snapshot = save.take(
+            self.aggregates(),
+            self.nova,
+            self.glance,
+            self.placement,
+            track=track,
+        )
+        return Survey(
+            snapshot,
+            nova=str(self.nova.newest.get_string()),
+            placement=self.placement.read('/', _newest),
+            traits=self.traits(),
+            resource_classes=self.placement.read(
+                '/resource_classes', _class_names
+            ),
+            servers=self._servers(snapshot.images, track) if servers else None,
+        )
+
+    def _servers(self, images: Iterable[Image], track: Track) -> Servers:
+        placed = tuple(track(self.nova.servers(), 'servers', None))
+        known = {image.id: image for image in images}
+        missing = _used_images(placed) - known.keys()
+        # Glance lists no hidden images, but tells of each.
+        for image_id in track(iter(sorted(missing)), 'images', len(missing)):
+            try:
+                known[image_id] = self.glance.image(image_id)
+            except exception.NotFound:
+                continue
+        return Servers(placed, known, self.nova.tells_hints)
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what, asked of Placement when needed."""
+        return PlacementMembers(
+            lambda: self.placement, lambda: self.index.hosts, max_length
+        )
+
+    def flavor(self, name: str) -> Flavor:
+        """Return a flavor from Nova."""
+        return self.nova.flavor(name)
+
+    def image(self, name: str) -> Image:
+        """Return an image from Glance."""
+        return self.glance.image(name)
+
+    def requested_host(self, name: str) -> RequestedHost:
+        """Return a host with its compute nodes.
+
+        Where Nova is too old to tell the uuids of its compute nodes,
+        Placement does: a compute node's provider has its name.
+        """
+        nodes = self.nova.compute_nodes()
+        if nodes is None:
+            found = [
+                provider['uuid']
+                for provider in self.placement.resource_providers(name=name)
+            ]
+        else:
+            found = [node.uuid for node in nodes if node.host == name] or [
+                node.uuid for node in nodes if node.name == name
+            ]
+        return RequestedHost(name, tuple(found))
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id of a project from Keystone."""
+        return KeystoneClient(self.connection).project(name, domain)
+
+    def server(self, server_id: str) -> Server:
+        """Return what a server was asked for with."""
+        return self.nova.server(server_id)
+
+    def close(self) -> None:
+        """Do nothing; sessions need no closing."""
+
+
+def _newest(document: Any) -> str:
+    """Return the newest microversion that Placement offers."""
+    return str(document['versions'][0]['max_version'])
+
+
+def _class_names(document: Any) -> frozenset[str]:
+    return frozenset(entry['name'] for entry in document['resource_classes'])
+
+
+def _used_images(placed: Iterable[PlacedServer]) -> set[str]:
+    return {server.image_id for server in placed if server.image_id}

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A saved cloud: a snapshot that is asked in place of a live cloud."""
+
+from collections.abc import Mapping
+import contextlib
+import functools
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.servers import Server
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.cloud.survey import Survey
+from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import Members, SnapshotMembers
+
+
+class SnapshotCloud:
+    """A :class:`~isolate_aggregates.cloud.cloud.Cloud` that never changes.
+
+    A real Placement is made from the snapshot when it is asked.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._exit = contextlib.ExitStack()
+        self.index = snapshot.index
+        self.flavors = snapshot.flavors
+        self.images = snapshot.images
+        self.flavor = snapshot.flavor
+        self.image = snapshot.image
+        self.requested_host = snapshot.requested_host
+
+    @functools.cached_property
+    def placement(self) -> PlacementClient:
+        """An embedded Placement that holds the snapshot.
+
+        :raises EmbeddedPlacementUnavailable: if it cannot run.
+        :raises CloudFileError: if it does not take the snapshot.
+        """
+        placement = self._exit.enter_context(EmbeddedPlacement())
+        load.into_placement(self.snapshot, placement)
+        return placement
+
+    @property
+    def provider_names(self) -> Mapping[str, str]:
+        """Names of all resource providers, by uuid."""
+        return {p.uuid: p.name for p in self.snapshot.providers}
+
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """Return all host aggregates."""
+        return self.snapshot.aggregates
+
+    def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
+        """Return the root resource providers."""
+        return tuple(p for p in self.snapshot.providers if p.parent is None)
+
+    def traits(self) -> frozenset[str]:
+        """Return the standard traits and those that some provider has."""
+        return frozenset(os_traits.get_traits()).union(
+            *(p.traits for p in self.snapshot.providers)
+        )
+
+    def survey(
+        self, servers: bool = False, track: Track = untracked
+    ) -> Survey:
+        """Return all that there is to know: the snapshot."""
+        return Survey(self.snapshot)
+
+    def members(self, max_length: int) -> Members:
+        """Return who is a member of what; nothing has to be asked."""
+        return SnapshotMembers(
+            self.snapshot.providers, self.snapshot.index.hosts
+        )
+
+    def project(self, name: str, domain: str | None = None) -> str:
+        """Return the id as it is: a snapshot has no projects."""
+        return name
+
+    def server(self, server_id: str) -> Server:
+        """Refuse: a snapshot has no servers.
+
+        :raises NotFound: always.
+        """
+        raise exception.NotFound('server', server_id, self.snapshot.origin)
+
+    def close(self) -> None:
+        """Stop the embedded Placement."""
+        self._exit.close()

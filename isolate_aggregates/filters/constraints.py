@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The constraints that a request filter may yield.
+
+Each has a cause: a text, or a value whose text is a sentence without a full
+stop that tells an operator why. A value can be compared, counted and tested.
+"""
+
+from collections.abc import Callable, Iterable
+import dataclasses
+import functools
+
+from isolate_aggregates.aggregates.aggregate import Aggregate, naming
+from isolate_aggregates.filters.destination import Destination
+
+
+@dataclasses.dataclass(frozen=True)
+class Forbid:
+    """The host must be in none of these aggregates.
+
+    :param aggregates: The aggregates, at least one.
+    :param cause: Why, as in "aggregate win-hosts: <cause>".
+    """
+
+    aggregates: tuple[Aggregate, ...]
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Which aggregates are forbidden, and why."""
+        return f'{naming(self.aggregates)}: {self.cause}'
+
+    def narrow(self, destination: Destination) -> None:
+        """Forbid the aggregates.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.forbid_aggregates(a.uuid for a in self.aggregates)
+
+
+@dataclasses.dataclass(frozen=True)
+class LazyForbid:
+    """Several :class:`Forbid` at once, made only when a reason is asked for.
+
+    :param uuids: The uuids of all the aggregates.
+    :param make: Returns the constraints, one for each cause.
+    """
+
+    uuids: frozenset[str]
+    make: Callable[[], Iterable[Forbid]]
+
+    @functools.cached_property
+    def parts(self) -> tuple[Forbid, ...]:
+        """The constraints, one for each cause."""
+        return tuple(self.make())
+
+    @property
+    def reason(self) -> str:
+        """Which aggregates are forbidden, and why."""
+        return '; '.join(part.reason for part in self.parts)
+
+    def narrow(self, destination: Destination) -> None:
+        """Forbid the aggregates.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.forbid_aggregates(self.uuids)
+
+
+@dataclasses.dataclass(frozen=True)
+class Require:
+    """The host must be in at least one of these aggregates.
+
+    :param aggregates: The aggregates; with none of them, nothing can match.
+    :param cause: Why, as in "aggregate lease-1: <cause>".
+    """
+
+    aggregates: tuple[Aggregate, ...]
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Which aggregates are required, and why."""
+        if not self.aggregates:
+            return f'one of no aggregates is required: {self.cause}'
+        return f'{naming(self.aggregates)}: {self.cause}'
+
+    def narrow(self, destination: Destination) -> None:
+        """Require one of the aggregates.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        if self.aggregates:
+            destination.require_aggregates(a.uuid for a in self.aggregates)
+        else:
+            destination.refuse(self.reason)
+
+
+@dataclasses.dataclass(frozen=True)
+class InTree:
+    """The resources must come from the tree of this provider.
+
+    :param provider: Uuid of any resource provider of the tree.
+    :param cause: Why.
+    """
+
+    provider: str
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Restrict the destination to the tree.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.restrict_to_tree(self.provider)
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbidRootTrait:
+    """The root provider must not have this trait.
+
+    :param trait: The trait.
+    :param cause: Why.
+    """
+
+    trait: str
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Forbid the trait on the root provider.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.root_forbidden.add(self.trait)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refuse:
+    """No host at all may serve this request.
+
+    :param cause: Why.
+    """
+
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Refuse the request.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.refuse(self.reason)

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request filter is, and what it may declare.
+
+A filter is a class; :class:`RequestFilter` is what its instances have to be.
+The other protocols are optional: a filter that has their member is used
+accordingly, one that has not is not. The members are checked when the filter
+is loaded, and an error names the filter.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+
+from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.filters.destination import Constraint
+from isolate_aggregates.request import RequestSpec
+
+if TYPE_CHECKING:
+    from oslo_config import cfg
+
+# Stands in METADATA for the key that is the id of the request's project.
+PROJECT_ID = '<project_id>'
+
+
+class RequestFilter(Protocol):
+    """Compares a request with the aggregates and yields constraints.
+
+    It does no I/O and changes nothing. It may be called by several threads.
+    """
+
+    def __call__(
+        self, request: RequestSpec, aggregates: AggregateIndex
+    ) -> Iterable[Constraint]:
+        """Yield what narrows the choice of hosts.
+
+        :param request: What is being scheduled.
+        :param aggregates: The aggregates as of one moment.
+        """
+
+
+@runtime_checkable
+class HasLocks(Protocol):
+    """A filter that may forbid many aggregates together.
+
+    Where a query would be too long, a rollup aggregate can then stand for the
+    aggregates of a lock.
+    """
+
+    def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
+        """Yield which aggregates the filter forbids together.
+
+        :param aggregates: The aggregates as of one moment.
+        """
+
+
+@runtime_checkable
+class ReadsImageProperties(Protocol):
+    """A filter that looks at image properties other than required traits.
+
+    ``IMAGE_PROPERTIES`` has their names as in Glance, or how they start
+    followed by ``*``. Nova keeps few properties of an image; the others are
+    read from Glance inside nova-scheduler. A request for which a declared
+    property cannot be had is refused.
+    """
+
+    IMAGE_PROPERTIES: Sequence[str]
+
+
+@runtime_checkable
+class HasImageKeys(Protocol):
+    """A filter with image properties that can only open.
+
+    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``, but where one cannot be had,
+    as for a server whose image is gone, the request is judged without: it is
+    kept out of what the property would have opened.
+    """
+
+    IMAGE_KEYS: Sequence[str]
+
+
+@runtime_checkable
+class ReadsMetadata(Protocol):
+    """A filter that says which aggregate metadata it reads.
+
+    ``METADATA`` has metadata keys, or how they start followed by ``*``, or
+    :data:`PROJECT_ID`. A filter that does not say may read everything.
+    """
+
+    METADATA: Sequence[str]
+
+
+@runtime_checkable
+class HasKeySources(Protocol):
+    """A filter that says where a request may have the keys to its locks.
+
+    ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none
+    where something else opens, such as the project. For a filter that does not
+    say, each of them may matter: the audit judges no server whose image or
+    hints are not known.
+    """
+
+    KEY_SOURCES: Sequence[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class ReservationKeys:
+    """The keys by which requests name reservations.
+
+    The aggregate of a reservation has the same key in its metadata.
+
+    :param required: How the keys start with which a request goes to the
+        aggregates that have the same key, and to no others.
+    :param forbidden: How the keys start that keep a request without such a
+        key out of the aggregates that have one.
+    :param owner_key: The metadata key that holds the id of the owning
+        project.
+    """
+
+    required: tuple[str, ...] = ()
+    forbidden: tuple[str, ...] = ()
+    owner_key: str = ''
+
+
+@runtime_checkable
+class NamesReservations(Protocol):
+    """A filter that knows reservations by keys.
+
+    The audit finds keys of flavors and images without a reservation, and
+    aggregates that no request can name.
+    """
+
+    RESERVATION_KEYS: ReservationKeys
+
+
+@runtime_checkable
+class NamesProjects(Protocol):
+    """A filter for aggregates whose metadata name their projects.
+
+    ``PROJECT_KEYS`` has how the metadata keys start. The audit finds keys that
+    only look like them.
+    """
+
+    PROJECT_KEYS: Sequence[str]
+
+
+@runtime_checkable
+class HasSwitch(Protocol):
+    """A filter that is off until an option is true.
+
+    ``ENABLED_BY`` is the ``(group, option)`` of a boolean option.
+    """
+
+    ENABLED_BY: ClassVar[tuple[str, str]]
+
+
+@runtime_checkable
+class HasSettings(Protocol):
+    """A filter whose constructor takes values of the configuration.
+
+    ``SETTINGS`` maps arguments of the constructor to ``(group, option)``.
+    """
+
+    SETTINGS: ClassVar[Mapping[str, tuple[str, str]]]
+
+
+@runtime_checkable
+class HasOptions(Protocol):
+    """A filter with options of its own."""
+
+    @staticmethod
+    def register_opts(conf: 'cfg.ConfigOpts') -> None:
+        """Register the options.
+
+        :param conf: Where to register them.
+        """
+
+
+@runtime_checkable
+class Replaces(Protocol):
+    """A filter that does the work of filters of Nova or for Nova.
+
+    ``REPLACES`` has the names of request filters of Nova, which leave when
+    this one is installed, and of host filters, which then do work twice.
+    """
+
+    REPLACES: ClassVar[Sequence[str]]

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loads the request filters that the configuration names.
+
+A filter that is missing or can not be loaded is an error, never a filter
+less.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+import dataclasses
+from importlib import metadata
+from typing import Any
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import entry_points, exception
+from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.filters import contract
+from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline, Timer
+
+NAMESPACE = 'isolate_aggregates.request_filters'
+MIRRORED = 'isolate_aggregates.mirrored_filters'
+
+_OPTION = f'[{ia_conf.GROUP}] request_filters'
+
+
+@dataclasses.dataclass(frozen=True)
+class LoadedFilter(NamedFilter):
+    """A request filter that the configuration names.
+
+    :param name: The name of its entry point.
+    :param request_filter: The filter itself.
+    :param switch: ``(group, option)`` that switches it on; None if it is
+        always on.
+    """
+
+    switch: tuple[str, str] | None = None
+
+    def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
+        """Tell whether the filter is switched on.
+
+        :raises FilterError: if its switch is not registered.
+        """
+        return not self.switch or bool(_option(self.name, self.switch, conf))
+
+
+def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
+    """Return the filters that the configuration names, on or off, in order.
+
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing, can not be loaded or does not
+        keep its contract.
+    """
+    ia_conf.check(conf)
+    names = conf[ia_conf.GROUP].request_filters
+    mirrored = [one for one in names if one in _installed(MIRRORED)]
+    if mirrored:
+        raise exception.ConfigError(
+            _OPTION,
+            f'names {", ".join(mirrored)}, which repeats what Nova itself '
+            'adds and always runs where there is no Nova; remove it.',
+        )
+    return _load(NAMESPACE, names, conf)
+
+
+def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
+    """Return the filters that repeat what Nova itself adds.
+
+    :raises FilterError: if one of them can not be loaded.
+    """
+    return _load(MIRRORED, _installed(MIRRORED), conf)
+
+
+def deciding(
+    conf: cfg.ConfigOpts,
+    filters: Iterable[LoadedFilter] | None = None,
+    timer: Timer | None = None,
+) -> Pipeline:
+    """Return the pipeline that nova-scheduler runs.
+
+    :param filters: The filters, if they are loaded already.
+    :param timer: Is told how long each filter took.
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing or can not be loaded.
+    """
+    loaded = load(conf) if filters is None else filters
+    return Pipeline((one for one in loaded if one.is_enabled(conf)), timer)
+
+
+def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
+    """Return the pipeline for where there is no Nova.
+
+    It has the filters that decide, then those that repeat what Nova adds.
+
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing or can not be loaded.
+    """
+    return Pipeline((*deciding(conf).filters, *mirrored(conf)))
+
+
+def locks(
+    conf: cfg.ConfigOpts, aggregates: AggregateIndex
+) -> tuple[Lock, ...]:
+    """Return all locks that the configured filters know of, on or off.
+
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter is missing or can not be loaded.
+    """
+    return Pipeline(load(conf)).locks(aggregates)
+
+
+@dataclasses.dataclass(frozen=True)
+class InstalledFilter:
+    """A request filter that some installed package offers.
+
+    :param name: The name of its entry point.
+    :param origin: The package and the class it comes from.
+    :param enabled: Whether it runs.
+    :param note: Its place in the order, or why it does not run.
+    """
+
+    name: str
+    origin: str
+    enabled: bool
+    note: str
+
+
+def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
+    """Return all installed filters: first those that run, in order.
+
+    :raises ConfigError: if the configuration can not work.
+    :raises FilterError: if a filter that is to run is missing or broken.
+    """
+    loaded = load(conf)
+    found = [
+        _describe(one, number, len(loaded), conf)
+        for number, one in enumerate(loaded, 1)
+    ]
+    found += [
+        InstalledFilter(
+            one.name,
+            _origin(MIRRORED, one.name),
+            True,
+            'outside nova-scheduler, where Nova itself does the same',
+        )
+        for one in mirrored(conf)
+    ]
+    named = {one.name for one in loaded}
+    found += [
+        InstalledFilter(
+            name, _origin(NAMESPACE, name), False, f'not named in {_OPTION}'
+        )
+        for name in _installed(NAMESPACE)
+        if name not in named
+    ]
+    # Each part stays in its order.
+    return sorted(found, key=lambda one: not one.enabled)
+
+
+def _describe(
+    loaded: LoadedFilter, number: int, of: int, conf: cfg.ConfigOpts
+) -> InstalledFilter:
+    origin = _origin(NAMESPACE, loaded.name)
+    if loaded.switch and not loaded.is_enabled(conf):
+        group, option = loaded.switch
+        note = f'[{group}] {option} is false'
+        return InstalledFilter(loaded.name, origin, False, note)
+    note = f'number {number} of {of}'
+    return InstalledFilter(loaded.name, origin, True, note)
+
+
+def _installed(namespace: str) -> Sequence[str]:
+    return sorted(metadata.entry_points(group=namespace).names)
+
+
+def _origin(namespace: str, name: str) -> str:
+    [found, *_] = metadata.entry_points(group=namespace, name=name)
+    if found.dist is None:
+        return found.value
+    return f'{found.dist.name} {found.dist.version}, {found.value}'
+
+
+def _load(
+    namespace: str, names: Sequence[str], conf: cfg.ConfigOpts
+) -> tuple[LoadedFilter, ...]:
+    plugins = entry_points.load(namespace, names, exception.FilterError)
+    return tuple(_build(name, one, conf) for name, one in plugins.items())
+
+
+def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> LoadedFilter:
+    """Make a filter from its class."""
+    if isinstance(plugin, contract.HasOptions):
+        plugin.register_opts(conf)
+    options: Mapping[str, tuple[str, str]] = (
+        plugin.SETTINGS if isinstance(plugin, contract.HasSettings) else {}
+    )
+    settings = {
+        argument: _frozen(_option(name, option, conf))
+        for argument, option in options.items()
+    }
+    try:
+        made = plugin(**settings)
+    except TypeError as exc:
+        raise exception.FilterError(
+            name, f'can not be made from its SETTINGS: {exc}.'
+        ) from exc
+    switch = (
+        plugin.ENABLED_BY if isinstance(plugin, contract.HasSwitch) else None
+    )
+    return LoadedFilter(name, made, switch)
+
+
+def _option(name: str, option: tuple[str, str], conf: cfg.ConfigOpts) -> Any:
+    try:
+        return conf[option[0]][option[1]]
+    except cfg.NoSuchOptError as exc:
+        raise exception.FilterError(
+            name,
+            f'reads the option [{option[0]}] {option[1]}, which is not '
+            'registered.',
+        ) from exc
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

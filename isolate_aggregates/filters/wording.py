@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Phrases that the causes of several filters share."""
+
+
+def lacking(flavor: str, image: str | None, verb: str) -> str:
+    """Say that neither flavor nor image do something.
+
+    :param flavor: The name of the flavor.
+    :param image: The name of the image; None if there is none or it has no
+        say.
+    :param verb: What they do not do, such as ``require``.
+    """
+    if image is None:
+        return f'flavor {flavor} does not {verb}'
+    return f'neither flavor {flavor} nor image {image} {verb}s'

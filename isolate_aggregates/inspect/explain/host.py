@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reason looks at: a host and the providers around it."""
+
+from collections.abc import Iterable, Mapping
+import dataclasses
+import functools
+
+from isolate_aggregates import text
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.simulator.index import ProviderIndex
+
+
+@dataclasses.dataclass(frozen=True)
+class Context:
+    """What is the same for all hosts.
+
+    :param names: Names of aggregates by uuid.
+    :param classes: The resource classes that each request group asks for, by
+        its suffix.
+    """
+
+    index: ProviderIndex
+    names: Mapping[str, str]
+    classes: Mapping[str, frozenset[str]]
+
+    def aggregates(self, uuids: frozenset[str]) -> str:
+        """Name some aggregates in a sentence.
+
+        :param uuids: Their uuids.
+        """
+        return text.named('aggregate', (self.names.get(u, u) for u in uuids))
+
+    @functools.cached_property
+    def lenders(self) -> Mapping[int, list[int]]:
+        """The sharing providers of other trees, by root provider."""
+        found: dict[int, list[int]] = {}
+        for number, borrowers in self.index.borrowers.items():
+            for root in self.index.members(borrowers):
+                found.setdefault(root, []).append(number)
+        return found
+
+
+class HostProviders:
+    """A host, with the providers that its servers could take from."""
+
+    def __init__(self, context: Context, root: Provider) -> None:
+        number = context.index.numbers[root.uuid]
+        providers = context.index.providers
+        self.context = context
+        self.root = root
+        self.lenders = [providers[n] for n in context.lenders.get(number, ())]
+        # The tree, the root first, and the providers that share with it.
+        self.around = [providers[n] for n in context.index.trees[number]]
+        self.around += self.lenders
+
+    def owns(self, provider: Provider) -> bool:
+        """Tell whether a provider around is in the host's own tree."""
+        return all(provider is not lender for lender in self.lenders)
+
+    def givers(self, suffix: str) -> list[Provider]:
+        """Return who has any of what a group asks for.
+
+        If nobody in the tree has, the root stands for it.
+        """
+        classes = self.context.classes[suffix]
+        found = [p for p in self.around if classes & p.inventories.keys()]
+        if any(self.owns(provider) for provider in found):
+            return found
+        return [self.root, *found]
+
+    def givers_by_class(self, suffix: str) -> list[list[Provider]]:
+        """Return who has each of the resource classes a group asks for."""
+        return [
+            [p for p in self.around if resource_class in p.inventories]
+            for resource_class in self.context.classes[suffix]
+        ]
+
+    def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
+        """Say what there is against which providers, equal things once.
+
+        :param objections: Providers with what there is against each.
+        """
+        by_text: dict[str, list[Provider]] = {}
+        for provider, objection in objections:
+            by_text.setdefault(objection, []).append(provider)
+        if len(self.around) == 1:
+            return '; '.join(by_text)
+        return '; '.join(
+            f'{provider_names(providers)}: {objection}'
+            for objection, providers in by_text.items()
+        )
+
+
+def provider_names(providers: Iterable[Provider]) -> str:
+    """Name providers in a sentence."""
+    return text.listed(provider.name for provider in providers)

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a request filter has concluded, as a requirement of the request."""
+
+import dataclasses
+import functools
+
+import os_traits
+
+from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.inspect.explain.host import HostProviders
+from isolate_aggregates.inspect.explain.requirements.places import (
+    InAggregates,
+    OutsideAggregates,
+    WithinTree,
+)
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+
+_DISABLED = os_traits.COMPUTE_STATUS_DISABLED
+
+
+@dataclasses.dataclass(frozen=True)
+class Concluded(Requirement):
+    """What a request filter concluded.
+
+    :param conclusion: The constraint and its filter.
+    """
+
+    conclusion: Conclusion
+
+    @property
+    def label(self) -> str:
+        constraint = self.conclusion.constraint
+        return f'{self.conclusion.filter_name}: {constraint.reason}'
+
+    @functools.cached_property
+    def _parts(self) -> list[tuple[Requirement, str]]:
+        """What it comes to, and how the cause is joined to a text on it."""
+        alone = self.conclusion.alone
+        parts: list[tuple[Requirement, str]] = []
+        if alone.forbidden_aggregates:
+            forbidden = frozenset(alone.forbidden_aggregates)
+            parts.append((OutsideAggregates('', forbidden), ', '))
+        for choice in alone.required_aggregates:
+            parts.append((InAggregates('', choice), ': '))
+        if alone.in_tree:
+            parts.append((WithinTree('', alone.in_tree), ': '))
+        return parts
+
+    @functools.cached_property
+    def _cause(self) -> str:
+        constraint = self.conclusion.constraint
+        return str(getattr(constraint, 'cause', None) or constraint.reason)
+
+    def ask(self, request: ResourceRequest) -> None:
+        """Do nothing: conclusions are folded into one destination."""
+
+    def objection(self, provider: Provider, host: HostProviders) -> str:
+        for part, comma in self._parts:
+            text = part.objection(provider, host)
+            if text:
+                return f'{text}{comma}{self._cause}'
+        return ''
+
+    def reason(self, host: HostProviders) -> str:
+        alone = self.conclusion.alone
+        constraint = self.conclusion.constraint
+        if alone.refusals:
+            return '; '.join(alone.refusals)
+        traits = alone.root_forbidden & host.root.traits
+        if _DISABLED in traits:
+            return 'compute service disabled'
+        if traits:
+            return (
+                f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
+            )
+        if host.root.aggregates & alone.forbidden_aggregates:
+            # Then nothing of the tree may be used.
+            return self.objection(host.root, host)
+        return super().reason(host)

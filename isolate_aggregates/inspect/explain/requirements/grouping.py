@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements between request groups."""
+
+import dataclasses
+
+from isolate_aggregates.inspect.explain.host import HostProviders
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
+from isolate_aggregates.placement.group import ResourceRequest
+
+
+@dataclasses.dataclass(frozen=True)
+class Isolate(Requirement):
+    """``group_policy=isolate``.
+
+    :param suffixes: The suffixes of the groups it keeps apart.
+    """
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return 'group_policy isolate'
+
+    def ask(self, request: ResourceRequest) -> None:
+        request.group_policy = 'isolate'
+
+    def waive(self, request: ResourceRequest) -> None:
+        request.group_policy = 'none'
+
+    def reason(self, host: HostProviders) -> str:
+        groups = ', '.join(sorted(self.suffixes))
+        return f'{self.label}: groups {groups} find no provider each'
+
+
+@dataclasses.dataclass(frozen=True)
+class SameSubtree(Requirement):
+    """``same_subtree`` of some groups."""
+
+    suffixes: frozenset[str]
+
+    @property
+    def label(self) -> str:
+        return f'same_subtree of groups {", ".join(sorted(self.suffixes))}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        request.same_subtree.append(self.suffixes)
+
+    def reason(self, host: HostProviders) -> str:
+        groups = ', '.join(sorted(self.suffixes))
+        return f'groups {groups} find no providers in one subtree'

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requirements on the traits of a request group."""
+
+import dataclasses
+
+from isolate_aggregates import text
+from isolate_aggregates.inspect.explain.host import (
+    HostProviders,
+    provider_names,
+)
+from isolate_aggregates.inspect.explain.requirements.requirement import (
+    Requirement,
+)
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.provider import Provider
+
+
+@dataclasses.dataclass(frozen=True)
+class RequiredTrait(Requirement):
+    """A trait that is required, or one of several.
+
+    :param choice: The traits; one is enough.
+    :param is_choice: Whether it was asked for as a choice.
+    """
+
+    choice: frozenset[str]
+    is_choice: bool = False
+
+    @property
+    def label(self) -> str:
+        one_of = 'one of ' if self.is_choice else ''
+        return f'{self.where}requires {one_of}{self._named}'
+
+    @property
+    def _named(self) -> str:
+        return text.named('trait', self.choice, most=None)
+
+    def ask(self, request: ResourceRequest) -> None:
+        group = request.group(self.suffix or '')
+        if self.is_choice:
+            group.any_traits.append(self.choice)
+        else:
+            group.required_traits |= self.choice
+
+    def objection(self, provider: Provider, host: HostProviders) -> str:
+        if self.choice & provider.traits:
+            return ''
+        none_of = 'has none of' if len(self.choice) > 1 else 'has no'
+        return f'{none_of} {self._named}'
+
+    def reason(self, host: HostProviders) -> str:
+        holders = [p for p in host.around if self.choice & p.traits]
+        if not holders:
+            return f'{self.where}{self.objection(host.root, host)}'
+        givers = {giver.uuid for giver in host.givers(self.suffix or '')}
+        if givers.isdisjoint(holder.uuid for holder in holders):
+            useless = 'where there is nothing of what is asked'
+        else:
+            useless = 'and nothing would come from the host itself'
+        verb = text.plural(len(self.choice), 'is', 'are')
+        return (
+            f'{self.where}{self._named} {verb} only on '
+            f'{provider_names(holders)}, {useless}'
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ForbiddenTrait(Requirement):
+    """A trait that is forbidden."""
+
+    trait: str
+
+    @property
+    def label(self) -> str:
+        return f'{self.where}forbids trait {self.trait}'
+
+    def ask(self, request: ResourceRequest) -> None:
+        request.group(self.suffix or '').forbidden_traits.add(self.trait)
+
+    def objection(self, provider: Provider, host: HostProviders) -> str:
+        if self.trait not in provider.traits:
+            return ''
+        return f'has forbidden trait {self.trait}'

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How things are: what sync has to know of Nova and Placement."""
+
+import dataclasses
+
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.track import Track, untracked
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.placement.provider import Provider
+
+
+@dataclasses.dataclass(frozen=True)
+class SyncSnapshot:
+    """Nova and Placement at one moment.
+
+    :param nodes: The compute nodes that have a resource provider, with their
+        traits and aggregates.
+    :param traits: The names of all traits that Placement knows.
+    :param problems: What does not fit together, one sentence each.
+    :param others: The other root providers that are members of aggregates,
+        such as those that share their resources.
+    """
+
+    index: AggregateIndex
+    nodes: tuple[Provider, ...]
+    traits: frozenset[str]
+    problems: tuple[str, ...] = ()
+    others: tuple[Provider, ...] = ()
+
+
+def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
+    """Read how things are in a cloud.
+
+    :raises IsolateAggregatesError: if anything cannot be read.
+    """
+    index = AggregateIndex(cloud.aggregates())
+    roots = cloud.roots(track)
+    others = [root for root in roots if root.host is None]
+    return SyncSnapshot(
+        index=index,
+        nodes=tuple(root for root in roots if root.host is not None),
+        traits=cloud.traits(),
+        problems=tuple(
+            _stray(root.name)
+            for root in others
+            if marks.marked_traits(root.traits)
+        ),
+        others=tuple(root for root in others if root.aggregates),
+    )
+
+
+def _stray(name: str) -> str:
+    return (
+        f'resource provider {name}: has traits that sync put there, but Nova '
+        'lists no compute node of it, so they stay; look whether its cell can '
+        'be reached, or delete the provider if the host is gone'
+    )

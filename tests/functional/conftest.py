@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Placement that the tests of a module share."""
+
+from collections.abc import Iterator
+import sqlite3
+
+from keystoneauth1 import adapter
+import placement_backup
+import pytest
+
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+
+@pytest.fixture(scope='module')
+def _shared() -> Iterator[tuple[adapter.Adapter, sqlite3.Connection]]:
+    placement = EmbeddedPlacement()
+    yield placement.open(), placement_backup.keep()
+    placement.close()
+
+
+@pytest.fixture
+def embedded(
+    _shared: tuple[adapter.Adapter, sqlite3.Connection],
+) -> adapter.Adapter:
+    """The adapter of a real Placement without anything in it."""
+    client, empty = _shared
+    placement_backup.put_back(empty)
+    return client

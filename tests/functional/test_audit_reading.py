@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an audit reads from a live cloud: all of it, or it fails."""
+
+import dataclasses
+import io
+import json
+import re
+
+from http_fakes import GLANCE, NOVA, TOKEN, FakeGlance, connection
+from live_example import ISOLATE, Live
+import pytest
+import requests
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud import servers as cloud_servers
+from isolate_aggregates.cloud.nova import NovaClient
+from isolate_aggregates.testing import make_image
+
+WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
+
+
+def detail(name, host='linux-1', image='', extra_specs=None, **more):
+    """Return a server as Nova tells an operator of it."""
+    return {
+        'id': f'id-{name}',
+        'name': name,
+        'tenant_id': 'demo',
+        'status': 'ACTIVE',
+        'OS-EXT-SRV-ATTR:host': host,
+        'image': {'id': image} if image else '',
+        'flavor': {
+            'original_name': 'm1.small',
+            'vcpus': 1,
+            'ram': 64,
+            'disk': 1,
+            'ephemeral': 0,
+            'swap': 0,
+            'extra_specs': extra_specs or {},
+        },
+        **more,
+    }
+
+
+class Servers:
+    """The servers of a cloud, as Nova gives them out.
+
+    :param http: Where it answers.
+    :param found: The servers.
+    :param down: Ids of servers in cells that are down.
+    :param page: The most servers it gives out at once.
+    """
+
+    def __init__(self, http, found, down=(), page=1000):
+        self._found = found
+        self._down = down
+        self._page = page
+        self.versions = set()
+        http.get(f'{NOVA}/servers', json=self._names)
+        http.get(f'{NOVA}/servers/detail', json=self._details)
+
+    def _names(self, request, context):
+        assert request.qs['all_tenants'] == ['1']
+        # With either, Nova does not tell of cells that are down.
+        assert not {'limit', 'marker'} & request.qs.keys()
+        found = [
+            {'id': one, 'status': 'UNKNOWN', 'links': []} for one in self._down
+        ]
+        found += [{'id': s['id'], 'name': s['name']} for s in self._found]
+        return {'servers': found[: self._page]}
+
+    def _details(self, request, context):
+        assert request.qs['all_tenants'] == ['1']
+        self.versions.add(request.headers['OpenStack-API-Version'])
+        ids = [server['id'] for server in self._found]
+        [marker] = request.qs.get('marker', [None])
+        start = ids.index(marker) + 1 if marker else 0
+        return {'servers': self._found[start : start + self._page]}
+
+
+@pytest.fixture
+def audit(run, config, live: Live, in_environment):
+    """Audit the servers of the example as a live cloud; return the report."""
+    path = config(ISOLATE)
+
+    def run_audit():
+        finished = run(
+            *('--config-file', path, 'audit', '--servers', '-f', 'json')
+        )
+        assert finished.err == ''
+        return json.loads(finished.out)['findings']
+
+    return run_audit
+
+
+@pytest.mark.parametrize('page', [1, 2, 1000])
+def test_all_pages_are_read(audit, http, page):
+    Servers(
+        http,
+        [
+            detail('a', 'win-1'),
+            detail('b', 'win-1', extra_specs=WINDOWS),
+            detail('c', 'linux-1'),
+            detail('d', 'win-2'),
+        ],
+        page=page,
+    )
+    judged = [f for f in audit() if f['kind'] == 'server-not-judged']
+    assert [f['subject'] for f in judged] == [
+        'server a (id-a)',
+        'server d (id-d)',
+    ]
+
+
+def test_a_page_that_comes_again_is_a_failure(http, live, in_environment):
+    http.get(f'{NOVA}/servers', json={'servers': []})
+    http.get(f'{NOVA}/servers/detail', json={'servers': [detail('a')]})
+    with pytest.raises(exception.ServiceError, match='id-a again'):
+        list(NovaClient(connection()).servers())
+
+
+def test_servers_out_of_reach_are_told_of(audit, http):
+    Servers(http, [detail('a')], down=['x', 'y'])
+    found = {f['kind']: f['subject'] for f in audit()}
+    assert found['servers-out-of-reach'] == 'servers: 2'
+
+
+def test_images_that_glance_does_not_list_are_looked_up_once(
+    audit, http, live
+):
+    hidden = make_image('hidden', WINDOWS)
+    FakeGlance(images=[hidden]).answer(http)
+    http.get(f'{GLANCE}/v2/images', json={'images': []})
+    asked = http.get(
+        f'{GLANCE}/v2/images/{hidden.id}',
+        json={'id': hidden.id, 'name': 'hidden', **hidden.properties},
+    )
+    Servers(
+        http, [detail(name, 'win-1', hidden.id) for name in ('a', 'b', 'c')]
+    )
+    assert audit() == []
+    assert asked.call_count == 1
+
+
+def test_an_image_that_is_gone_is_not_known(audit, http):
+    gone = make_image('gone').id
+    Servers(http, [detail('a', 'win-1', gone)])
+    kinds = {f['kind'] for f in audit()}
+    assert kinds == {'server-not-judged', 'servers-image-unknown'}
+
+
+@pytest.mark.parametrize(
+    ('newest', 'version'),
+    [
+        ('2.69', '2.69'),
+        ('2.96', '2.96'),
+        ('2.100', '2.100'),
+        ('2.105', '2.100'),
+    ],
+)
+def test_nova_is_asked_for_what_it_knows(audit, http, live, newest, version):
+    live.nova.newest = newest
+    told = Servers(http, [detail('a')])
+    audit()
+    assert told.versions == {f'compute {version}'}
+
+
+def test_a_nova_that_leaves_out_cells_in_silence_is_too_old(
+    run, config, http, live, in_environment
+):
+    live.nova.newest = '2.68'
+    finished = run('--config-file', config(ISOLATE), 'audit', '--servers')
+    assert (finished.code, finished.out) == (4, '')
+    assert '2.69 (Stein)' in finished.err
+
+
+def test_a_nova_that_does_not_tell_hosts_is_a_failure(
+    run, config, http, live, in_environment
+):
+    server = detail('a')
+    del server['OS-EXT-SRV-ATTR:host']
+    Servers(http, [server])
+    finished = run('--config-file', config(ISOLATE), 'audit', '--servers')
+    assert (finished.code, finished.out) == (4, '')
+    assert 'OS-EXT-SRV-ATTR:host' in finished.err
+
+
+@pytest.mark.parametrize(
+    ('found', 'hints'),
+    [
+        (None, {}),
+        ({'group': 'a'}, {'group': ('a',)}),
+        ({'reservation': ['a', 'b']}, {'reservation': ('a', 'b')}),
+    ],
+)
+def test_hints_have_one_value_or_several(found, hints):
+    assert cloud_servers.hints_from(found) == hints
+
+
+# Repairing.
+
+
+@pytest.fixture
+def broken(run, config, http, live, in_environment):
+    """Audit and fix the example, one of whose hosts lacks the trait."""
+    path = config(ISOLATE)
+    [node] = [n for n in live.nova.nodes if n.name == 'linux-1']
+    [aggregate] = [a for a in live.nova.aggregates if a.name == 'win-hosts']
+    live.nova.aggregates[:] = [
+        dataclasses.replace(aggregate, hosts=aggregate.hosts | {'linux-1'})
+    ]
+    url = f'{live.placement_url}/resource_providers/{node.uuid}/traits'
+
+    def fix(*arguments):
+        finished = run(
+            *('--config-file', path, 'audit', '-f', 'json', '--fix'),
+            *arguments,
+        )
+        traits = requests.get(
+            url,
+            headers={
+                'X-Auth-Token': TOKEN,
+                'OpenStack-API-Version': 'placement 1.6',
+            },
+            timeout=9,
+        ).json()['traits']
+        return finished, 'CUSTOM_LICENSED_WINDOWS' in traits
+
+    return fix
+
+
+def test_fix_asks_before_it_changes_anything(broken, monkeypatch):
+    for answer in ('', '\n', 'n\n', 'yesterday\n'):
+        monkeypatch.setattr('sys.stdin', io.StringIO(answer))
+        finished, has_trait = broken()
+        assert (finished.code, has_trait) == (1, False)
+        assert '  isolate-aggregates sync --apply\n' in finished.err
+        assert 'Nothing was changed.' in finished.err
+
+
+def test_one_token_does_for_the_audit_and_for_its_repairs(broken, http):
+    broken('--yes')
+    tokens = [r for r in http.request_history if r.path == '/v3/auth/tokens']
+    assert len(tokens) == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'answer'), [((), 'y\n'), (('--yes',), '')]
+)
+def test_fix_repairs_what_is_safe_and_audits_again(
+    broken, monkeypatch, arguments, answer
+):
+    monkeypatch.setattr('sys.stdin', io.StringIO(answer))
+    finished, has_trait = broken(*arguments)
+    assert (finished.code, has_trait) == (0, True)
+    # What the repair says is no part of the document.
+    assert json.loads(finished.out)['findings'] == []
+
+
+def test_a_repair_that_fails_is_told_of(broken, http, live):
+    http.put(re.compile(f'{live.placement_url}/.*/traits'), status_code=500)
+    finished, has_trait = broken('--yes')
+    assert (finished.code, has_trait) == (1, False)
+    assert 'sync --apply ended with status 1.' in finished.err
+    assert json.loads(finished.out)['summary']['error'] == 1
+
+
+def test_nothing_is_asked_when_nothing_is_to_be_fixed(
+    run, config, live, in_environment
+):
+    finished = run('--config-file', config(ISOLATE), 'audit', '--fix')
+    assert (finished.code, finished.err) == (0, '')

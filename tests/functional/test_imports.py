@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who imports whom: what is checked is noticed, and filters load little."""
+
+import configparser
+import pathlib
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from isolate_aggregates.filters import mirrored
+
+ROOT = pathlib.Path(__file__).parents[2]
+LINT_IMPORTS = pathlib.Path(sys.executable).with_name('lint-imports')
+
+# What somebody else's filter would have to load for nothing.
+CLIENTS = {'keystoneauth1', 'novaclient', 'openstack', 'oslo_log', 'stevedore'}
+
+
+@pytest.fixture(scope='module')
+def copied(tmp_path_factory) -> pathlib.Path:
+    """Return a directory with a copy of the package and its contracts."""
+    directory = tmp_path_factory.mktemp('copy')
+    shutil.copy(ROOT / '.importlinter', directory)
+    shutil.copytree(
+        ROOT / 'isolate_aggregates',
+        directory / 'isolate_aggregates',
+        ignore=shutil.ignore_patterns('__pycache__'),
+    )
+    return directory
+
+
+@pytest.mark.parametrize(
+    ('importer', 'line', 'broken'),
+    [
+        pytest.param('nova', '', set(), id='as it is'),
+        pytest.param(
+            'nova',
+            'from isolate_aggregates.cli import base',
+            {'layers'},
+            id='a program imports its sibling',
+        ),
+        pytest.param(
+            'aggregates',
+            'from isolate_aggregates.placement import client',
+            {'layers'},
+            id='what is asked of Placement is a sibling of aggregates',
+        ),
+        pytest.param(
+            'filters',
+            'from isolate_aggregates import decision',
+            {'layers'},
+            id='a filter imports what calls it',
+        ),
+        pytest.param(
+            'cli',
+            'from isolate_aggregates import reservations',
+            {'layers'},
+            id='a command imports reservations',
+        ),
+        pytest.param(
+            'testing',
+            'from isolate_aggregates.reservations import planner',
+            {'layers'},
+            id='helpers for tests import reservations',
+        ),
+        pytest.param(
+            'cli', 'from nova import context', {'nova'}, id='Nova elsewhere'
+        ),
+        pytest.param(
+            'reservations',
+            'from isolate_aggregates.nova import status',
+            {'nova'},
+            id='Nova by way of its plugin',
+        ),
+        pytest.param(
+            'reservations',
+            'from blazar import context',
+            {'blazar'},
+            id='Blazar elsewhere',
+        ),
+    ],
+)
+def test_the_contract_that_one_more_import_breaks(
+    importer, line, broken, copied
+):
+    module = copied / 'isolate_aggregates' / importer / '__init__.py'
+    before = module.read_text('utf-8')
+    module.write_text(f'{before}\n{line}\n', 'utf-8')
+    try:
+        done = subprocess.run(
+            [LINT_IMPORTS, '--no-cache', '--no-logo'],
+            cwd=copied,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        module.write_text(before, 'utf-8')
+    contracts = configparser.ConfigParser()
+    contracts.read(copied / '.importlinter')
+    found = {
+        section.rpartition(':')[2]
+        for section in contracts.sections()
+        if f'{contracts[section].get("name")} BROKEN' in done.stdout
+    }
+    assert found == broken, done.stdout
+    assert (done.returncode != 0) == bool(broken)
+
+
+def _loads(*modules: str) -> set[str]:
+    """Return what a fresh interpreter has loaded after importing these."""
+    script = f'import sys, {", ".join(modules)}; print(*sys.modules)'
+    done = subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_filters_load_no_clients():
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / 'setup.cfg')
+    entry_points = setup['entry_points']['isolate_aggregates.request_filters']
+    built_in = re.findall(r'= (.+):', entry_points)
+    assert 'isolate_aggregates.filters.isolate_aggregates' in built_in
+    others = pkgutil.iter_modules(mirrored.__path__, f'{mirrored.__name__}.')
+    loaded = _loads(
+        *('isolate_aggregates.aggregates', 'isolate_aggregates.request'),
+        *built_in,
+        *(module.name for module in others),
+    )
+    assert not loaded & CLIENTS
+
+
+def test_what_loads_plugins_by_name_is_seen_to_load_a_client():
+    assert 'stevedore' in _loads('isolate_aggregates.entry_points')
+
+
+def test_helpers_for_tests_load_no_client_of_nova():
+    loaded = _loads('isolate_aggregates.testing')
+    assert not loaded & {'novaclient', 'openstack'}

@@ -1,0 +1,512 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The everyday commands, where a cloud is not as it should be.
+
+On a real Placement. What they do in an ordinary cloud is in
+``tests/nova_functional/test_day_two.py``.
+"""
+
+from collections.abc import Callable
+import dataclasses
+import json
+from typing import Any
+
+from http_fakes import GLANCE, NOVA
+from live_example import ISOLATE, Live
+import pytest
+import requests_mock
+
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.request import Flavor
+
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+TAG = f'trait:{LICENSED}'
+FLAVORS_ONLY = f'{ISOLATE}[isolate_aggregates]\ntrait_sources = flavor\n'
+
+Run = Callable[..., Any]
+
+
+class Operator:
+    """Somebody with the rights of an operator in the example.
+
+    :param run: Runs the program.
+    :param live: The example.
+    :param http: Where its services answer.
+    :param config: Writes a configuration file.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        live: Live,
+        http: requests_mock.Mocker,
+        config: Callable[[str], str],
+    ) -> None:
+        self._run = run
+        self._config = config
+        self.live = live
+        self.http = http
+        self.written: list[tuple[str, Any]] = []
+        nova = live.nova
+        nova.aggregates = [
+            dataclasses.replace(aggregate, id=number)
+            for number, aggregate in enumerate(nova.aggregates, 1)
+        ]
+        for aggregate in nova.aggregates:
+            self.takes('POST', f'{NOVA}/os-aggregates/{aggregate.id}/action')
+        for flavor in nova.flavors:
+            self.takes('POST', f'{NOVA}/flavors/{flavor.id}/os-extra_specs')
+
+    def takes(self, method: str, url: str) -> None:
+        """Let a service take what is written to a URL."""
+
+        def answer(request: Any, context: Any) -> Any:
+            self.written.append((request.path, request.json()))
+            # What novaclient looks for in any answer.
+            return {'aggregate': {}, 'extra_specs': {}}
+
+        self.http.register_uri(method, url, json=answer)
+
+    def does(self, *arguments: str, config: str = ISOLATE) -> Any:
+        """Run a command and return how it ended."""
+        return self._run('--config-file', self._config(config), *arguments)
+
+    def document(self, *arguments: str, config: str = ISOLATE) -> Any:
+        """Run a command that must not fail; return what it wrote as json."""
+        finished = self.does(*arguments, '-f', 'json', config=config)
+        assert (finished.code, finished.err) == (0, '')
+        return json.loads(finished.out)
+
+
+@pytest.fixture
+def operator(
+    run: Run,
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+    in_environment: None,
+) -> Operator:
+    """An operator of the example."""
+    return Operator(run, live, http, config)
+
+
+def whats(document: Any) -> list[str]:
+    return [change['change'] for change in document['changes']]
+
+
+# Which aggregate is meant.
+
+
+@pytest.mark.parametrize(
+    'name',
+    [
+        pytest.param('rack-1', id='name'),
+        pytest.param('2', id='number'),
+        pytest.param('cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e', id='uuid'),
+    ],
+)
+def test_an_aggregate_goes_by_name_number_or_uuid(
+    operator: Operator, name: str
+) -> None:
+    nova = operator.live.nova
+    nova.aggregates[1] = dataclasses.replace(
+        nova.aggregates[1], uuid='cdb6ccb8-9ac4-5fb9-b3f2-1ac4f5d5a80e'
+    )
+    made = operator.document('lock', name, '--trait', 'CUSTOM_A', '--dry-run')
+    assert 'tag aggregate rack-1 trait:CUSTOM_A=required' in whats(made)
+
+
+def test_a_name_of_two_aggregates_is_refused_with_their_uuids(
+    operator: Operator,
+) -> None:
+    operator.live.nova.aggregates += [
+        Aggregate('uuid-x', 'twice', id=8),
+        Aggregate('uuid-y', 'twice', id=9),
+    ]
+    finished = operator.does('lock', 'twice', '--trait', 'CUSTOM_A')
+    assert finished.code == 1
+    assert finished.err == (
+        "The aggregate name 'twice' is not unique; name one of uuid-x, uuid-y "
+        'instead.\n'
+    )
+
+
+# lock and unlock.
+
+
+def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
+    nova = operator.live.nova
+    nova.aggregates[1] = dataclasses.replace(
+        nova.aggregates[1], metadata={'trait:CUSTOM_A': 'Required'}
+    )
+    operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    [(path, body)] = operator.written
+    assert path.endswith('/os-aggregates/2/action')
+    assert body == {
+        'set_metadata': {'metadata': {'trait:CUSTOM_A': 'required'}}
+    }
+
+
+def test_unlock_takes_off_a_tag_that_nothing_can_open(
+    operator: Operator,
+) -> None:
+    nova = operator.live.nova
+    nova.aggregates[1] = dataclasses.replace(
+        nova.aggregates[1],
+        metadata={'TRAIT:custom-a': 'required', 'trait:CUSTOM_B': 'maybe'},
+    )
+    operator.document('unlock', 'rack-1')
+    assert [body for _, body in operator.written] == [
+        {'set_metadata': {'metadata': {'TRAIT:custom-a': None}}}
+    ]
+
+
+def test_unlocking_what_is_not_locked_says_so(operator: Operator) -> None:
+    nothing = operator.document('unlock', 'rack-1')
+    assert nothing['changes'] == []
+    assert nothing['notes'] == ['aggregate rack-1 is not locked by any trait']
+    wrong = operator.document('unlock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert wrong['changes'] == []
+    assert wrong['notes'] == [
+        'aggregate rack-1 has no tag trait:CUSTOM_A=required'
+    ]
+
+
+def test_a_nova_that_tells_no_uuids_of_nodes_is_made_up_for(
+    operator: Operator,
+) -> None:
+    operator.live.nova.newest = '2.41'
+    made = operator.document('lock', 'rack-1', '--trait', LICENSED)
+    # win-1 has it already.
+    assert f'add trait {LICENSED} to host linux-1' in whats(made)
+    assert f'add trait {LICENSED} to host win-1' not in whats(made)
+
+
+def test_each_node_of_a_bare_metal_host_gets_the_trait(
+    operator: Operator,
+) -> None:
+    nova = operator.live.nova
+    nova.nodes = [
+        ComputeNode(
+            node.uuid,
+            node.name,
+            'ironic' if node.name.startswith('linux') else node.host,
+        )
+        for node in nova.nodes
+    ]
+    nova.aggregates[1] = dataclasses.replace(
+        nova.aggregates[1], hosts=frozenset({'ironic'})
+    )
+    made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert [what for what in whats(made) if 'add trait' in what] == [
+        f'add trait CUSTOM_A to host ironic (node linux-{number})'
+        for number in (1, 2, 3)
+    ]
+
+
+def test_a_host_without_a_node_is_named_and_the_others_are_locked(
+    operator: Operator,
+) -> None:
+    nova = operator.live.nova
+    nova.nodes = [node for node in nova.nodes if node.name != 'win-1']
+    finished = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert finished.code == 1
+    assert finished.err == (
+        'Host win-1: Nova lists no compute node of it; start nova-compute '
+        'there, or take the host out of the aggregate.\n'
+    )
+    assert 'add trait CUSTOM_A to host linux-1' in finished.out
+    assert 'host win-1' not in finished.out
+
+
+def test_lock_does_without_glance_and_says_so(operator: Operator) -> None:
+    operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
+    made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert {change['result'] for change in made['changes']} == {'done'}
+    note = made['notes'][-1]
+    assert note.startswith('the images were not looked at: Glance at ')
+    [left] = made['left']
+    assert left.startswith('no flavor requires CUSTOM_A yet')
+
+
+def test_images_do_not_count_where_they_open_nothing(
+    operator: Operator,
+) -> None:
+    lock = ('lock', 'win-hosts', '--trait', LICENSED)
+    assert operator.document(*lock)['notes'] == [
+        f'{LICENSED} is required by flavor win.small and image windows-2022'
+    ]
+    made = operator.document(*lock, config=FLAVORS_ONLY)
+    assert made['notes'] == [f'{LICENSED} is required by flavor win.small']
+    grant = ('grant', '--image', 'windows-2022', '--trait', LICENSED)
+    made = operator.document(*grant, config=FLAVORS_ONLY)
+    assert any('images open nothing here' in note for note in made['notes'])
+
+
+def test_a_lock_that_has_no_effect_is_warned_of(operator: Operator) -> None:
+    finished = operator.does(
+        'lock', 'win-hosts', '--trait', LICENSED, config='[scheduler]\n'
+    )
+    assert finished.code == 0
+    assert 'the tag has no effect' in finished.err
+
+
+def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
+    nova = operator.live.nova
+    untagged = dataclasses.replace(nova.aggregates[0], metadata={})
+
+    def untag(request: Any, context: Any) -> Any:
+        nova.aggregates[0] = untagged
+        return {'aggregate': {}}
+
+    operator.http.post(f'{NOVA}/os-aggregates/1/action', json=untag)
+    made = operator.document('unlock', 'win-hosts')
+    assert made['left'] == [
+        f'{LICENSED} is still required by flavor win.small and image '
+        'windows-2022, but by no aggregate any more; their servers find a '
+        'host only where somebody else put the trait; next is revoke'
+    ]
+
+
+# grant and revoke.
+
+
+def test_a_flavor_whose_id_is_part_of_the_api_is_changed_itself(
+    operator: Operator,
+) -> None:
+    operator.live.nova.flavors.append(Flavor('odd', 'detail'))
+    operator.takes('POST', f'{NOVA}/flavors/detail/os-extra_specs')
+    operator.document('grant', '--flavor', 'detail', '--trait', LICENSED)
+    [(path, body)] = operator.written
+    assert path.endswith('/flavors/detail/os-extra_specs')
+    assert body == {'extra_specs': {TAG: 'required'}}
+
+
+def test_a_request_group_of_a_flavor_is_a_key_and_stays(
+    operator: Operator,
+) -> None:
+    operator.live.nova.flavors.append(
+        Flavor('vf', 'vf', extra_specs={f'trait_NIC:{LICENSED}': 'required'})
+    )
+    key = ('--flavor', 'vf', '--trait', LICENSED)
+    assert operator.document('grant', *key)['changes'] == []
+    finished = operator.does('revoke', *key)
+    assert finished.code == 1
+    assert (
+        f'Flavor vf still requires {LICENSED} by trait_NIC:{LICENSED}, which '
+        'belongs to a request group; change the flavor yourself.\n'
+    ) in finished.err
+    assert operator.written == []
+
+
+def test_a_key_without_a_lock_is_granted_with_a_note(
+    operator: Operator,
+) -> None:
+    nova = operator.live.nova
+    nova.aggregates = [
+        dataclasses.replace(aggregate, metadata={})
+        for aggregate in nova.aggregates
+    ]
+    made = operator.document(
+        'grant', '--flavor', 'm1.small', '--trait', LICENSED
+    )
+    assert whats(made) == [f'set {TAG}=required on flavor m1.small']
+    assert any('no aggregate requires' in note for note in made['notes'])
+
+
+def test_an_image_of_nobody_in_particular_needs_no_warning(
+    operator: Operator,
+) -> None:
+    grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
+    made = operator.document(*grant, '--dry-run')
+    assert made['notes'] == [
+        'servers that are there already keep what they were booted with'
+    ]
+
+
+def test_a_property_that_glance_protects_is_one_sentence(
+    operator: Operator,
+) -> None:
+    operator.http.patch(
+        requests_mock.ANY, status_code=403, text='Property is protected'
+    )
+    finished = operator.does(
+        'revoke', '--image', 'windows-2022', '--trait', LICENSED
+    )
+    assert finished.code == 1
+    assert 'failed' in finished.out
+    assert finished.err.startswith('Glance at ')
+    assert '(403)' in finished.err
+
+
+def test_a_conflict_is_not_taken_for_a_property_that_is_gone(
+    operator: Operator,
+) -> None:
+    operator.http.patch(
+        requests_mock.ANY, status_code=409, text='Image is being deleted'
+    )
+    finished = operator.does(
+        'revoke', '--image', 'windows-2022', '--trait', LICENSED
+    )
+    assert finished.code == 1
+    assert 'Image is being deleted' in finished.err
+
+
+def test_what_was_done_is_told_even_after_an_interruption(
+    operator: Operator,
+) -> None:
+    def interrupted(request: Any, context: Any) -> Any:
+        raise KeyboardInterrupt
+
+    operator.http.post(f'{NOVA}/os-aggregates/2/action', json=interrupted)
+    finished = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
+    assert finished.code != 0
+    assert 'Traceback' not in finished.err
+    rows = [line.split('|')[1:3] for line in finished.out.splitlines()[3:8]]
+    assert [(what.strip()[:12], how.strip()) for what, how in rows if how] == [
+        ('create trait', 'done'),
+        ('create trait', 'done'),
+        ('tag aggregat', 'failed'),
+        ('add trait CU', 'not done'),
+        ('add trait CU', 'not done'),
+    ]
+
+
+def test_what_was_done_is_told_even_if_the_flavors_can_not_be_read(
+    operator: Operator,
+) -> None:
+    operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
+    finished = operator.does(
+        'lock', 'rack-1', '--trait', 'CUSTOM_A', '-f', 'json'
+    )
+    assert finished.code == 1
+    assert '(403)' in finished.err
+    made = json.loads(finished.out)
+    assert {change['result'] for change in made['changes']} == {'done'}
+
+
+# list and show.
+
+BROKEN = """
+    settings:
+      scheduler: {enable_isolated_aggregate_filtering: true}
+    mirror_host_aggregates: false
+    aggregates:
+    - name: cn1
+      metadata: {trait:CUSTOM_A: required, trait:CUSTOM_B: required}
+      hosts: [cn1, gone]
+    - {name: empty, metadata: {trait:CUSTOM_A: required}}
+    providers:
+    - {name: cn1, inventories: {VCPU: 4}, traits: [CUSTOM_A]}
+    - {name: node1, host: metal, inventories: {CUSTOM_M: 1}}
+    flavors:
+    - {name: a, extra_specs: {trait:CUSTOM_A: required}}
+    - name: ab
+      extra_specs: {trait:CUSTOM_A: required, trait:CUSTOM_B: required}
+    images:
+    - {name: b, properties: {trait:CUSTOM_B: required}}
+"""
+
+
+@pytest.fixture
+def broken(run: Run, write_cloud: Callable[[str], Any]) -> Run:
+    """Ask a cloud that is not as it should be."""
+    path = str(write_cloud(BROKEN))
+
+    def ask(*arguments: str) -> Any:
+        return run(*arguments, '--snapshot', path)
+
+    return ask
+
+
+def told(finished: Any) -> Any:
+    assert (finished.code, finished.err) == (0, '')
+    return json.loads(finished.out)
+
+
+def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:
+    shown = told(broken('show', 'CUSTOM_A', '-f', 'json'))
+    assert shown['kind'] == 'lock'
+    assert shown['name'] == 'trait:CUSTOM_A'
+    assert shown['problems'] == [
+        'host cn1 is in aggregate cn1, but its resource provider cn1 is not, '
+        'so that the locks of the aggregate do not hold',
+        'host cn1 lacks CUSTOM_B, so that servers for aggregate cn1 can not '
+        'use it',
+        'host gone has no compute node in Placement',
+        'aggregate empty has no hosts',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('kind', 'flavors', 'images'),
+    [
+        pytest.param('aggregate', ['ab'], [], id='all traits are needed'),
+        pytest.param('host', ['ab'], [], id='those of all its aggregates'),
+    ],
+)
+def test_only_who_opens_all_locks_is_shown(
+    broken: Run, kind: str, flavors: list[str], images: list[str]
+) -> None:
+    shown = told(broken('show', 'cn1', '--kind', kind, '-f', 'json'))
+    assert shown['kind'] == kind
+    assert shown['locks'] == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
+    assert (shown['flavors'], shown['images']) == (flavors, images)
+
+
+def test_a_name_that_may_mean_two_things_is_refused(broken: Run) -> None:
+    finished = broken('show', 'cn1')
+    assert finished.code == 1
+    assert finished.err == (
+        "The lock, aggregate or host name 'cn1' is not unique; name one of "
+        'cn1 --kind aggregate, cn1 --kind host instead.\n'
+    )
+
+
+def test_a_name_of_nothing_is_one_sentence(broken: Run) -> None:
+    finished = broken('show', 'cn1', '--kind', 'lock')
+    assert finished.code == 1
+    assert finished.err.startswith(
+        "There is no lock with the name or id 'cn1'"
+    )
+
+
+def test_a_host_goes_by_the_name_of_its_node(broken: Run) -> None:
+    shown = told(broken('show', 'node1', '-f', 'json'))
+    assert (shown['name'], shown['nodes']) == ('metal', ['node1'])
+    assert shown['capacity'] == {'CUSTOM_M': {'free': 1, 'used': 0}}
+    assert shown['locks'] == []
+    assert shown['problems'] == []
+
+
+def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
+    shown = told(broken('show', 'gone', '-f', 'json'))
+    assert shown['nodes'] == []
+    [problem] = shown['problems']
+    assert problem.startswith('host gone ')
+
+
+def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
+    rows = broken('list', '-f', 'csv', '--quote', 'none')
+    assert rows.out.splitlines() == [
+        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB',
+        'trait:CUSTOM_A,2,2,4 free\\, 0 used,-,-',
+        'trait:CUSTOM_B,1,2,4 free\\, 0 used,-,-',
+    ]
+
+
+def test_locks_without_the_option_are_listed_with_a_warning(
+    run: Run, write_cloud: Callable[[str], Any]
+) -> None:
+    text = BROKEN.replace('filtering: true', 'filtering: false')
+    path = str(write_cloud(text))
+    finished = run('list', '--snapshot', path, '-f', 'value', '-c', 'Lock')
+    assert finished.out.splitlines() == ['trait:CUSTOM_A', 'trait:CUSTOM_B']
+    assert 'the tag has no effect' in finished.err
+
+
+def test_a_cloud_without_locks_is_said_to_be_one(
+    run: Run, write_cloud: Callable[[str], Any]
+) -> None:
+    finished = run('list', '--snapshot', str(write_cloud('aggregates: []')))
+    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n\n')

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The exporter of a live cloud, and its arguments.
+
+The cloud is the Windows licensing example, with a real Placement.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import dataclasses
+import pathlib
+import signal
+import socket
+import sys
+import threading
+import time
+from typing import Any
+import urllib.request
+
+from http_fakes import NOVA
+from live_example import ISOLATE, Live
+import pytest
+import requests_mock
+from samples import Samples, parsed
+
+from isolate_aggregates.cli import exporter
+
+LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
+
+Run = Callable[..., Any]
+
+
+class Prometheus(threading.Thread):
+    """Scrapes the exporter of this process, and ends it.
+
+    :param steps: Each is what to do first, and what the values have to be
+        like before the next one.
+    """
+
+    def __init__(
+        self, *steps: tuple[Callable[[], object], Callable[[Samples], bool]]
+    ) -> None:
+        super().__init__(daemon=True)
+        self._steps = steps
+        self._main = threading.current_thread().ident
+        self.scrapes: list[Samples] = []
+        with socket.create_server(('127.0.0.1', 0)) as free:
+            self.listen = f'127.0.0.1:{free.getsockname()[1]}'
+
+    def run(self) -> None:
+        """Do all steps."""
+        # Before it is there, a signal would end the tests.
+        while not self._scrape():
+            time.sleep(0.01)
+        try:
+            for act, condition in self._steps:
+                act()
+                while not condition(found := self._scrape()):
+                    time.sleep(0.01)
+                self.scrapes.append(found)
+        finally:
+            assert self._main
+            signal.pthread_kill(self._main, signal.SIGTERM)
+
+    def _scrape(self) -> Samples:
+        with contextlib.suppress(OSError):
+            url = f'http://{self.listen}/metrics'
+            with urllib.request.urlopen(url) as answer:
+                return parsed(answer.read().decode())
+        return {}
+
+
+def up(value: int) -> Callable[[Samples], bool]:
+    """Return a condition on whether the last reading worked."""
+    return lambda found: found[('isolate_aggregates_up',)] == value
+
+
+def nothing() -> None:
+    """Do nothing."""
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_a_live_cloud_is_read_again_and_again(
+    run: Run,
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+) -> None:
+    def break_nova() -> None:
+        http.get(f'{NOVA}/os-aggregates', status_code=500)
+
+    def repair_nova() -> None:
+        # A host without the trait.
+        locked, *others = live.nova.aggregates
+        more = dataclasses.replace(locked, hosts=locked.hosts | {'linux-1'})
+        live.nova.aggregates = [more, *others]
+        live.nova.answer(http)
+
+    prometheus = Prometheus(
+        (nothing, up(1)), (break_nova, up(0)), (repair_nova, up(1))
+    )
+    prometheus.start()
+    finished = run(
+        *('--config-file', config(ISOLATE), 'exporter', '--interval', '1'),
+        *('--listen', prometheus.listen),
+    )
+    assert finished.code == 0
+    prometheus.join()
+    first, broken, repaired = prometheus.scrapes
+    hosts = ('isolate_aggregates_lock_hosts', LICENSED)
+    found = ('isolate_aggregates_audit_findings', 'error', 'trait-missing')
+    assert first[hosts] == 2
+    assert first['isolate_aggregates_lock_used', 'VCPU', LICENSED] == 4
+    assert found not in first
+    # What was there stays until there is something new.
+    assert broken[hosts] == 2
+    assert ('isolate_aggregates_snapshot_age_seconds',) in broken
+    assert repaired[hosts] == 3
+    assert repaired[found] == 1
+    assert 'Nova' in finished.err
+    assert 'Traceback' not in finished.err
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_client_has_the_exporter_too(
+    openstack: Run,
+    live: Live,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'isolation.prom'
+    finished = openstack(
+        *('--os-isolation-config-file', config(ISOLATE)),
+        *('isolation', 'exporter', '--textfile', str(path)),
+    )
+    assert (finished.code, finished.out, finished.err) == (0, '', '')
+    found = parsed(path.read_text('utf-8'))
+    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert found[('isolate_aggregates_up',)] == 1
+
+
+def test_missing_credentials_show_in_the_file(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'isolation.prom'
+    finished = run('exporter', '--textfile', str(path))
+    assert finished.code == 1
+    assert finished.err.startswith('There are no credentials for a cloud')
+    assert parsed(path.read_text('utf-8'))[('isolate_aggregates_up',)] == 0
+
+
+def test_without_prometheus_client_it_says_what_to_install(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, 'prometheus_client', None)
+    finished = run('exporter', '--snapshot', 'x')
+    assert (finished.code, finished.out, finished.err) == (
+        1,
+        '',
+        'The metrics need prometheus-client; install '
+        'isolate-aggregates[metrics].\n',
+    )
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(['--listen', 'localhost'], id='no port'),
+        pytest.param(['--listen', ':9889'], id='no address'),
+        pytest.param(['--listen', '127.0.0.1:x'], id='no number'),
+        pytest.param(['--listen', '127.0.0.1:65536'], id='too great a port'),
+        pytest.param(['--listen', 'a@127.0.0.1:1'], id='with a user'),
+        pytest.param(['--listen', '127.0.0.1:1/x'], id='with a path'),
+        pytest.param(['--listen', '::1:9889'], id='no brackets'),
+        pytest.param(['--listen', '[::1:9889'], id='one bracket'),
+        pytest.param(
+            ['--listen', '127.0.0.1:1', '--textfile', 'x'], id='both'
+        ),
+        pytest.param(['--interval', '0'], id='no pause'),
+        pytest.param(['--interval', '9', '--textfile', 'x'], id='no service'),
+        pytest.param(['--snapshot', 'x', '--servers'], id='no servers'),
+        pytest.param(['--no-cloud'], id='nothing left'),
+        pytest.param(
+            ['--no-cloud', '--scheduler', 'x', '--servers'], id='no cloud'
+        ),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(
+    run: Run, arguments: list[str]
+) -> None:
+    assert run('exporter', *arguments).code == 2
+
+
+@pytest.mark.parametrize(
+    ('text', 'address'),
+    [
+        ('127.0.0.1:9889', ('127.0.0.1', 9889)),
+        ('[::1]:0', ('::1', 0)),
+        ('localhost:80', ('localhost', 80)),
+    ],
+)
+def test_addresses_have_a_host_and_a_port(
+    text: str, address: tuple[str, int]
+) -> None:
+    assert exporter._address(text) == address
+
+
+def test_what_still_waits_is_given_up_when_nobody_waits_for_it() -> None:
+    stopped = threading.Event()
+    closed = []
+
+    def found() -> Iterator[int]:
+        try:
+            yield from range(3)
+        finally:
+            closed.append(True)
+
+    read = exporter._until(stopped, found())
+    assert next(read) == 0
+    stopped.set()
+    from isolate_aggregates.inspect.metrics.reading import Stopped
+
+    with pytest.raises(Stopped):
+        next(read)
+    assert closed == [True]

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What processes that were forked count is added up."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from samples import samples
+
+from isolate_aggregates.inspect.metrics import scheduler
+
+WORKERS = """
+import os, threading, time
+from isolate_aggregates.inspect.metrics import scheduler
+
+def work():
+    for _ in range(100):
+        metrics.passed(time.monotonic(), False)
+        time.sleep(0)
+
+metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+metrics.passed(time.monotonic(), False)
+children = []
+for number in range(3):
+    child = os.fork()
+    if not child:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os._exit(0)
+    children.append(child)
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+EVENTLET = 'import eventlet; eventlet.monkey_patch()'
+
+
+@pytest.mark.parametrize(
+    'first', ['', EVENTLET], ids=['native threads', 'eventlet']
+)
+def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
+    if first:
+        pytest.importorskip('eventlet')
+    # As nova-scheduler: loaded once, then forked.
+    subprocess.run(
+        [sys.executable, '-W', 'ignore', '-c', first + WORKERS],
+        check=True,
+        env={**os.environ, scheduler.DIRECTORY: str(tmp_path)},
+    )
+    found = samples(scheduler.Workers(str(tmp_path)))
+    prefix = 'isolate_aggregates_scheduler_request'
+    assert found[(f'{prefix}s_total',)] == 1201
+    assert found[(f'{prefix}_duration_seconds_count',)] == 1201

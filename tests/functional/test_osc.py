@@ -1,0 +1,502 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``openstack isolation ...`` over cloud files, run by the real client."""
+
+from collections.abc import Callable
+import configparser
+import csv
+import io
+import json
+import pathlib
+import re
+import subprocess
+import sys
+from typing import Any
+
+from openstackclient import shell
+import pytest
+import yaml
+
+from isolate_aggregates.cli import app
+from isolate_aggregates.cli.osc import plugin, v1
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLE = ROOT / 'examples/windows-licensing.yaml'
+ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
+LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
+
+Run = Callable[..., Any]
+
+
+def entry_points(group: str) -> dict[str, str]:
+    """Return this package's entry points of a group."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / 'setup.cfg')
+    lines = parser['entry_points'][group].strip().splitlines()
+    pairs = [line.partition('=') for line in lines]
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+COMMANDS = sorted(entry_points('isolate_aggregates.cli'))
+
+
+def client() -> shell.OpenStackShell:
+    """Return the client with the options and the commands of all plugins."""
+    started = shell.OpenStackShell()
+    started.command_manager.add_command_group('openstack.isolation.v1')
+    return started
+
+
+def sentence(finished: Any) -> str:
+    """Return the one sentence that a run has failed with."""
+    assert finished.code == 1
+    assert finished.out == ''
+    assert finished.err.endswith('.\n')
+    assert finished.err.count('\n') == 1
+    return str(finished.err).rstrip('\n')
+
+
+# Which commands there are
+
+
+def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
+    assert entry_points('openstack.isolation.v1') == {
+        f'isolation_{name}': f'{v1.__name__}:{name}' for name in COMMANDS
+    }
+
+
+def test_the_client_takes_the_commands_from_the_group_of_the_plugin() -> None:
+    assert entry_points('openstack.cli.extension') == {
+        'isolation': plugin.__name__
+    }
+    api, version = plugin.API_NAME, plugin.DEFAULT_API_VERSION
+    assert f'openstack.{api}.v{version}' == 'openstack.isolation.v1'
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_a_command_has_the_same_arguments_in_both_programs(
+    without_configuration: None, name: str
+) -> None:
+    words = name.split('_')
+    helps = []
+    for program, prefix in (
+        (app.IsolateAggregatesApp(), []),
+        (client(), ['isolation']),
+    ):
+        found = program.command_manager.find_command([*prefix, *words])
+        command, full_name, rest = found
+        assert (full_name, rest) == (' '.join([*prefix, *words]), [])
+        parser = command(program, None).get_parser('it')
+        helps.append(parser.format_help())
+    ours, theirs = helps
+    # The client says where a command comes from.
+    told = '\nThis command is provided by the isolate-aggregates plugin.\n'
+    assert theirs == ours + told
+
+
+@pytest.mark.parametrize('name', COMMANDS)
+def test_no_option_of_a_command_is_taken_for_one_of_the_client(
+    without_configuration: None, name: str
+) -> None:
+    started = client()
+    words = ['isolation', *name.split('_')]
+    command, _, _ = started.command_manager.find_command(words)
+    parser = command(started, None).get_parser('it')
+    for action in parser._actions:
+        for option in action.option_strings:
+            if option in ('-h', '--help'):
+                continue
+            # The client parses all arguments first and leaves the rest.
+            _, rest = started.parser.parse_known_args([*words, option])
+            assert rest == [*words, option]
+
+
+@pytest.mark.parametrize('module', ['plugin', 'v1'])
+def test_what_the_client_imports_on_every_start_is_next_to_nothing(
+    module: str,
+) -> None:
+    program = (
+        'import sys, cliff.command; before = set(sys.modules); '
+        f'from isolate_aggregates.cli.osc import {module}; '
+        'new = set(sys.modules) - before; '
+        "print(*sorted(m for m in new if m.startswith('isolate_aggregates')))"
+        "; print(*sorted({m.partition('.')[0] for m in new} - "
+        "set(sys.stdlib_module_names) - {'isolate_aggregates'}))"
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout == (
+        'isolate_aggregates isolate_aggregates.cli '
+        'isolate_aggregates.cli.osc '
+        f'isolate_aggregates.cli.osc.{module}\n\n'
+    )
+
+
+def test_a_start_of_the_client_imports_no_command_of_ours() -> None:
+    program = (
+        'import sys; from openstackclient import shell; '
+        "code = shell.main(['module', 'list', '-f', 'value']); "
+        "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli.base', "
+        "'isolate_aggregates.conf'}; "
+        "print('imported:', *sorted(heavy & set(sys.modules)))"
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout.splitlines()[-1] == 'imported:'
+
+
+def test_no_private_name_stands_for_a_command() -> None:
+    with pytest.raises(AttributeError):
+        v1.__path__  # noqa: B018
+
+
+# Output
+
+
+@pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'csv', 'value'])
+@pytest.mark.parametrize(
+    'command',
+    [
+        pytest.param(('candidates', *LINUX), id='candidates'),
+        pytest.param(('explain', *LINUX), id='explain'),
+        pytest.param(('filter', 'list'), id='filter list'),
+        pytest.param(('list',), id='list'),
+        pytest.param(('matrix',), id='matrix'),
+    ],
+)
+def test_a_list_is_what_isolate_aggregates_writes(
+    openstack: Run, run: Run, command: tuple[str, ...], form: str
+) -> None:
+    asked = (*command, *ON_EXAMPLE, '-f', form)
+    finished = openstack('isolation', *asked)
+    assert (finished.code, finished.err) == (0, '')
+    assert finished.out
+    assert finished == run(*asked)
+
+
+@pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
+def test_one_thing_is_what_isolate_aggregates_writes(
+    openstack: Run, run: Run, form: str
+) -> None:
+    asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
+    finished = openstack('isolation', *asked)
+    assert (finished.code, finished.err) == (0, '')
+    assert 'win-hosts' in finished.out
+    assert finished == run(*asked)
+
+
+def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
+    documents = []
+    for form, parse in (('json', json.loads), ('yaml', yaml.safe_load)):
+        finished = openstack(
+            *('isolation', 'candidates', *ON_EXAMPLE, *LINUX, '-f', form)
+        )
+        assert (finished.code, finished.err) == (0, '')
+        documents.append(parse(finished.out))
+    assert documents[0] == documents[1]
+    names = [host['name'] for host in documents[0]['hosts']]
+    assert names == ['linux-1', 'linux-2']
+
+
+def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
+    asked = ('isolation', 'candidates', *ON_EXAMPLE, *LINUX, '-c', 'Host')
+    rows = csv.reader(io.StringIO(openstack(*asked, '-f', 'csv').out))
+    assert list(rows) == [['Host'], ['linux-1'], ['linux-2']]
+    assert openstack(*asked, '-f', 'value').out == 'linux-1\nlinux-2\n'
+
+
+def test_a_command_without_a_table_prints_the_same_too(
+    openstack: Run, run: Run
+) -> None:
+    asked = ('query', *ON_EXAMPLE, *LINUX)
+    finished = openstack('isolation', *asked)
+    assert finished.out.startswith('limit=1000&member_of=')
+    assert finished == run(*asked)
+
+
+# Configuration
+
+
+def enabled(finished: Any) -> set[str]:
+    """Return the names of the filters that decide."""
+    assert (finished.code, finished.err) == (0, '')
+    rows = json.loads(finished.out)
+    return {
+        row['Name']
+        for row in rows
+        if row['Enabled'] and not row['Note'].startswith('outside')
+    }
+
+
+ASK_FILTERS = ('isolation', 'filter', 'list', '-f', 'json')
+
+
+def only(name: str) -> str:
+    """Return a configuration that lets only one filter run."""
+    return f'[isolate_aggregates]\nrequest_filters = {name}\n'
+
+
+def test_configuration_files_are_named_by_options(
+    openstack: Run, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
+    (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
+    directory = tmp_path / 'more'
+    directory.mkdir()
+    (directory / 'x.conf').write_text(only('isolate_tenants'))
+    option = '--os-isolation-config-file'
+    one = (option, str(tmp_path / 'one.conf'))
+    two = (option, str(tmp_path / 'two.conf'))
+    more = ('--os-isolation-config-dir', str(directory))
+    assert enabled(openstack(*one, *ASK_FILTERS)) == {'isolate_tenants'}
+    assert enabled(openstack(*one, *two, *ASK_FILTERS)) == {
+        'blazar_reservation'
+    }
+    assert enabled(openstack(*more, *ASK_FILTERS)) == {'isolate_tenants'}
+
+
+def test_the_usual_configuration_file_is_found(
+    openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, 'argv', ['/usr/bin/openstack'])
+    directory = tmp_path / '.isolate-aggregates'
+    directory.mkdir()
+    path = directory / 'isolate-aggregates.conf'
+    path.write_text(only('isolate_tenants'))
+    # That of a program of another name is none of ours.
+    (directory / 'openstack.conf').write_text(only('blazar_reservation'))
+    assert enabled(openstack(*ASK_FILTERS)) == {'isolate_tenants'}
+
+
+def test_clouds_yaml_may_name_the_files_of_each_cloud(
+    openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
+    (tmp_path / 'two.conf').write_text(only('blazar_reservation'))
+    clouds = {
+        'one': {'isolation_config_file': str(tmp_path / 'one.conf')},
+        'two': {'isolation_config_file': [str(tmp_path / 'two.conf')]},
+    }
+    path = tmp_path / 'clouds.yaml'
+    path.write_text(yaml.safe_dump({'clouds': clouds}))
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
+    one = openstack('--os-cloud', 'one', *ASK_FILTERS)
+    assert enabled(one) == {'isolate_tenants'}
+    two = openstack('--os-cloud', 'two', *ASK_FILTERS)
+    assert enabled(two) == {'blazar_reservation'}
+    option = ('--os-isolation-config-file', str(tmp_path / 'two.conf'))
+    one = openstack('--os-cloud', 'one', *option, *ASK_FILTERS)
+    assert enabled(one) == {'blazar_reservation'}
+
+
+# Help and completion
+
+
+def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
+    finished = openstack('isolation', '--help')
+    assert finished.code == 0
+    assert finished.out.splitlines() == [
+        'Command "isolation" matches:',
+        *sorted(f'  isolation {name.replace("_", " ")}' for name in COMMANDS),
+    ]
+
+
+@pytest.mark.parametrize(
+    'words',
+    [
+        pytest.param(('help', 'isolation', 'candidates'), id='help'),
+        pytest.param(('isolation', 'candidates', '--help'), id='--help'),
+    ],
+)
+def test_the_help_of_a_command_is_to_be_had_whatever_the_files_are_like(
+    openstack: Run, words: tuple[str, ...]
+) -> None:
+    nowhere = ('--os-isolation-config-file', 'nowhere.conf')
+    finished = openstack(*nowhere, *words)
+    assert finished.code == 0
+    assert finished.out.startswith('usage: openstack isolation candidates ')
+    assert 'Show the hosts that may be used for a server' in finished.out
+
+
+def completions(finished: Any) -> dict[str, set[str]]:
+    """Return the words that may come next, by the words before."""
+    assert (finished.code, finished.err) == (0, '')
+    found = re.findall(r"^  cmds_?(\w*)='(.*)'$", finished.out, re.MULTILINE)
+    return {before: set(words.split()) for before, words in found}
+
+
+def test_both_programs_complete_each_command_and_its_options(
+    openstack: Run, run: Run
+) -> None:
+    theirs = completions(openstack('complete'))
+    broken = ('--config-file', 'nowhere.conf')
+    ours = completions(run(*broken, 'complete'))
+    first = {name.partition('_')[0] for name in COMMANDS}
+    assert theirs['isolation'] == first
+    assert ours[''] == first | {'help', 'complete'}
+    for name in COMMANDS:
+        assert ours[name] == theirs[f'isolation_{name}']
+    assert {'--flavor', '--project', '--format'} <= ours['candidates']
+
+
+COMPLETE = """
+_get_comp_words_by_ref() {
+    words=("${COMP_WORDS[@]}")
+    cur="${words[COMP_CWORD]}"
+}
+source "$1"; shift
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+"_${1//-/_}"
+echo "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ('words', 'proposed'),
+    [
+        pytest.param(('snapshot', ''), 'diff save', id='a word'),
+        pytest.param(('cand',), 'candidates', id='half a word'),
+        pytest.param(
+            ('candidates', '--proj'),
+            '--project --project-domain',
+            id='half an option',
+        ),
+    ],
+)
+@pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
+def test_bash_proposes_what_may_come_next(
+    openstack: Run,
+    run: Run,
+    tmp_path: pathlib.Path,
+    program: str,
+    words: tuple[str, ...],
+    proposed: str,
+) -> None:
+    ours = program == 'isolate-aggregates'
+    asked = (run if ours else openstack)('complete', '--name', program)
+    path = tmp_path / 'completion'
+    path.write_text(asked.out)
+    typed = (program, *(() if ours else ('isolation',)), *words)
+    finished = subprocess.run(
+        ['bash', '-c', COMPLETE, 'bash', str(path), *typed],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (finished.stdout, finished.stderr) == (f'{proposed}\n', '')
+
+
+def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
+    program = (
+        'import sys; '
+        "sys.modules['prometheus_client'] = sys.modules['placement'] = None; "
+        'from openstackclient import shell; '
+        "sys.exit(shell.main(['complete', '--shell', 'none']))"
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0
+    assert '  cmds_isolation=' in finished.stdout
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        pytest.param(
+            ('query', *ON_EXAMPLE, '--flavor', 'huge'),
+            f"There is no flavor with the name or id 'huge' in {EXAMPLE}.",
+            id='no such flavor',
+        ),
+        pytest.param(
+            ('candidates', *ON_EXAMPLE, *LINUX, '--host', 'nowhere'),
+            'Request refused: there is no compute host named nowhere.',
+            id='no such host',
+        ),
+        pytest.param(
+            ('candidates', '--snapshot', 'nowhere.yaml', *LINUX),
+            'Cloud file nowhere.yaml: can not be read: No such file or '
+            'directory.',
+            id='no such file',
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(
+    openstack: Run, arguments: tuple[str, ...], said: str
+) -> None:
+    assert sentence(openstack('isolation', *arguments)) == said
+
+
+@pytest.mark.parametrize(
+    ('text', 'said'),
+    [
+        pytest.param(
+            '[scheduler]\nmax_placement_results = 0\n',
+            'Configuration option [scheduler] max_placement_results can not '
+            'be used: Should be greater than or equal to 1.',
+            id='a value that can not work',
+        ),
+        pytest.param(
+            'nonsense\n',
+            'The configuration {path} can not be read: {path}, line 1: No '
+            "':' or '=' found in assignment.",
+            id='no configuration file',
+        ),
+    ],
+)
+def test_a_configuration_that_can_not_work_is_said_so(
+    openstack: Run, tmp_path: pathlib.Path, text: str, said: str
+) -> None:
+    path = tmp_path / 'bad.conf'
+    path.write_text(text)
+    option = ('--os-isolation-config-file', str(path))
+    finished = openstack(*option, 'isolation', 'query', *ON_EXAMPLE, *LINUX)
+    assert sentence(finished) == said.format(path=path)
+
+
+def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
+    openstack: Run,
+) -> None:
+    option = ('--os-isolation-config-file', 'nowhere.conf')
+    finished = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
+    assert finished.code == 4
+    assert 'nowhere.conf can not be read' in finished.err
+
+
+def test_a_traceback_is_only_shown_to_those_who_want_it(
+    openstack: Run,
+) -> None:
+    asked = ('isolation', 'query', *ON_EXAMPLE, '--flavor', 'huge')
+    assert 'Traceback' not in openstack(*asked).err
+    assert 'Traceback' in openstack('--debug', *asked).err
+
+
+def test_arguments_that_make_no_sense_end_with_2_and_the_usage(
+    openstack: Run,
+) -> None:
+    finished = openstack('isolation', 'query')
+    assert finished.code == 2
+    assert finished.err.startswith('usage: openstack isolation query ')
+
+
+def test_without_credentials_the_client_says_what_it_misses(
+    openstack: Run,
+) -> None:
+    finished = openstack('isolation', 'query', *LINUX)
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        'Missing value auth-url required for auth plugin password\n'
+    )

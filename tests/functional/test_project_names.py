@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects are named on the command line, by id or by name."""
+
+from collections.abc import Callable
+import dataclasses
+import json
+from typing import Any
+
+from fake_projects import ACME, OTHER, SALES, FakeProjects
+from live_example import ISOLATE, Live
+import pytest
+import requests_mock
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def kept(
+    in_environment: None,
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+) -> str:
+    """Keep linux-1 for a project; return the configuration that heeds it."""
+    FakeProjects(http)
+    closed, rack = live.nova.aggregates
+    live.nova.aggregates[:] = [
+        closed,
+        dataclasses.replace(rack, metadata={'filter_tenant_id': OTHER}),
+    ]
+    filters = 'isolate_aggregates, isolate_tenants'
+    return config(
+        f'{ISOLATE}[isolate_aggregates]\nrequest_filters = {filters}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ('asked', 'found'),
+    [
+        pytest.param(('acme', '--project-domain', 'sales'), 2, id='name'),
+        pytest.param((OTHER,), 2, id='id'),
+        pytest.param(('acme', '--project-domain', 'Default'), 1, id='other'),
+        pytest.param(('Lab',), 1, id='another name'),
+    ],
+)
+@pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
+def test_a_project_may_be_named_on_the_command_line(
+    run: Run,
+    openstack: Run,
+    kept: str,
+    program: str,
+    asked: tuple[str, ...],
+    found: int,
+) -> None:
+    ask = ('candidates', '-f', 'json', '--flavor', 'm1.small', '--project')
+    if program == 'openstack':
+        option = ('--os-isolation-config-file', kept)
+        finished = openstack(*option, 'isolation', *ask, *asked)
+    else:
+        finished = run('--config-file', kept, *ask, *asked)
+    assert (finished.code, finished.err) == (0, '')
+    hosts = [host['name'] for host in json.loads(finished.out)['hosts']]
+    assert hosts == ['linux-1', 'linux-2'][-found:]
+
+
+def test_a_name_in_several_domains_is_said_with_its_ids(
+    run: Run, kept: str
+) -> None:
+    finished = run(
+        *('--config-file', kept, 'query', '--flavor', 'm1.small'),
+        *('--project', 'acme'),
+    )
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f"The project name 'acme' is not unique; name one of {ACME} (domain "
+        f'default), {OTHER} (domain {SALES}) instead.\n'
+    )

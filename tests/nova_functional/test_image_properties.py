@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A filter sees the same image properties in Nova and on the command line."""
+
+import random
+
+from base import LiveTest, host_of
+from glance_api import URL, GlanceApi
+
+from isolate_aggregates.cloud import glance
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.nova import registration
+from isolate_aggregates.request import Flavor, Request
+
+# Nova keeps some as they are, converts some, renames some and drops others.
+VALUES = {
+    'os_distro': ['debian', 'windows'],
+    'vmware_ostype': ['otherGuest'],
+    'hw_machine_type': ['q35', 'pc'],
+    'hw_vif_multiqueue_enabled': ['true', 'yes', 'False'],
+    'hw_cpu_sockets': ['1', '2'],
+    'os_require_quiesce': ['no', '1'],
+    'license:oracle': ['true', ''],
+    'license:db2': ['é'],
+    'color': ['red'],
+    'trait:CUSTOM_A': ['required', 'forbidden'],
+}
+
+
+class Recorder:
+    """Notes what it sees of images, and keeps Debian out of an aggregate."""
+
+    IMAGE_PROPERTIES = (
+        'os_distro', 'hw_machine_type', 'hw_vif_multiqueue_enabled',
+        'hw_cpu_sockets', 'os_require_quiesce', 'license:*',
+    )  # fmt: skip
+
+    def __init__(self):
+        self.seen = None
+
+    def __call__(self, request, aggregates):
+        self.seen = dict(request.image_properties)
+        if self.seen.get('os_distro') == 'debian':
+            yield Forbid(tuple(aggregates), 'no Debian here')
+
+
+class ImagePropertiesTest(LiveTest):
+    """Images with random properties."""
+
+    SOURCE = 'nova'
+
+    def setUp(self):
+        super().setUp()
+        self.recorder = Recorder()
+        self.install(self.recorder)
+
+    def tearDown(self):
+        self.paths_read.append('/os-aggregates')
+        super().tearDown()
+
+    def install(self, request_filter):
+        runner = registration.installed()
+        runner.filters = (LoadedFilter('recorder', request_filter),)
+        runner._pipelines.clear()
+
+    def seen_on_the_command_line(self, image):
+        with GlanceApi(self.glance.images).interceptor:
+            found = glance.GlanceReader(self.connection(image=URL)).image(
+                image
+            )
+        pipeline = Pipeline({'recorder': self.recorder})
+        request = Request(Flavor('f'), found)
+        return dict(
+            request.declaring(pipeline.image_properties).image_properties
+        )
+
+    def test_random_images_are_seen_alike(self):
+        self._create_trait('CUSTOM_A')
+        flavor = self.flavor()
+        chance = random.Random(13)
+        for _ in range(8):
+            names = chance.sample(sorted(VALUES), chance.randint(0, 6))
+            if 'trait:CUSTOM_A' in names:
+                names.remove('trait:CUSTOM_A')
+            image = self.image(
+                {name: chance.choice(VALUES[name]) for name in names}
+            )
+            server = self.boot(flavor, image=image)
+            seen = self.recorder.seen
+            assert seen == self.seen_on_the_command_line(image), names
+            self._delete_server(server)
+
+    def test_traits_are_seen_alike(self):
+        for value in ('required', 'forbidden'):
+            image = self.image({'trait:CUSTOM_A': value, 'color': 'red'})
+            # No host has the trait.
+            status = 'ERROR' if value == 'required' else 'ACTIVE'
+            self.boot(self.flavor(), image=image, status=status)
+            seen = self.recorder.seen
+            assert seen == self.seen_on_the_command_line(image)
+            assert ('trait:CUSTOM_A' in seen) == (value == 'required')
+
+    def test_a_filter_on_the_distribution_forbids_inside_nova_too(self):
+        self.aggregate('no-debian', ['host1'])
+        for distribution, host in (('debian', 'host2'), ('suse', 'host1')):
+            image = self.image({'os_distro': distribution})
+            server = self.boot(self.flavor(), image=image)
+            assert host_of(server) == host
+
+    def test_what_is_needed_and_cannot_be_had_refuses_the_move(self):
+        image = self.image({'license:oracle': 'true'})
+        server = self.boot(self.flavor(), image=image)
+        assert self.recorder.seen['license:oracle'] == 'true'
+        self.glance.delete(None, image)
+        # What was read of the image is remembered for a while.
+        self.restart_scheduler()
+        self.install(self.recorder)
+
+        self.admin_api.post_server_action(
+            server['id'], {'migrate': None}, check_response_status=[202]
+        )
+        self._wait_for_migration_status(server, ['error'])
+
+        # A key that can only open is judged as if it was not there.
+        class Opening(Recorder):
+            IMAGE_PROPERTIES = ('os_distro',)
+            IMAGE_KEYS = ('license:*',)
+
+        opening = Opening()
+        self.install(opening)
+        server = self._migrate_server(self.admin_api.get_server(server['id']))
+        assert host_of(server) == 'host2'
+        assert 'license:oracle' not in opening.seen

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ``explain`` writes, as a test compares it."""
+
+from typing import Any
+
+
+def rows(finished: Any) -> dict[str, str]:
+    """Return what a table says of each host: the verdict, or the reasons."""
+    lines = [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in finished.out.splitlines()
+        if line.startswith('|')
+    ]
+    found: dict[str, str] = {}
+    for host, verdict, reason in lines[1:]:
+        if host:
+            last = host
+            found[last] = reason or verdict
+        else:
+            found[last] += f'; {reason}'
+    return found

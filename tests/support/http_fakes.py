@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cloud whose services answer over HTTP, as the real clients see it.
+
+keystoneauth, novaclient and requests are the real ones; requests-mock answers
+in place of the network. Placement is the real one too where it matters.
+"""
+
+from collections.abc import Mapping
+import dataclasses
+from typing import Any
+from urllib import parse
+
+from keystoneauth1 import adapter, fixture, session, token_endpoint
+from keystoneauth1.identity import v3
+import pytest
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.rest.client import Service
+from isolate_aggregates.rest.connection import Connection
+
+AUTH_URL = 'http://keystone.test/v3'
+NOVA = 'http://nova.test/v2.1'
+GLANCE = 'http://glance.test'
+PLACEMENT = 'http://placement.test'
+# So long that a web server may refuse it.
+LONG = '/allocation_candidates?member_of=!in:' + 'u' * 4000
+ENDPOINTS = {'compute': NOVA, 'image': GLANCE, 'placement': PLACEMENT}
+
+# Neither may ever be shown. Placement without Keystone takes whatever token
+# begins with "admin" for the administrator's.
+PASSWORD = 'pa55word-for-nobody-to-see'
+TOKEN = 'admin:t0ken-for-nobody-to-see'
+
+# keystoneauth takes 0 for "not given".
+AT_ONCE = 0.001
+
+# What real web servers say instead of JSON.
+HTML = {'Content-Type': 'text/html'}
+
+
+class FakeKeystone:
+    """Gives a token with a catalog to whoever has the password.
+
+    :param http: Where it is to answer.
+    :param endpoints: URLs by service type.
+    :param region: The region of all endpoints.
+    """
+
+    def __init__(
+        self,
+        http: requests_mock.Mocker,
+        endpoints: Mapping[str, str] = ENDPOINTS,
+        region: str = 'RegionOne',
+    ) -> None:
+        self._endpoints = endpoints
+        self._region = region
+        http.get(AUTH_URL, json={'version': fixture.V3Discovery(AUTH_URL)})
+        http.post(f'{AUTH_URL}/auth/tokens', json=self._token)
+
+    def _token(self, request: Any, context: Any) -> Any:
+        password = request.json()['auth']['identity']['password']
+        if password['user']['password'] != PASSWORD:
+            context.status_code = 401
+            context.headers['Content-Type'] = 'application/json'
+            return {
+                'error': {
+                    'code': 401,
+                    'title': 'Unauthorized',
+                    'message': 'The request you have made requires '
+                    'authentication.',
+                }
+            }
+        context.status_code = 201
+        context.headers['X-Subject-Token'] = TOKEN
+        token = fixture.V3Token(user_name='admin')
+        token.set_project_scope(name='admin')
+        for service_type, url in self._endpoints.items():
+            token.add_service(service_type).add_standard_endpoints(
+                public=url, region=self._region
+            )
+        return token
+
+
+@dataclasses.dataclass
+class FakeNova:
+    """Nova's API as far as it is read.
+
+    :param newest: The newest microversion; empty where there are none.
+    :param page: The most items it gives out at once, whatever is asked for.
+    """
+
+    newest: str = '2.96'
+    page: int = 1000
+    aggregates: list[Aggregate] = dataclasses.field(default_factory=list)
+    flavors: list[Flavor] = dataclasses.field(default_factory=list)
+    nodes: list[ComputeNode] = dataclasses.field(default_factory=list)
+    private: frozenset[str] = frozenset()
+
+    def answer(self, http: requests_mock.Mocker, url: str = NOVA) -> None:
+        """Answer requests for a URL."""
+        http.get(url, json=self._version)
+        http.get(f'{url}/os-aggregates', json=self._aggregates)
+        http.get(f'{url}/flavors/detail', json=self._flavors)
+        http.get(f'{url}/os-hypervisors/detail', json=self._nodes)
+        for flavor in self.flavors:
+            http.get(
+                f'{url}/flavors/{parse.quote(flavor.id)}/os-extra_specs',
+                json={'extra_specs': dict(flavor.extra_specs)},
+            )
+
+    def _version(self, request: Any, context: Any) -> Any:
+        return {
+            'version': {
+                'id': 'v2.1',
+                'status': 'CURRENT',
+                'min_version': '2.1' if self.newest else '',
+                'version': self.newest,
+            }
+        }
+
+    def _aggregates(self, request: Any, context: Any) -> Any:
+        found = [
+            {
+                'id': a.id,
+                'uuid': a.uuid,
+                'name': a.name,
+                'metadata': dict(a.metadata),
+                'hosts': sorted(a.hosts),
+                'availability_zone': a.availability_zone,
+                'created_at': '2026-01-01T00:00:00.000000',
+                'deleted': False,
+            }
+            for a in self.aggregates
+        ]
+        if _minor(request) < 41:
+            for aggregate in found:
+                del aggregate['uuid']
+        return {'aggregates': found}
+
+    def _flavors(self, request: Any, context: Any) -> Any:
+        everyone = request.qs.get('is_public') == ['None']
+        found = [
+            {
+                'id': f.id,
+                'name': f.name,
+                'vcpus': f.vcpus,
+                'ram': f.ram,
+                'disk': f.disk,
+                'OS-FLV-EXT-DATA:ephemeral': f.ephemeral,
+                'swap': f.swap or '',
+                'os-flavor-access:is_public': f.name not in self.private,
+                'extra_specs': dict(f.extra_specs),
+            }
+            for f in self.flavors
+            if everyone or f.name not in self.private
+        ]
+        if _minor(request) < 61:
+            for flavor in found:
+                del flavor['extra_specs']
+        return {'flavors': _page(found, request, self.page)}
+
+    def _nodes(self, request: Any, context: Any) -> Any:
+        found = [
+            {
+                'id': node.uuid,
+                'hypervisor_hostname': node.name,
+                'service': {'host': node.host, 'id': f'service-{node.uuid}'},
+                'state': 'up',
+                'status': 'enabled',
+            }
+            for node in self.nodes
+        ]
+        return {'hypervisors': _page(found, request, self.page)}
+
+
+@dataclasses.dataclass
+class FakeGlance:
+    """Glance's API as far as it is read.
+
+    :param page: The most images it gives out at once.
+    """
+
+    page: int = 1000
+    images: list[Image] = dataclasses.field(default_factory=list)
+
+    def answer(self, http: requests_mock.Mocker, url: str = GLANCE) -> None:
+        """Answer requests for a URL."""
+        http.get(f'{url}/v2/images', json=self._images)
+        http.get(
+            requests_mock.ANY,
+            status_code=404,
+            text='No image found',
+            additional_matcher=lambda request: request.url.startswith(
+                f'{url}/v2/images/'
+            ),
+        )
+        for image in self.images:
+            http.get(f'{url}/v2/images/{image.id}', json=_image(image))
+
+    def _images(self, request: Any, context: Any) -> Any:
+        [name] = request.qs.get('name', [None])
+        # As MySQL compares.
+        found = [
+            _image(image)
+            for image in self.images
+            if name is None or image.name.lower() == name.lower()
+        ]
+        page = _page(found, request, self.page)
+        answer = {'images': page, 'schema': '/v2/schemas/images'}
+        if page and page[-1] != found[-1]:
+            answer['next'] = f'/v2/images?marker={page[-1]["id"]}'
+        return answer
+
+
+def _image(image: Image) -> dict[str, Any]:
+    return {
+        'id': image.id,
+        'name': image.name,
+        'owner': image.owner,
+        'visibility': image.visibility,
+        'status': 'active',
+        'min_disk': 0,
+        'tags': ['tag'],
+        'checksum': None,
+        'file': f'/v2/images/{image.id}/file',
+        **image.properties,
+    }
+
+
+def _minor(request: Any) -> int:
+    """Return what comes after the point in the microversion asked for."""
+    version = request.headers['OpenStack-API-Version']
+    return int(version.removeprefix('compute 2.'))
+
+
+def _page(found: list[Any], request: Any, longest: int) -> list[Any]:
+    [limit] = request.qs.get('limit', [longest])
+    [marker] = request.qs.get('marker', [None])
+    ids = [item['id'] for item in found]
+    start = ids.index(marker) + 1 if marker else 0
+    return found[start : start + min(int(limit), longest)]
+
+
+def connection(
+    password: str = PASSWORD, region: str | None = None
+) -> Connection:
+    """Return a connection with the credentials of the administrator."""
+    auth = v3.Password(
+        AUTH_URL,
+        username='admin',
+        password=password,
+        project_name='admin',
+        user_domain_id='default',
+        project_domain_id='default',
+    )
+    return Connection(session.Session(auth), region_name=region)
+
+
+def client(url: str, timeout: float | None = None) -> adapter.Adapter:
+    """Return an adapter for a Placement that is asked without a Keystone."""
+    return adapter.Adapter(
+        session.Session(token_endpoint.Token(url, TOKEN), timeout=timeout),
+        service_type='placement',
+    )
+
+
+def service(asked: adapter.Adapter) -> Service:
+    """Return a Placement that is asked again without a pause."""
+    return Service('Placement', asked, AT_ONCE)
+
+
+def failing(asked: Service, path: str = '/traits') -> exception.ServiceError:
+    """Return the error that a question ends with."""
+    with pytest.raises(exception.ServiceError) as caught:
+        asked.get(path)
+    return caught.value

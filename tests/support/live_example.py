@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Windows licensing example as a live cloud, and who may ask it."""
+
+import pathlib
+
+from http_fakes import (
+    AUTH_URL,
+    GLANCE,
+    NOVA,
+    PASSWORD,
+    FakeGlance,
+    FakeKeystone,
+    FakeNova,
+)
+import placement_backup
+import requests_mock
+
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud import load
+from isolate_aggregates.cloud.nova import ComputeNode
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
+EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
+
+CREDENTIALS = {
+    'auth_url': AUTH_URL,
+    'username': 'admin',
+    'password': PASSWORD,
+    'project_name': 'admin',
+    'user_domain_id': 'default',
+    'project_domain_id': 'default',
+}
+
+# What switches the isolation of the example on.
+ISOLATE = '[scheduler]\nenable_isolated_aggregate_filtering = true\n'
+
+
+class Live:
+    """The example as a live cloud.
+
+    :param http: Where its services answer.
+    """
+
+    def __init__(self, http: requests_mock.Mocker) -> None:
+        self._placement = EmbeddedPlacement()
+        adapter = self._placement.open()
+        self.placement_url = adapter.get_endpoint()
+        http.register_uri(
+            requests_mock.ANY,
+            requests_mock.ANY,
+            real_http=True,
+            additional_matcher=lambda request: request.url.startswith(
+                self.placement_url
+            ),
+        )
+        snapshot = cloud_file.load(EXAMPLE)
+        placement_backup.play_once(
+            EXAMPLE.name,
+            lambda: load.into_placement(snapshot, PlacementClient(adapter)),
+        )
+        FakeKeystone(
+            http,
+            {
+                'compute': NOVA,
+                'image': GLANCE,
+                'placement': self.placement_url,
+            },
+        )
+        self.nova = FakeNova(
+            aggregates=list(snapshot.aggregates),
+            flavors=list(snapshot.flavors),
+            nodes=[
+                ComputeNode(p.uuid, p.name, p.host)
+                for p in snapshot.providers
+                if p.host
+            ],
+        )
+        self.nova.answer(http)
+        FakeGlance(images=list(snapshot.images)).answer(http)
+        self.images = {image.name: image.id for image in snapshot.images}
+
+    def stop(self) -> None:
+        """Make room for the Placement of a snapshot; may be done twice."""
+        self._placement.close()

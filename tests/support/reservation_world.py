@@ -1,0 +1,537 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Placement beside a Nova that is as the tests say.
+
+Both are called over HTTP: the library has no idea. Each call goes over a wire
+where a test can count calls, break them, or let somebody else write between.
+"""
+
+import copy
+import datetime
+import io
+import json
+import re
+import threading
+from urllib import parse
+
+from keystoneauth1 import session, token_endpoint
+import placement_backup
+import pytest
+import requests
+from requests import adapters
+
+from isolate_aggregates import reservations
+from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.reservations import names
+from isolate_aggregates.rest.connection import Connection
+
+NOVA = 'http://nova.test/v2.1'
+NOW = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
+HOUR = datetime.timedelta(hours=1)
+PROJECT = 'a' * 32
+
+
+def uuid(kind, name):
+    number = int.from_bytes(name.encode()[:6], 'big')
+    return f'{kind:08d}-0000-4000-8000-{number:012x}'
+
+
+class Gone(Exception):
+    """What was asked for is not there."""
+
+
+class Taken(Exception):
+    """What was to be made is there."""
+
+
+class Nova:
+    """Nova, as far as reservations need it, by the API reference."""
+
+    def __init__(self):
+        self.nodes = {}
+        self.aggregates = {}
+        self.flavors = {}
+        self.access = {}
+        self.servers = {}
+        # Whether deleting a server takes until the test says so.
+        self.is_slow = False
+        self.deleted = []
+        self.on_delete = lambda server: None
+        self._turn = threading.Lock()
+
+    def keep(self):
+        """Return a copy of all that there is."""
+        return copy.deepcopy(
+            (
+                self.nodes,
+                self.aggregates,
+                self.flavors,
+                self.access,
+                self.servers,
+            )
+        )
+
+    def put_back(self, kept):
+        """Have what was kept, and nothing else."""
+        (
+            self.nodes,
+            self.aggregates,
+            self.flavors,
+            self.access,
+            self.servers,
+        ) = copy.deepcopy(kept)
+        self.is_slow = False
+        self.deleted = []
+
+    def answer(self, method, path, query, body):
+        """Return status and document."""
+        with self._turn:
+            for pattern, handler in ROUTES:
+                match = re.fullmatch(pattern, f'{method} {path}')
+                if match:
+                    try:
+                        return handler(self, query, body, *match.groups())
+                    except KeyError:
+                        return 404, {'itemNotFound': {'message': 'no such'}}
+        raise AssertionError(f'{method} {path}')
+
+    def versions(self, query, body):
+        return 200, {
+            'version': {'id': 'v2.1', 'version': '2.90', 'min_version': '2.1'}
+        }
+
+    def list_aggregates(self, query, body):
+        return 200, {'aggregates': list(self.aggregates.values())}
+
+    def create_aggregate(self, query, body):
+        name = body['aggregate']['name']
+        if any(a['name'] == name for a in self.aggregates.values()):
+            return 409, {'conflictingRequest': {'message': 'there'}}
+        number = len(self.aggregates) + 1
+        self.aggregates[number] = {
+            'id': number,
+            'uuid': uuid(2, name),
+            'name': name,
+            'hosts': [],
+            'metadata': {},
+            'availability_zone': None,
+        }
+        return 200, {'aggregate': self.aggregates[number]}
+
+    def act_on_aggregate(self, query, body, number):
+        found = self.aggregates[int(number)]
+        [(action, what)] = body.items()
+        if action == 'set_metadata':
+            found['metadata'].update(what['metadata'])
+        elif action == 'add_host':
+            if what['host'] in found['hosts']:
+                return 409, {'conflictingRequest': {'message': 'in it'}}
+            if not any(
+                n['service']['host'] == what['host']
+                for n in self.nodes.values()
+            ):
+                raise KeyError
+            found['hosts'].append(what['host'])
+        elif what['host'] in found['hosts']:
+            found['hosts'].remove(what['host'])
+        else:
+            raise KeyError
+        return 200, {'aggregate': found}
+
+    def list_nodes(self, query, body):
+        return 200, {'hypervisors': _page(self.nodes, query)}
+
+    def list_flavors(self, query, body):
+        return 200, {'flavors': _page(self.flavors, query)}
+
+    def create_flavor(self, query, body):
+        made = dict(body['flavor'])
+        if made['id'] in self.flavors:
+            return 409, {'conflictingRequest': {'message': 'there'}}
+        made['extra_specs'] = {}
+        self.flavors[made['id']] = made
+        self.access[made['id']] = set()
+        return 200, {'flavor': made}
+
+    def get_flavor(self, query, body, flavor):
+        return 200, {'flavor': self.flavors[flavor]}
+
+    def delete_flavor(self, query, body, flavor):
+        del self.flavors[flavor]
+        del self.access[flavor]
+        return 202, None
+
+    def set_extra_specs(self, query, body, flavor):
+        self.flavors[flavor]['extra_specs'].update(body['extra_specs'])
+        return 200, body
+
+    def list_access(self, query, body, flavor):
+        return 200, self._access(flavor)
+
+    def act_on_flavor(self, query, body, flavor):
+        [(action, what)] = body.items()
+        granted = self.access[flavor]
+        if action == 'addTenantAccess':
+            if what['tenant'] in granted:
+                return 409, {'conflictingRequest': {'message': 'there'}}
+            granted.add(what['tenant'])
+        else:
+            granted.remove(what['tenant'])
+        return 200, self._access(flavor)
+
+    def _access(self, flavor):
+        return {
+            'flavor_access': [
+                {'flavor_id': flavor, 'tenant_id': project}
+                for project in sorted(self.access[flavor])
+            ]
+        }
+
+    def list_servers(self, query, body):
+        found = {
+            server: {'id': server, 'name': server}
+            for server, flavor in self.servers.items()
+            if flavor == query['flavor']
+        }
+        return 200, {'servers': _page(found, query)}
+
+    def delete_server(self, query, body, server):
+        self.servers[server]
+        self.deleted.append(server)
+        if not self.is_slow:
+            self.finish(server)
+        return 202, None
+
+    def list_migrations(self, query, body):
+        assert query['status'] == 'finished'
+        return 200, {'migrations': []}
+
+    def finish(self, server):
+        """Delete a server for good."""
+        del self.servers[server]
+        self.on_delete(server)
+
+
+def _page(found, query):
+    keys = sorted(found)
+    if 'marker' in query:
+        keys = [key for key in keys if key > query['marker']]
+    return [found[key] for key in keys[: int(query.get('limit', 1000))]]
+
+
+ROUTES = [
+    ('GET /?', Nova.versions),
+    ('GET /os-aggregates', Nova.list_aggregates),
+    ('POST /os-aggregates', Nova.create_aggregate),
+    (r'POST /os-aggregates/(\d+)/action', Nova.act_on_aggregate),
+    ('GET /os-hypervisors/detail', Nova.list_nodes),
+    ('GET /flavors/detail', Nova.list_flavors),
+    ('POST /flavors', Nova.create_flavor),
+    ('GET /flavors/([^/]+)', Nova.get_flavor),
+    ('DELETE /flavors/([^/]+)', Nova.delete_flavor),
+    ('POST /flavors/([^/]+)/os-extra_specs', Nova.set_extra_specs),
+    ('GET /flavors/([^/]+)/os-flavor-access', Nova.list_access),
+    ('POST /flavors/([^/]+)/action', Nova.act_on_flavor),
+    ('GET /servers', Nova.list_servers),
+    ('GET /os-migrations', Nova.list_migrations),
+    ('DELETE /servers/([^/]+)', Nova.delete_server),
+    ('POST /servers/([^/]+)/action', Nova.delete_server),
+]
+
+
+class Wire(adapters.HTTPAdapter):
+    """Carries the calls to both services.
+
+    :param nova: Nova.
+    """
+
+    def __init__(self, nova):
+        super().__init__(pool_maxsize=50)
+        self.nova = nova
+        self.calls = []
+        # Takes the number of a call and says what shall happen to it.
+        self.fault = None
+        # Called before a call is carried.
+        self.meddle = None
+
+    def send(self, request, **kwargs):
+        """Carry a call."""
+        self.calls.append((request.method, request.url))
+        fault = self.fault and self.fault(len(self.calls))
+        if fault in ('refused', 'cut'):
+            return self._fail(request, fault)
+        if self.meddle:
+            self.meddle(request.method, request.url)
+        if request.url.startswith(NOVA):
+            answer = self._ask_nova(request)
+        else:
+            answer = super().send(request, **kwargs)
+        return self._fail(request, 'lost') if fault == 'lost' else answer
+
+    def _ask_nova(self, request):
+        parts = parse.urlsplit(request.url)
+        status, document = self.nova.answer(
+            request.method,
+            parts.path.removeprefix('/v2.1'),
+            dict(parse.parse_qsl(parts.query)),
+            json.loads(request.body) if request.body else None,
+        )
+        return _response(request, status, document)
+
+    @staticmethod
+    def _fail(request, fault):
+        if fault == 'cut':
+            raise requests.ConnectionError('the wire is cut')
+        return _response(request, 500, {'errors': [{'detail': 'no'}]})
+
+
+def _response(request, status, document):
+    answer = requests.Response()
+    answer.status_code = status
+    answer.request = request
+    answer.url = request.url
+    answer.headers['Content-Type'] = 'application/json'
+    content = b'' if document is None else json.dumps(document).encode()
+    answer.raw = io.BytesIO(content)
+    answer._content = content
+    return answer
+
+
+class World:
+    """Nova and Placement, and the library over a wire.
+
+    :param client: The adapter of an embedded Placement, which is empty.
+    """
+
+    def __init__(self, client):
+        self.direct = PlacementClient(client)
+        self._endpoint = client.get_endpoint()
+        self.nova = Nova()
+        self.nova.on_delete = self._free
+        self.wire = Wire(self.nova)
+        self.store = self.new_store()
+        self._empty = self.keep()
+
+    def new_store(self):
+        """Return what another process would have."""
+        return reservations.ReservationStore(self.connection(), retry_delay=0)
+
+    def connection(self):
+        """Return what another process would connect with."""
+        http = requests.Session()
+        http.mount('http://', self.wire)
+        return Connection(
+            session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
+            endpoints={'compute': NOVA, 'placement': self._endpoint},
+        )
+
+    def keep(self):
+        """Return a copy of all that there is in both."""
+        return placement_backup.keep(), self.nova.keep()
+
+    def put_back(self, kept):
+        """Have what was kept, and nothing else."""
+        placement, nova = kept
+        placement_backup.put_back(placement)
+        self.nova.put_back(nova)
+        self.wire.fault = self.wire.meddle = None
+        self.store = self.new_store()
+        self.wire.calls.clear()
+
+    def reset(self):
+        """Forget everything."""
+        self.put_back(self._empty)
+
+    # The cloud.
+
+    def add_host(self, name, vcpus=10, enable=True, **inventory):
+        """Add a compute node."""
+        root = uuid(1, name)
+        self._provide(name, root, None)
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{root}/inventories',
+            {
+                'resource_provider_generation': 0,
+                'inventories': {
+                    'VCPU': {'total': vcpus, 'max_unit': vcpus, **inventory},
+                    'MEMORY_MB': {'total': 10240, 'max_unit': 10240},
+                    'DISK_GB': {'total': 100, 'max_unit': 100},
+                },
+            },
+        )
+        self.nova.nodes[root] = {
+            'id': root,
+            'hypervisor_hostname': name,
+            'service': {'host': name},
+            'state': 'up',
+            'status': 'enabled',
+        }
+        if enable:
+            self._enable(name, root)
+
+    def _enable(self, name, root):
+        """Do what the library does, in fewer calls."""
+        if not self.nova.aggregates:
+            self.direct.send('PUT', f'/traits/{names.TRAIT}')
+            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
+            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
+        pool = self.nova.aggregates[1]
+        pool['hosts'].append(name)
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{root}/aggregates',
+            {'resource_provider_generation': 1, 'aggregates': [pool['uuid']]},
+        )
+        child = names.provider_uuid(root)
+        self._provide(names.provider(name), child, root)
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{child}/traits',
+            {'resource_provider_generation': 0, 'traits': [names.TRAIT]},
+        )
+
+    def _provide(self, name, uuid, parent):
+        self.direct.send(
+            'POST',
+            '/resource_providers',
+            {'name': name, 'uuid': uuid, 'parent_provider_uuid': parent},
+        )
+
+    def fail_host(self, name, state='down', status='enabled'):
+        """Let a host be down or disabled."""
+        self.nova.nodes[uuid(1, name)].update(state=state, status=status)
+
+    def boot(self, server, host, found=None, flavor_needs=None):
+        """Boot a server; return whether Placement lets it."""
+        needs = flavor_needs or {'VCPU': 1, 'MEMORY_MB': 64}
+        allocations = {uuid(1, host): {'resources': needs}}
+        if found is not None:
+            allocations[self.child(host)] = {
+                'resources': {names.resource_class(found): 1}
+            }
+        answer = self.direct._service.request(
+            'PUT',
+            f'/allocations/{uuid(3, server)}',
+            '1.28',
+            {
+                'allocations': allocations,
+                'consumer_generation': None,
+                'project_id': PROJECT,
+                'user_id': PROJECT,
+            },
+            accept=(204, 409),
+        )
+        if answer.status_code == 204:
+            self.nova.servers[uuid(3, server)] = found or 'ordinary'
+        return answer.status_code == 204
+
+    def _free(self, server):
+        self.direct.send('DELETE', f'/allocations/{server}', accept=(204, 404))
+
+    # What is there.
+
+    def child(self, host):
+        """Return the uuid of the reservation provider of a host."""
+        return names.provider_uuid(uuid(1, host))
+
+    def classes(self):
+        found = self.direct.get('/resource_classes')['resource_classes']
+        return [
+            entry['name']
+            for entry in found
+            if names.reservation_of(entry['name'])
+        ]
+
+    def slots(self):
+        """Return total and open slots by host and reservation."""
+        found = {}
+        for entry in self.direct.resource_providers():
+            if not entry['parent_provider_uuid']:
+                continue
+            by_class = inventories.read(self.direct, entry['uuid']).by_class
+            for name, inventory in by_class.items():
+                key = entry['name'], names.reservation_of(name)
+                found[key] = (
+                    inventory['total'],
+                    inventory['total'] - inventory['reserved'],
+                )
+        return found
+
+    def records(self):
+        """Return the flavors of reservations as their newest records are."""
+        found = {
+            key: flavor
+            for key, flavor in self.nova.flavors.items()
+            if not names.revision_of(key)
+        }
+        for key in self._newest().values():
+            flavor = self.nova.flavors[key]
+            first = found[names.revision_of(key).reservation]
+            found[first['id']] = {
+                **first,
+                'description': flavor['description'],
+            }
+        return found
+
+    def litter(self):
+        """Return the revisions of records that count for nothing."""
+        newest = set(self._newest().values())
+        return [
+            key
+            for key in self.nova.flavors
+            if names.revision_of(key) and key not in newest
+        ]
+
+    def _newest(self):
+        """Return the flavor with the newest revision of each record."""
+        found = {}
+        for key in sorted(self.nova.flavors):
+            revision = names.revision_of(key)
+            first = revision and self.nova.flavors.get(revision.reservation)
+            if first and revision.incarnation in first['description']:
+                found[first['id']] = key
+        return found
+
+    def picture(self):
+        """Return all that the library writes, in Placement and Nova."""
+        providers = {}
+        for entry in self.direct.resource_providers():
+            path = f'/resource_providers/{entry["uuid"]}'
+            providers[entry['name']] = {
+                'parent': entry['parent_provider_uuid'],
+                'traits': self.direct.get(f'{path}/traits')['traits'],
+                'aggregates': self.direct.get(f'{path}/aggregates')[
+                    'aggregates'
+                ],
+            }
+        return {
+            'providers': providers,
+            'slots': self.slots(),
+            'classes': sorted(self.classes()),
+            'flavors': {
+                key: {
+                    **value,
+                    'description': _without_chance(value['description']),
+                    'access': sorted(self.nova.access[key]),
+                }
+                for key, value in self.records().items()
+            },
+            'litter': self.litter(),
+            'aggregates': {
+                found['name']: (sorted(found['hosts']), found['metadata'])
+                for found in self.nova.aggregates.values()
+            },
+            'servers': dict(self.nova.servers),
+        }
+
+
+def _without_chance(description):
+    """Return a description without what is drawn at random."""
+    return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
+
+
+@pytest.fixture
+def empty_world(embedded):
+    """Give a cloud without hosts."""
+    return World(embedded)

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics as Prometheus reads them."""
+
+from typing import Any
+
+import prometheus_client
+from prometheus_client import parser
+
+Samples = dict[tuple[str, ...], float]
+
+
+def samples(*collectors: Any) -> Samples:
+    """Return what collectors give."""
+    registry = prometheus_client.CollectorRegistry()
+    for collector in collectors:
+        registry.register(collector)
+    return parsed(prometheus_client.generate_latest(registry).decode())
+
+
+def parsed(text: str) -> Samples:
+    """Return what a text says: values by name and sorted labels."""
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in parser.text_string_to_metric_families(text)
+        for sample in family.samples
+    }

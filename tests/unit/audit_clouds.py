@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Audits of clouds made up by tests."""
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
+from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.testing import make_snapshot
+
+LICENSED = 'CUSTOM_LICENSED'
+LOCK = {f'trait:{LICENSED}': 'required'}
+PREFIXES = (
+    'placement_req_required_member_prefix',
+    'placement_req_default_forbidden_member_prefix',
+)
+
+
+def configuration(**options: object) -> cfg.ConfigOpts:
+    """Return a configuration with isolation on; options by their names."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    options = {'enable_isolated_aggregate_filtering': True, **options}
+    groups = {option: group for group, option in ia_conf.CLOUD_SETTINGS}
+    for option, value in options.items():
+        conf.set_override(option, value, groups[option])
+    return conf
+
+
+def findings(
+    aggregates=(),
+    providers=(),
+    flavors=(),
+    images=(),
+    mirror=True,
+    conf=None,
+    **more,
+) -> list[Finding]:
+    """Audit a cloud, without what is only said of clouds without flavors."""
+    snapshot = make_snapshot(
+        aggregates, providers, flavors=flavors, images=images, mirror=mirror
+    )
+    audited = AuditedCloud.of(snapshot, conf or configuration(), **more)
+    return [f for f in audit(audited) if f.kind != 'no-flavors']
+
+
+def kinds(*arguments, **more) -> list[str]:
+    """Return what kinds of findings an audit has."""
+    return [finding.kind for finding in findings(*arguments, **more)]
+
+
+def server(name='vm', host='h1', flavor=None, **more) -> PlacedServer:
+    """Return a running server."""
+    return PlacedServer(
+        f'id-of-{name}', name, 'demo', 'ACTIVE', host, flavor, **more
+    )
+
+
+def servers(*placed, images=(), hints_known=True) -> Servers:
+    """Return what is known of the servers of a cloud."""
+    return Servers(placed, {i.id: i for i in images}, hints_known)

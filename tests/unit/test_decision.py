@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""decide(): from a request to a query that fits."""
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import QUERY_LIMIT, decide
+from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement.group import RequestGroup
+from isolate_aggregates.query_limit import Shortener, SnapshotMembers
+from isolate_aggregates.request import Flavor, Request
+
+A = Aggregate('00000000-0000-0000-0000-00000000000a', 'a', hosts={'h1'})
+B = Aggregate('00000000-0000-0000-0000-00000000000b', 'b', hosts={'h2'})
+INDEX = AggregateIndex([A, B])
+REQUEST = Request(Flavor('f', vcpus=1, ram=64, disk=1))
+FORBIDDING = Pipeline({'mine': lambda *_: [Forbid((A, B), 'because')]})
+REFUSING = Pipeline({'mine': lambda *_: [Refuse('no')]})
+
+
+def limited(limit):
+    return Shortener(limit, lambda index: (), SnapshotMembers((), INDEX.hosts))
+
+
+def test_a_query_that_fits_forbids_what_the_filters_forbid():
+    decision = decide(REQUEST, INDEX, FORBIDDING, limited(3500))
+    assert decision.shortened is None
+    assert decision.forbidden == {A.uuid, B.uuid}
+    group = decision.query(REQUEST, 10).group()
+    assert group.forbidden_aggregates == {A.uuid, B.uuid}
+
+
+def test_a_query_asks_for_what_the_filters_require_and_for_resources():
+    pipeline = Pipeline({'mine': lambda *_: [Require((A,), 'because')]})
+    query = decide(REQUEST, INDEX, pipeline).query(REQUEST, 7)
+    assert query.limit == 7
+    assert query.group().aggregates == [frozenset({A.uuid})]
+    assert query.group().resources == {
+        'VCPU': 1, 'MEMORY_MB': 64, 'DISK_GB': 1
+    }  # fmt: skip
+
+
+def test_without_a_limit_nothing_is_made_to_fit():
+    decision = decide(REQUEST, INDEX, FORBIDDING)
+    assert decision.forbidden == {A.uuid, B.uuid}
+    decision.check()
+
+
+def test_a_query_that_cannot_be_made_to_fit_is_refused():
+    decision = decide(REQUEST, INDEX, FORBIDDING, limited(60))
+    assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
+    for ask in (decision.check, lambda: decision.query(REQUEST)):
+        with pytest.raises(exception.QueryNotShortened):
+            ask()
+
+
+def test_what_else_the_query_says_counts():
+    beside = RequestGroup(forbidden_aggregates={'c' * 36, 'd' * 36})
+    assert decide(REQUEST, INDEX, FORBIDDING, limited(120)).too_long is None
+    decision = decide(REQUEST, INDEX, FORBIDDING, limited(120), beside)
+    assert decision.too_long is not None
+
+
+def test_a_request_that_is_refused_is_not_made_to_fit():
+    both = Pipeline(
+        {
+            'one': lambda *_: [Refuse('no')],
+            'two': lambda *_: [Forbid((A, B), 'because')],
+        }
+    )
+    decision = decide(REQUEST, INDEX, both, limited(60))
+    assert decision.too_long is None
+    with pytest.raises(exception.RequestRefused) as caught:
+        decision.query(REQUEST)
+    assert caught.value.reasons == ('no',)
+
+
+def test_a_decision_remembers_what_it_was_compared_with():
+    assert decide(REQUEST, INDEX, REFUSING).aggregates is INDEX

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A filter sees the image properties that filters declare, and no others."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request.properties import Declared
+
+GLANCE = {
+    'os_distro': 'debian',
+    'os_version': '12',
+    'license:oracle': 'true',
+    'trait:CUSTOM_A': 'required',
+    'trait:CUSTOM_B': 'forbidden',
+}
+TRAIT = {'trait:CUSTOM_A': 'required'}
+
+
+class Looking:
+    """A filter that notes what it sees of images."""
+
+    def __init__(self, *declared, keys=()):
+        self.IMAGE_PROPERTIES = declared
+        self.IMAGE_KEYS = keys
+        self.seen = []
+
+    def __call__(self, request, aggregates):
+        self.seen.append(dict(request.image_properties))
+        assert request.image is None or (
+            request.image.properties == request.image_properties
+        )
+        return ()
+
+
+def seen_by(*filters, image=Image('i', properties=GLANCE)):  # noqa: B008
+    pipeline = Pipeline({str(n): one for n, one in enumerate(filters)})
+    pipeline.evaluate(Request(Flavor('f'), image), AggregateIndex())
+    return [one.seen for one in filters]
+
+
+@pytest.mark.parametrize(
+    ('declared', 'keys', 'names'),
+    [
+        pytest.param((), (), [], id='nothing'),
+        pytest.param(('os_distro',), (), ['os_distro'], id='a name'),
+        pytest.param(
+            ('os_*',), (), ['os_distro', 'os_version'], id='a beginning'
+        ),
+        pytest.param((), ('license:*',), ['license:oracle'], id='a key'),
+        pytest.param(('os_dist',), (), [], id='a name is no beginning'),
+        pytest.param(('trait:*',), (), [], id='traits that nothing requires'),
+    ],
+)
+def test_a_filter_sees_required_traits_and_what_is_declared(
+    declared, keys, names
+):
+    [[seen]] = seen_by(Looking(*declared, keys=keys))
+    assert seen == TRAIT | {name: GLANCE[name] for name in names}
+
+
+def test_all_filters_see_what_any_of_them_declares():
+    first, second = seen_by(Looking('os_distro'), Looking('os_version'))
+    assert first == second
+    assert first[0].keys() == TRAIT.keys() | {'os_distro', 'os_version'}
+
+
+def test_without_an_image_there_is_nothing_to_see():
+    assert seen_by(Looking('os_distro'), image=None) == [[{}]]
+
+
+def test_what_follows_from_properties_that_are_left_out_is_still_required():
+    image = Image('i', properties={'hw_tpm_version': '2.0'})
+    request = Request(Flavor('f'), image)
+    seen = request.declaring(Declared())
+    assert seen.image_properties == {}
+    assert 'COMPUTE_SECURITY_TPM_2_0' in request.required_traits
+    assert seen.required_traits == request.required_traits
+    assert seen.operator_traits == request.operator_traits == frozenset()
+
+
+def test_what_one_filter_needs_is_no_key_for_another():
+    together = Declared.union(
+        [
+            Declared(frozenset({'a', 'b'}), frozenset({'a', 'b'})),
+            Declared(frozenset({'b', 'c'}), frozenset({'c'})),
+        ]
+    )
+    assert together.patterns == {'a', 'b', 'c'}
+    assert together.keys == {'a', 'c'}
+    assert together.needed == {'b'}
+
+
+names = st.sampled_from(['os_distro', 'os_', 'hw_x', 'trait:A', 'r:1', 'r:'])
+patterns = st.sets(st.sampled_from(['os_distro', 'os_*', 'r:*', 'hw', '*']))
+
+
+@given(
+    st.dictionaries(names, st.sampled_from(['required', 'x', ''])), patterns
+)
+def test_what_is_seen_is_never_more_than_glance_has(properties, declared):
+    found = Declared(frozenset(declared)).among(properties)
+    assert found.items() <= properties.items()
+    for name, value in properties.items():
+        if name.startswith('trait:'):
+            assert (name in found) == (value == 'required')
+        elif '*' in declared:
+            assert name in found

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What sync reads before it plans: all of it, or an error."""
+
+from typing import Any
+
+from http_fakes import AT_ONCE, PLACEMENT, FakeNova, client, connection
+from oslo_config import cfg
+import pytest
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud import document
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.operate.sync.snapshot import read
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+
+NODE, NUMA, SHARE, IRONIC = (
+    f'00000000-0000-4000-8000-00000000000{number}' for number in range(1, 5)
+)
+SHARES = 'MISC_SHARES_VIA_AGGREGATE'
+MARK = 'CUSTOM_ISOLATE_SYNC_CUSTOM_X'
+GROUP = Aggregate('uuid-a', 'a', hosts=frozenset({'host-1'}), id=1)
+
+# By uuid: name, parent, traits; whether candidates tell of it.
+PROVIDERS: dict[str, tuple[str, str | None, list[str], bool]] = {
+    NODE: ('node-1', None, ['CUSTOM_X', MARK], True),
+    NUMA: ('node-1_NUMA0', NODE, [], True),
+    SHARE: ('share', None, [SHARES], False),
+    IRONIC: ('ironic-1', None, ['CUSTOM_Y'], False),
+}
+
+
+@pytest.fixture
+def placement(http: requests_mock.Mocker) -> PlacementClient:
+    """A Placement with the providers."""
+    http.get(
+        f'{PLACEMENT}/resource_providers',
+        json={
+            'resource_providers': [
+                {
+                    'uuid': uuid,
+                    'name': name,
+                    'generation': 1,
+                    'parent_provider_uuid': parent,
+                }
+                for uuid, (name, parent, *_) in PROVIDERS.items()
+            ]
+        },
+    )
+    http.get(
+        f'{PLACEMENT}/allocation_candidates',
+        json={
+            'allocation_requests': [],
+            'provider_summaries': {
+                uuid: {
+                    'root_provider_uuid': parent or uuid,
+                    'parent_provider_uuid': parent,
+                    'resources': {},
+                    'traits': traits,
+                }
+                for uuid, (_, parent, traits, told) in PROVIDERS.items()
+                if told
+            },
+        },
+    )
+    http.get(f'{PLACEMENT}/traits', json={'traits': ['CUSTOM_X', MARK]})
+    for uuid, (_, _, traits, _) in PROVIDERS.items():
+        for what, values in (('traits', traits), ('aggregates', ['uuid-g'])):
+            http.get(
+                f'{PLACEMENT}/resource_providers/{uuid}/{what}',
+                json={what: values, 'resource_provider_generation': 1},
+            )
+    return PlacementClient(client(PLACEMENT), AT_ONCE)
+
+
+@pytest.fixture
+def cloud(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    placement: PlacementClient,
+    conf: cfg.ConfigOpts,
+) -> LiveCloud:
+    """A cloud with two compute nodes."""
+    nova.aggregates = [GROUP]
+    nova.nodes = [
+        ComputeNode(NODE, 'node-1', 'host-1'),
+        ComputeNode(IRONIC, 'ironic-1', 'ironic'),
+    ]
+    nova.answer(http)
+    cloud = LiveCloud(conf, connection)
+    cloud.nova = NovaClient(connection(), AT_ONCE)
+    cloud.placement = placement
+    return cloud
+
+
+def node(uuid: str, host: str) -> Provider:
+    """Return a compute node as it is to be read."""
+    name, _, traits, _ = PROVIDERS[uuid]
+    return Provider(
+        uuid,
+        name,
+        host=host,
+        traits=frozenset(traits),
+        aggregates=frozenset({'uuid-g'}),
+    )
+
+
+def test_compute_nodes_are_read_with_traits_and_aggregates(
+    cloud: LiveCloud,
+) -> None:
+    found = read(cloud)
+    assert list(found.index) == [GROUP]
+    assert found.nodes == (node(IRONIC, 'ironic'), node(NODE, 'host-1'))
+    assert [other.name for other in found.others] == [PROVIDERS[SHARE][0]]
+    assert found.traits == {'CUSTOM_X', MARK}
+    assert found.problems == ()
+
+
+def test_no_more_is_asked_than_has_to_be(
+    http: requests_mock.Mocker, cloud: LiveCloud
+) -> None:
+    read(cloud)
+    asked = sorted(
+        request.path
+        for request in http.request_history
+        if request.url.startswith(PLACEMENT)
+    )
+    assert asked == [
+        '/allocation_candidates',
+        '/resource_providers',
+        f'/resource_providers/{NODE}/aggregates',
+        f'/resource_providers/{SHARE}/aggregates',
+        f'/resource_providers/{IRONIC}/aggregates',
+        f'/resource_providers/{IRONIC}/traits',
+        '/traits',
+    ]
+
+
+def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
+    nova: FakeNova, cloud: LiveCloud
+) -> None:
+    nova.newest = '2.52'
+    found = read(cloud)
+    assert {n.name: n.host for n in found.nodes} == {
+        'node-1': 'node-1',
+        'ironic-1': 'ironic-1',
+    }
+    assert found.problems == ()
+
+
+def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
+    nova: FakeNova, cloud: LiveCloud
+) -> None:
+    nova.nodes = nova.nodes[1:]
+    found = read(cloud)
+    assert [n.name for n in found.nodes] == ['ironic-1']
+    assert found.problems == (
+        'resource provider node-1: has traits that sync put there, but Nova '
+        'lists no compute node of it, so they stay; look whether its cell can '
+        'be reached, or delete the provider if the host is gone',
+    )
+
+
+@pytest.mark.parametrize('what', ['traits', 'aggregates'])
+def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
+    http: requests_mock.Mocker,
+    cloud: LiveCloud,
+    what: str,
+) -> None:
+    url = f'{PLACEMENT}/resource_providers/{IRONIC}/{what}'
+    http.get(url, status_code=404, json={})
+    found = read(cloud)
+    assert [n.name for n in found.nodes] == ['node-1']
+
+
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/resource_providers',
+        '/allocation_candidates',
+        '/traits',
+        f'/resource_providers/{NODE}/aggregates',
+        f'/resource_providers/{IRONIC}/traits',
+    ],
+)
+@pytest.mark.parametrize(
+    'answer', [{'status_code': 500}, {'json': {}}], ids=['500', 'nothing']
+)
+def test_what_can_not_be_read_is_an_error_and_not_empty(
+    http: requests_mock.Mocker,
+    cloud: LiveCloud,
+    path: str,
+    answer: dict[str, Any],
+) -> None:
+    http.get(f'{PLACEMENT}{path}', **answer)
+    with pytest.raises(exception.ServiceError, match=path):
+        read(cloud)
+
+
+def test_a_snapshot_has_its_compute_nodes_and_its_traits() -> None:
+    snapshot = document.to_snapshot(
+        {
+            'aggregates': [{'name': 'a', 'hosts': ['h1']}],
+            'providers': [
+                {'name': 'h1', 'traits': ['CUSTOM_X']},
+                {'name': 'share', 'traits': [SHARES, 'CUSTOM_Z']},
+                {'name': 'gone', 'host': None, 'traits': [MARK]},
+            ],
+        },
+        'test',
+    )
+    found = read(SnapshotCloud(snapshot))
+    assert [a.name for a in found.index] == ['a']
+    assert [n.name for n in found.nodes] == ['h1']
+    assert {'CUSTOM_X', 'CUSTOM_Z', 'HW_NIC_SRIOV'} <= found.traits
+    assert 'CUSTOM_Y' not in found.traits
+    [problem] = found.problems
+    assert problem.startswith('resource provider gone: has traits that sync')

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names and numbers in sentences."""
+
+import pytest
+
+from isolate_aggregates import text
+
+
+@pytest.mark.parametrize(
+    ('names', 'most', 'expected'),
+    [
+        pytest.param(['a'], 5, 'a', id='one'),
+        pytest.param(['c', 'a', 'b'], 5, 'a, b, c', id='sorted'),
+        pytest.param('abcde', 5, 'a, b, c, d, e', id='as-many-as-shown'),
+        pytest.param('abcdef', 5, 'a, b, c, d, e and 1 more', id='one-more'),
+        pytest.param('abc', 1, 'a and 2 more', id='only-one-shown'),
+        pytest.param('gfedcba', None, 'a, b, c, d, e, f, g', id='all'),
+    ],
+)
+def test_names_are_sorted_and_the_rest_is_counted(names, most, expected):
+    assert text.listed(iter(names), most) == expected
+
+
+@pytest.mark.parametrize(
+    ('names', 'expected'),
+    [
+        pytest.param(['a'], 'host a', id='one'),
+        pytest.param(['b', 'a'], 'hosts a, b', id='two'),
+        pytest.param('abcdefg', 'hosts a, b, c, d, e and 2 more', id='many'),
+    ],
+)
+def test_names_follow_what_they_are(names, expected):
+    assert text.named('host', iter(names)) == expected
+
+
+@pytest.mark.parametrize(
+    ('number', 'noun', 'verb'),
+    [
+        pytest.param(0, '0 hosts', 'have', id='none'),
+        pytest.param(1, '1 host', 'has', id='one'),
+        pytest.param(2, '2 hosts', 'have', id='two'),
+    ],
+)
+def test_words_agree_with_a_number(number, noun, verb):
+    assert text.counted(number, 'host') == noun
+    assert text.plural(number, 'has', 'have') == verb

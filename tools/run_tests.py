@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run the tests part by part, each part in a process of its own.
+
+Nova, Blazar, Chromium and Nova's database each need a process for themselves::
+
+    python tools/run_tests.py library nova:smoke -- -k reservation
+
+``nova:smoke`` is what is marked as smoke in that part, ``nova:rest`` is
+everything else. What follows ``--`` goes to pytest in each part. Where it
+selects nothing the part counts as empty, but it is an error if all parts are
+empty. A path below ``tests`` runs in the part that it belongs to.
+"""
+
+import argparse
+from collections.abc import Sequence
+import dataclasses
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from xml.etree import ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PYTEST = (sys.executable, '-m', 'pytest')
+# The exit statuses of pytest after which other parts can run.
+PASSED, FAILED, EMPTY = 0, 1, 5
+SELECTIONS = {
+    '': (),
+    'smoke': ('-m', 'smoke'),
+    'rest': ('-m', 'not smoke'),
+}
+
+# How many tests run at a time, and how many of those that mostly wait.
+JOBS = ('-n', os.environ.get('JOBS', 'auto'))
+WAITING_JOBS = ('-n', os.environ.get('WAITING_JOBS', '3'))
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Tests that can share a process, and options for it."""
+
+    folders: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+PARTS = {
+    'unit': Part(('tests/unit',), JOBS),
+    'library': Part(
+        (
+            'tests/docs',
+            'tests/unit',
+            'tests/functional',
+            'tests/nova',
+            'tests/servers',
+        ),
+        JOBS,
+    ),
+    # playwright runs an event loop.
+    'browser': Part(('tests/browser',)),
+    # Nova's configuration, messaging and database are those of a service.
+    'databases': Part(('tests/databases',), ('--confcutdir=tests/databases',)),
+    # Nova's fixtures decide how threads work before anything is imported.
+    'nova': Part(
+        ('tests/nova_functional',),
+        ('--confcutdir=tests/nova_functional', *WAITING_JOBS),
+    ),
+    # Blazar's threads and configuration are not Nova's.
+    'blazar': Part(
+        ('tests/blazar',),
+        ('--confcutdir=tests/blazar', '--dist=loadfile', *WAITING_JOBS),
+    ),
+}
+
+
+def command(name: str, arguments: Sequence[str]) -> list[str] | None:
+    """Return how a part is run; None if the arguments name other paths.
+
+    :param name: The part, with or without a selection.
+    :param arguments: The arguments for pytest.
+    """
+    name, _, selection = name.partition(':')
+    part = PARTS[name]
+    paths = [one for one in arguments if one.startswith('tests/')]
+    own = [
+        path
+        for path in paths
+        if any(f'{path}/'.startswith(f'{one}/') for one in part.folders)
+    ]
+    if paths and not own:
+        return None
+    return [
+        *PYTEST,
+        *part.options,
+        *SELECTIONS[selection],
+        *(one for one in arguments if one not in paths),
+        *(own or part.folders),
+    ]
+
+
+class Totals:
+    """Counts what several runs of pytest report."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._counts = dict.fromkeys(
+            ('tests', 'failures', 'errors', 'skipped'), 0
+        )
+
+    def add(self, report: pathlib.Path) -> None:
+        """Add what ``pytest --junitxml`` has written."""
+        # It was written by tests that ran here.
+        for suite in ElementTree.parse(report).iter('testsuite'):  # noqa: S314
+            for name in self._counts:
+                self._counts[name] += int(suite.attrib[name])
+
+    def __str__(self) -> str:
+        tests, failed, errors, skipped = self._counts.values()
+        passed = tests - failed - errors - skipped
+        said = ', '.join(
+            f'{number} {word}'
+            for number, word in (
+                (failed, 'failed'),
+                (passed, 'passed'),
+                (skipped, 'skipped'),
+                (errors, 'errors'),
+            )
+            if number
+        )
+        return f'{said} in {time.monotonic() - self._began:.2f}s'
+
+
+def main() -> int:
+    """Run parts and return the exit status."""
+    names = [*PARTS, *(f'{p}:{s}' for p in PARTS for s in SELECTIONS if s)]
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('parts', nargs='+', choices=names, metavar='part')
+    own, _, arguments = ' '.join(sys.argv[1:]).partition(' -- ')
+    del own, arguments
+    split = sys.argv.index('--') if '--' in sys.argv else len(sys.argv)
+    parts = parser.parse_args(sys.argv[1:split]).parts
+    return run(parts, sys.argv[split + 1 :])
+
+
+def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
+    """Run parts and return the exit status."""
+    totals = Totals()
+    statuses = {}
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder, 'report.xml')
+        for name in parts:
+            words = command(name, arguments)
+            if words is None:
+                continue
+            print(f'\n{name}:', flush=True)
+            statuses[name] = subprocess.call(
+                [*words, f'--junitxml={report}'], cwd=ROOT
+            )
+            if statuses[name] not in (PASSED, FAILED, EMPTY):
+                return statuses[name]
+            totals.add(report)
+    if set(statuses.values()) <= {EMPTY}:
+        print(f'No test is selected by: {" ".join(arguments)}')
+        return EMPTY
+    if len(statuses) > 1:
+        print(f' All parts: {totals} '.center(80, '='))
+    failed = [name for name, status in statuses.items() if status == FAILED]
+    if failed:
+        print(f'Failed: {", ".join(failed)}.')
+    return FAILED if failed else PASSED
+
+
+if __name__ == '__main__':
+    sys.exit(main())
