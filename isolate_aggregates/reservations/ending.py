@@ -2,34 +2,34 @@
 """Takes away what a reservation has, in an order that forgets nothing.
 
 First no server can be booted any more, then the servers are deleted. Only when
-none is left are slots, class and at last the flavor: without it servers that
-hold no allocation, as shelved ones do, could not be found any more.
+none is left are slots and class, and then the flavor, which is for the caller
+to delete: without it servers that hold no allocation, as shelved ones do,
+could not be found any more.
 """
 
 from collections.abc import Iterable
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import slots
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations import names, slots
 from isolate_aggregates.reservations.store import ReservationStore
 
 
 def finish(
-    store: ReservationStore, reservation: Reservation, providers: Iterable[str]
+    store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> str | None:
     """End a reservation as far as it can be at the moment.
 
     :param providers: The uuids of the reservation providers that have slots
         of it.
     :returns: What is in the way of the rest, which the next call completes;
-        None if nothing is left of it.
+        None if only the flavor is left of it.
     """
     providers = list(providers)
     store.revoke(reservation)
     _change(store, reservation, providers, slots.closed)
     holders = _holders(store, reservation, providers)
-    servers = set(store.compute.servers(reservation))
+    servers = set(store.compute.servers_of(reservation))
     for server in sorted(servers):
         store.compute.delete_server(server)
     # Nova lists no servers that were deleted but can be restored.
@@ -49,32 +49,33 @@ def finish(
 
 
 def remove(
-    store: ReservationStore, reservation: Reservation, providers: Iterable[str]
+    store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> None:
-    """Take away slots, class and flavor of a reservation without servers.
+    """Take away slots and class of a reservation without servers.
 
     :param providers: The uuids of the reservation providers that have slots
         of it.
     """
     _change(store, reservation, providers, slots.gone)
-    inventories.delete_class(store.placement, reservation.resource_class)
-    store.compute.delete_record(reservation)
+    inventories.delete_class(
+        store.placement, names.resource_class(reservation)
+    )
 
 
 def _change(
     store: ReservationStore,
-    reservation: Reservation,
+    reservation: str,
     providers: Iterable[str],
     new: slots.Edit,
 ) -> None:
     for provider in providers:
         slots.change(
-            store.placement, provider, reservation.resource_class, new
+            store.placement, provider, names.resource_class(reservation), new
         )
 
 
 def _holders(
-    store: ReservationStore, reservation: Reservation, providers: Iterable[str]
+    store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> set[str]:
     """Return the consumers of the slots: servers, and migrations of them."""
     found = set()
@@ -86,7 +87,7 @@ def _holders(
         found |= {
             consumer
             for consumer, amounts in consumers.items()
-            if reservation.resource_class in amounts
+            if names.resource_class(reservation) in amounts
         }
     return found
 

@@ -125,8 +125,8 @@ def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
     for stray in observed.records.strays:
         # The list of flavors has several pages, and a reservation may have
         # been made between two of them.
-        description = store.compute.description(stray.reservation)
-        if stray.incarnation not in (description or ''):
+        found = store.compute.record(stray.reservation)
+        if found is None or stray.incarnation not in found.description:
             store.compute.delete_flavor(stray.flavor_id)
 
 
@@ -215,9 +215,13 @@ class _Reconciliation:
         for _ in range(_MOST_STEPS):
             try:
                 found, is_done = self._step(known)
-            except exception.NotFound:
+            except (exception.NotFound, exception.ServiceNotFound):
+                if self._store.compute.record(self.id) is not None:
+                    raise
                 self._delete_class()
-                raise
+                raise exception.NotFound(
+                    'reservation', self.id, 'Nova'
+                ) from None
             if is_done:
                 return found
         raise exception.ReservationError(
@@ -338,7 +342,8 @@ class _Reconciliation:
             dataclasses.replace(reservation, end=self._now, pending=None)
         )
         providers = self._providers(self._store.read(self.id))
-        ending.remove(self._store, ended, providers)
+        ending.remove(self._store, self.id, providers)
+        self._store.compute.delete_record(ended)
 
     # Slots.
 
@@ -394,7 +399,7 @@ class _Reconciliation:
                 host.generation,
             )
         except exception.BadQuery as exc:
-            if self._store.compute.description(self.id) is not None:
+            if self._store.compute.record(self.id) is not None:
                 self._create_class()
             raise exception.ServiceConflict(
                 'Placement',
@@ -427,10 +432,8 @@ class _Reconciliation:
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         self._create_class()
-        try:
-            self._store.compute.write_extra_specs(reservation)
-        except exception.ServiceNotFound:
-            raise exception.NotFound('reservation', self.id, 'Nova') from None
+        flavor = reservation.flavor
+        self._store.compute.set_extra_specs(flavor, flavor.extra_specs)
 
     def _create_class(self) -> None:
         inventories.create_class(
@@ -451,10 +454,12 @@ class _Reconciliation:
     def _end(self, observed: ObservedState, reservation: Reservation) -> None:
         self._ended = reservation
         waiting = ending.finish(
-            self._store, reservation, self._providers(observed)
+            self._store, self.id, self._providers(observed)
         )
         if waiting:
             self.notes.append(waiting)
+        else:
+            self._store.compute.delete_record(reservation)
 
     def _providers(self, observed: ObservedState) -> list[str]:
         """Return the reservation providers that have slots of it."""

@@ -61,8 +61,8 @@ class ReservationStore:
         )
         # By uuid of the reservation provider, its slots at a generation.
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
-        # Ids and incarnations of reservations whose project has access.
-        self._granted: set[tuple[str, str]] = set()
+        # By id, the incarnation of a reservation whose project has access.
+        self._granted: dict[str, str] = {}
 
     def read(self, closely: str | None = None) -> ObservedState:
         """Return how things are.
@@ -118,33 +118,28 @@ class ReservationStore:
 
         Nova is asked once for each; what it said is remembered.
         """
-        known = {found.id: found for found in reservations}
-        unknown = [
-            found
-            for found in known.values()
-            if (found.id, found.incarnation) not in self._granted
-        ]
+        wanted = list(reservations)
+        unknown = [r for r in wanted if not self._is_granted(r)]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             answers = pool.map(
                 lambda found: self.compute.projects(found.id), unknown
             )
             for found, projects in zip(unknown, answers, strict=True):
                 if found.project in projects:
-                    self._granted.add((found.id, found.incarnation))
-        return {
-            found.id
-            for found in known.values()
-            if (found.id, found.incarnation) in self._granted
-        }
+                    self._granted[found.id] = found.incarnation
+        return {found.id for found in wanted if self._is_granted(found)}
+
+    def _is_granted(self, reservation: Reservation) -> bool:
+        return self._granted.get(reservation.id) == reservation.incarnation
 
     def grant(self, reservation: Reservation) -> None:
         """Let the project use the flavor of its reservation."""
-        self.compute.grant(reservation)
-        self._granted.add((reservation.id, reservation.incarnation))
+        self.compute.grant(reservation.id, reservation.project)
+        self._granted[reservation.id] = reservation.incarnation
 
-    def revoke(self, reservation: Reservation) -> None:
+    def revoke(self, reservation: str) -> None:
         """Let no project use the flavor of a reservation any more."""
-        self._granted.discard((reservation.id, reservation.incarnation))
+        self._granted.pop(reservation, None)
         self.compute.revoke(reservation)
 
     def read_pool(self) -> Aggregate | None:

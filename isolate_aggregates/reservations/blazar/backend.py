@@ -11,16 +11,18 @@ import dataclasses
 import datetime
 from typing import Any
 
-from novaclient import exceptions as nova_exceptions
-
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import ending, names, slots
-from isolate_aggregates.reservations.blazar import record
 from isolate_aggregates.reservations.blazar.connection import Connections
-from isolate_aggregates.reservations.record import Reservation, Shape
+from isolate_aggregates.reservations.blazar.record import (
+    BlazarRecord,
+    End,
+    parse,
+)
+from isolate_aggregates.reservations.record import Record, Shape
 from isolate_aggregates.reservations.store import ReservationStore
 
 
@@ -35,36 +37,33 @@ class Backend:
         self, connections: Connections, pool: str, database: str
     ) -> None:
         self.database = database
-        self._nova = NovaClient(connections.nova)
         self._placement = PlacementClient(
             connections.placement.adapter('placement')
         )
         self._store = ReservationStore(connections.nova, pool)
         # Blazar may use another kind of endpoint for it than for Nova.
         self._store.placement = self._placement
+        self._nova = self._store.compute
 
     def prepare(self, reservation: str, shape: Shape) -> None:
         """See that flavor and resource class are there."""
-        extra_specs = {
-            **shape.extra_specs,
-            f'resources:{names.resource_class(reservation)}': '1',
-        }
-        found = self._flavor(reservation)
+        resource_class = names.resource_class(reservation)
+        extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
+        found = self._nova.record(reservation)
         if found is not None:
-            self._own(reservation, found)
-        if found is not None and _size(found) != _size_of(shape):
-            # A flavor cannot be changed, and nobody may use it yet.
-            self._store.compute.delete_record(_stub(reservation))
-            found = None
+            self._own(found)
+            if _size(Shape.like(found.flavor)) != _size(shape):
+                # A flavor cannot be changed, and no project may use it yet.
+                self._nova.delete_flavor(reservation)
+                found = None
         if found is None:
-            found = self._create_flavor(reservation, shape)
-        inventories.create_class(
-            self._placement, names.resource_class(reservation)
-        )
-        has = dict(found.extra_specs)
+            description = BlazarRecord(reservation, self.database).describe()
+            self._nova.create_flavor(reservation, shape, description)
+        inventories.create_class(self._placement, resource_class)
+        has = found.flavor.extra_specs if found else {}
         if any(has.get(key) != value for key, value in extra_specs.items()):
-            with self._nova.translated(f'flavor {found.name}'):
-                found.set_keys(extra_specs)
+            flavor = Flavor(name=names.flavor(reservation), id=reservation)
+            self._nova.set_extra_specs(flavor, extra_specs)
 
     def publish(
         self,
@@ -95,7 +94,7 @@ class Backend:
 
     def grant(self, reservation: str, project: str) -> None:
         """Let a project use the flavor of a reservation."""
-        self._store.compute.grant(_stub(reservation, project))
+        self._nova.grant(reservation, project)
 
     def mark_end(self, reservation: str, by: str) -> None:
         """Write down that a reservation is to end, unless it is already.
@@ -103,22 +102,17 @@ class Backend:
         :param by: Who or what ends it.
         :raises ReservationError: if it belongs to another Blazar.
         """
-        flavor = self._flavor(reservation)
+        flavor = self._nova.record(reservation)
         if flavor is None:
             return
-        found = self._own(reservation, flavor)
+        found = self._own(flavor)
         if found.end is None:
-            end = record.End(by, datetime.datetime.now(datetime.UTC))
+            end = End(by, datetime.datetime.now(datetime.UTC))
             self.write(dataclasses.replace(found, end=end))
 
-    def write(self, found: record.BlazarRecord) -> None:
+    def write(self, found: BlazarRecord) -> None:
         """Write what the flavor of a reservation says."""
-        with self._nova.translated(
-            f'flavor {names.flavor(found.reservation)}'
-        ):
-            self._nova.client.flavors.update(
-                found.reservation, description=found.describe()
-            )
+        self._nova.describe_flavor(found.reservation, found.describe())
 
     def finish(self, reservation: str, hosts: Iterable[str]) -> str | None:
         """End a reservation as far as it can be at the moment.
@@ -131,18 +125,18 @@ class Backend:
         known = [self._provider(host) for host in sorted(set(hosts))]
         providers = [provider for provider in known if provider]
         try:
-            return ending.finish(self._store, _stub(reservation), providers)
+            waiting = ending.finish(self._store, reservation, providers)
         except exception.ServiceConflict:
             # The class cannot go while any host has slots of it.
             providers = self._providers_with(reservation)
-            return ending.finish(self._store, _stub(reservation), providers)
+            waiting = ending.finish(self._store, reservation, providers)
+        if waiting is None:
+            self._nova.delete_flavor(reservation)
+        return waiting
 
-    def records(self) -> list[record.BlazarRecord]:
+    def records(self) -> list[BlazarRecord]:
         """Return what the flavors say of reservations of any Blazar."""
-        found = (
-            record.parse(one.flavor.id, one.description)
-            for one in self._store.compute.records()
-        )
+        found = map(parse, self._nova.records())
         return sorted(
             (one for one in found if one is not None),
             key=lambda one: one.reservation,
@@ -164,55 +158,32 @@ class Backend:
 
     def projects(self, reservation: str) -> list[str]:
         """Return the ids of the projects that may use a reservation."""
-        return self._store.compute.projects(reservation)
+        return self._nova.projects(reservation)
 
     def servers(self, reservation: str) -> list[str]:
         """Return the ids of the servers of a reservation."""
-        return self._store.compute.servers(_stub(reservation))
+        return self._nova.servers_of(reservation)
 
-    def size(self, reservation: str) -> Shape:
+    def shape(self, reservation: str) -> Shape:
         """Return the size of a slot, by the flavor of the reservation.
 
         :raises NotFound: if it has no flavor.
         """
-        found = self._flavor(reservation)
+        found = self._nova.record(reservation)
         if found is None:
             raise exception.NotFound('flavor', reservation, 'Nova')
-        return Shape(found.vcpus, found.ram, found.disk, found.ephemeral)
+        return Shape.like(found.flavor)
 
-    def _flavor(self, reservation: str) -> Any | None:
-        with self._nova.translated(f'flavor {names.flavor(reservation)}'):
-            try:
-                return self._nova.client.flavors.get(reservation)
-            except nova_exceptions.NotFound:
-                return None
-
-    def _own(self, reservation: str, flavor: Any) -> record.BlazarRecord:
+    def _own(self, flavor: Record) -> BlazarRecord:
         """Return what a flavor of this Blazar says."""
-        found = record.parse(reservation, flavor.description or '')
+        found = parse(flavor)
         if found is None or found.database != self.database:
             raise exception.ReservationError(
-                reservation,
+                flavor.flavor.id,
                 'belongs to another Blazar, by what its flavor says; see '
                 'reservation blazar list',
             )
         return found
-
-    def _create_flavor(self, reservation: str, shape: Shape) -> Any:
-        with self._nova.translated(f'flavor {names.flavor(reservation)}'):
-            return self._nova.client.flavors.create(
-                names.flavor(reservation),
-                shape.ram,
-                shape.vcpus,
-                shape.disk,
-                flavorid=reservation,
-                ephemeral=shape.ephemeral,
-                swap=shape.swap,
-                is_public=False,
-                description=record.BlazarRecord(
-                    reservation, self.database
-                ).describe(),
-            )
 
     def _provider(self, host: str) -> str | None:
         """Return the uuid of the reservation provider of a host."""
@@ -292,33 +263,5 @@ def _put(
     )
 
 
-def _stub(reservation: str, project: str = '') -> Reservation:
-    """Return a reservation that is known by its id; Blazar has the rest."""
-    return Reservation(
-        id=reservation,
-        project=project,
-        start=datetime.datetime.min,
-        end=None,
-        amount=0,
-        shape=Shape(0, 0),
-    )
-
-
-def _size(flavor: Any) -> tuple[int, ...]:
-    return (
-        flavor.vcpus,
-        flavor.ram,
-        flavor.disk,
-        flavor.ephemeral,
-        int(flavor.swap or 0),
-    )
-
-
-def _size_of(shape: Shape) -> tuple[int, ...]:
-    return (
-        shape.vcpus,
-        shape.ram,
-        shape.disk,
-        shape.ephemeral,
-        shape.swap,
-    )
+def _size(shape: Shape) -> Shape:
+    return dataclasses.replace(shape, extra_specs={})

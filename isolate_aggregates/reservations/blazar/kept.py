@@ -139,7 +139,7 @@ def _create_lease(
         raise exception.ReservationError(
             reservation, f'cannot be adopted: {problem}'
         )
-    size = found.size(reservation)
+    shape = found.shape(reservation)
     now = timeutils.utcnow().replace(second=0, microsecond=0)
     end = until.astimezone(datetime.UTC).replace(tzinfo=None)
     lease = db_api.lease_create(
@@ -177,9 +177,9 @@ def _create_lease(
         row = db_api.instance_reservation_create(
             {
                 'reservation_id': reservation,
-                'vcpus': size.vcpus,
-                'memory_mb': size.ram,
-                'disk_gb': size.disk,
+                'vcpus': shape.vcpus,
+                'memory_mb': shape.ram,
+                'disk_gb': shape.disk + shape.ephemeral,
                 'amount': sum(kept.slots.values()),
                 'affinity': None,
                 'resource_properties': '',

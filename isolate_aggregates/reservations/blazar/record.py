@@ -11,6 +11,8 @@ import dataclasses
 import datetime
 import json
 
+from isolate_aggregates.reservations.record import Record
+
 # The key that tells these descriptions from those of others, and the version.
 _MARK = 'isolate-aggregates-blazar'
 _VERSION = 1
@@ -50,15 +52,15 @@ class BlazarRecord:
         return json.dumps(document)
 
 
-def parse(reservation: str, description: str) -> BlazarRecord | None:
+def parse(flavor: Record) -> BlazarRecord | None:
     """Return what a flavor says; None if it is not one of Blazar."""
     try:
-        document = json.loads(description)
+        document = json.loads(flavor.description)
         if document[_MARK] != _VERSION:
             return None
         end = document.get('end')
         return BlazarRecord(
-            reservation,
+            flavor.flavor.id,
             str(document['database']),
             end
             and End(

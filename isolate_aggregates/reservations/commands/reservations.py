@@ -113,7 +113,7 @@ class EndReservation(common.OneReservation):
         name = parsed_args.reservation
         if not parsed_args.yes:
             found = reservations.show(store, name, times.now()).reservation
-            servers = len(store.compute.servers(found))
+            servers = len(store.compute.servers_of(found.id))
             common.confirm_end(self.app, found.id, found.project, servers)
         self._ended = reservations.end(store, name, times.now())
         return common.one(self._ended)
