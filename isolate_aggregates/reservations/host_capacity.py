@@ -252,11 +252,9 @@ def ordinary_consumers(
 ) -> Mapping[str, Mapping[str, int]]:
     """Return the consumers of a host that take no slot, and what they use.
 
-    :param store: The cloud.
     :param root: The uuid of its resource provider.
     :param provider: The uuid of its reservation provider, if it has one.
     :raises ServiceNotFound: if its provider is gone.
-    :raises ServiceError: if it can not be read.
     """
     everybody = inventories.consumers(store.placement, root)
     reserved = (

@@ -25,13 +25,10 @@ _NAMES_IN_A_SENTENCE = 5
 def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     """Make a compute node a host for reservations, unless it is one.
 
-    :param store: The cloud.
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :returns: The host.
     :raises NotFound: if Nova has no such compute node.
     :raises ReservationHostError: if ordinary servers run there; it is then
         not in the pool, unless it was before.
-    :raises ServiceError: if it can not be done; run again, it completes.
     """
     observed = store.read()
     node = _node(observed, name)
@@ -65,11 +62,9 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
 def disable_host(store: ReservationStore, name: str) -> None:
     """Make a host for reservations an ordinary one again, unless it is one.
 
-    :param store: The cloud.
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises NotFound: if there is no such host.
     :raises ReservationHostError: if reservations have slots there.
-    :raises ServiceError: if it can not be done; run again, it completes.
     """
     _disable(store, name)
 
@@ -107,10 +102,8 @@ def _disable(store: ReservationStore, name: str) -> None:
 def list_hosts(store: ReservationStore) -> list[ReservationHost]:
     """Return the hosts in the pool and those with reservation providers.
 
-    :param store: The cloud.
     :returns: The hosts by name; those in the pool that were not enabled, or
         not in full, are not ``is_enabled``.
-    :raises ServiceError: if it can not be read.
     """
     return list(store.read().hosts.values())
 

@@ -99,8 +99,6 @@ def create(
     :param reservation: What :func:`new` returned.
     :raises ReservationError: if it does not fit, or there is another of that
         id; nothing is then left of it.
-    :raises ServiceError: if it cannot be done; done again, or by
-        reconciliation, it completes.
     """
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
@@ -198,8 +196,6 @@ def update(
     :raises InvalidRequest: if it makes no sense.
     :raises ReservationError: if it does not fit, or more slots have servers;
         it then stays as it was.
-    :raises ServiceError: if it cannot be done; done again, or by
-        reconciliation, it completes.
     """
     if amount is not None:
         _check_amount(amount)
@@ -251,8 +247,6 @@ def end(
 
     :raises NotFound: if there is none.
     :raises ReservationError: if its record cannot be read.
-    :raises ServiceError: if it cannot be done; done again, or by
-        reconciliation, it completes.
     """
     for _ in range(_ATTEMPTS):
         observed = store.read()
@@ -285,7 +279,6 @@ def repair(
     :returns: How they are then; what could not be done is among their
         problems.
     :raises NotFound: if there is none.
-    :raises ServiceError: if it cannot be done; done again, it completes.
     """
     if reservation_id is None:
         return reconciler.reconcile_all(store, now, move=True)

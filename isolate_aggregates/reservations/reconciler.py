@@ -68,8 +68,6 @@ def reconcile(
     :raises NotFound: if there is no such reservation.
     :raises ReservationError: if a pending change does not fit; it is then as
         it was before the change was asked for, and gone if it was new.
-    :raises ServiceError: if anything cannot be done; the next run completes
-        it.
     """
     run = _Reconciliation(store, reservation, now, move)
     observed = run.settle(None)
@@ -206,7 +204,6 @@ class _Reconciliation:
     def settle(self, observed: ObservedState | None) -> ObservedState | None:
         """Take steps until there is nothing left to do.
 
-        :param observed: How things are, if it is known.
         :returns: How things are then, if it is known.
         :raises ReservationError: if it does not come to rest.
         """

@@ -38,7 +38,6 @@ retried = tenacity.retry(
 def inventory(total: int, opened: int) -> dict[str, Any]:
     """Return an inventory of slots.
 
-    :param total: How many slots.
     :param opened: How many of them servers may take.
     """
     return {
@@ -61,15 +60,12 @@ def write(
 ) -> None:
     """Write the slots of one class on a provider; other classes stay.
 
-    :param placement: Placement.
     :param provider: The uuid of the reservation provider.
-    :param resource_class: The class.
     :param total: How many slots; 0 for none.
     :param opened: How many of them servers may take.
     :param generation: The generation at which this was found out.
     :raises ServiceConflict: if somebody else wrote the provider since.
     :raises ServiceNotFound: if the provider is gone.
-    :raises ServiceError: if it can not be done.
     """
     found = inventories.read(placement, provider)
     if found.generation != generation:
@@ -98,16 +94,13 @@ def change(
 ) -> None:
     """Change the inventory of a class, if the provider has one.
 
-    :param placement: Placement.
     :param provider: The uuid of the reservation provider; that it is gone is
         fine.
-    :param resource_class: The class.
     :param new: Takes the inventory as it is and returns what it shall be, None
         for none; called again with what is there then, if somebody else was
         faster.
     :raises ServiceConflict: if somebody else is faster all the time, or an
         inventory that shall go is in use.
-    :raises ServiceError: if it can not be done.
     """
     try:
         found = inventories.read(placement, provider)

@@ -28,7 +28,6 @@ class Phase(enum.Enum):
 class Status:
     """A reservation and its slots.
 
-    :param reservation: The reservation.
     :param state: Where it is in its life: ``asked`` until it is known whether
         it fits, ``planned`` before its start, ``active``, ``ending`` while its
         servers are deleted, ``ended`` once nothing is left of it.

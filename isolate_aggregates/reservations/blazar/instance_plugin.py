@@ -103,7 +103,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def on_start(self, resource_id: str) -> None:
         """Start a reservation; may be repeated.
 
-        :param resource_id: The id of the instance reservation.
         :raises ReservationNotKept: if it cannot be done.
         """
         row = db_api.instance_reservation_get(resource_id)
@@ -119,8 +118,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
         What cannot be done within a few seconds is completed later, and
         nothing is forgotten before.
-
-        :param resource_id: The id of the instance reservation.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -150,10 +147,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             time.sleep(_PAUSE)
 
     def update_resources(self, reservation_id: str) -> None:
-        """Bring Nova and Placement up to date after a change.
-
-        :param reservation_id: The id of the reservation.
-        """
+        """Bring Nova and Placement up to date after a change."""
         reservation = db_api.reservation_get(reservation_id)
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
@@ -182,10 +176,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     # What is completed later.
 
     def complete(self) -> None:
-        """Complete what events had to leave undone.
-
-        :raises ServiceError: if it cannot be read what there is to do.
-        """
+        """Complete what events had to leave undone."""
         if not self._has_looked:
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())

@@ -45,11 +45,7 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
     def notification_callback(
         self, event_type: str, payload: Any
     ) -> dict[str, Any]:
-        """Take no notice of a notification.
-
-        :param event_type: Its type.
-        :param payload: Its payload.
-        """
+        """Take no notice of a notification."""
         return {}
 
     def is_polling_enabled(self) -> bool:

@@ -41,8 +41,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     ) -> Any:
         """Create a reservation.
 
-        :param reservation_id: Its id.
-        :param values: What the user asks for.
         :returns: The id of the instance reservation.
         """
         with CHOOSING:
@@ -51,11 +49,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def update_reservation(
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
-        """Change a reservation.
-
-        :param reservation_id: Its id.
-        :param new_values: What the user asks for.
-        """
+        """Change a reservation."""
         with CHOOSING:
             super().update_reservation(reservation_id, new_values)
 
@@ -71,7 +65,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         Reservations that ended before still count while they have servers,
         those that only touch the time do not.
 
-        :param hosts: Blazar's hosts.
         :param start_date: From when on.
         :param end_date: Until when.
         :param excludes: The ids of reservations that do not count.

@@ -39,11 +39,7 @@ class _HostCommand(output.ReportLister):
 
     @abc.abstractmethod
     def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Do it to one host.
-
-        :param store: The cloud.
-        :param host: The name of the host.
-        """
+        """Do it to one host."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
