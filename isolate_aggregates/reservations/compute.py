@@ -112,7 +112,7 @@ class Compute(NovaClient):
             )
 
     def describe_flavor(self, flavor_id: str, description: str) -> None:
-        """Write the description of a flavor; whoever writes last wins."""
+        """Write the description of a flavor; the last writer wins."""
         with self._asking_for(flavor_id) as nova:
             nova.flavors.update(flavor_id, description=description)
 
@@ -173,7 +173,7 @@ class Compute(NovaClient):
     def write_record(self, reservation: Reservation) -> Reservation:
         """Write the next revision of a record.
 
-        :param reservation: What it shall say, with the revision that this was
+        :param reservation: What it is to say, with the revision that this was
             decided from.
         :returns: The reservation with its new revision.
         :raises ServiceConflict: if another client wrote that revision.

@@ -9,7 +9,7 @@ could not be found any more.
 
 from collections.abc import Iterable
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import names, slots
 from isolate_aggregates.reservations.store import ReservationStore
@@ -93,5 +93,5 @@ def _holders(
 
 
 def _waiting(number: int) -> str:
-    what = '1 server is' if number == 1 else f'{number} servers are'
-    return f'{what} being deleted'
+    are = text.plural(number, 'is', 'are')
+    return f'{text.counted(number, "server")} {are} being deleted'

@@ -127,7 +127,7 @@ class _Capacities:
         self._observed = observed
         self._reservation = reservation
         self._now = now
-        # Servers of flavors that make no sense can not be counted.
+        # Servers of flavors that make no sense cannot be counted.
         self._needs = dict(
             _countable(
                 found.flavor
@@ -178,7 +178,7 @@ class _Capacities:
             number = max(slots.total, slots.used)
             other = self._observed.records.reservations.get(name)
             if other is None:
-                # Nobody here knows when it starts or ends.
+                # It is not known here when it starts or ends.
                 yield planner.Claim(_ALWAYS, None, self._foreign[name], number)
                 continue
             end = other.counted_until
@@ -256,13 +256,13 @@ def ordinary_consumers(
     :param provider: The uuid of its reservation provider, if it has one.
     :raises ServiceNotFound: if its provider is gone.
     """
-    everybody = inventories.consumers(store.placement, root)
+    consumers = inventories.consumers(store.placement, root)
     reserved = (
         inventories.consumers(store.placement, provider) if provider else {}
     )
     return {
         consumer: amounts
-        for consumer, amounts in everybody.items()
+        for consumer, amounts in consumers.items()
         if consumer not in reserved
     }
 

@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes hosts ones for reservations, and ordinary ones again.
+"""Enables hosts for reservations, and disables them.
 
 A host for reservations is in the pool, an aggregate that is locked to
 ordinary servers, and has a reservation provider with a trait. The fence comes
 first and goes last.
 """
 
-from collections.abc import Iterable
-
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.reservations import host_capacity, names, slots
@@ -18,8 +16,6 @@ from isolate_aggregates.reservations.observed import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
-
-_NAMES_IN_A_SENTENCE = 5
 
 
 def enable_host(store: ReservationStore, name: str) -> ReservationHost:
@@ -80,10 +76,11 @@ def _disable(store: ReservationStore, name: str) -> None:
             _unmirror(store, observed.pool, node.uuid)
         return
     if host.slots:
+        found = text.named('reservation', host.slots)
         raise exception.ReservationHostError(
             host.name,
-            f'has slots of {_list("reservation", host.slots)}; end them, or '
-            'move them away with repair after disabling the compute service',
+            f'has slots of {found}; end them, or move them away with repair '
+            'after disabling the compute service',
         )
     if host.provider:
         _close(store, host)
@@ -109,10 +106,10 @@ def list_hosts(store: ReservationStore) -> list[ReservationHost]:
 
 
 def _close(store: ReservationStore, host: ReservationHost) -> None:
-    """Take the trait, so that nobody puts slots there any more.
+    """Take the trait, so that no more slots are put there.
 
-    It is taken at the generation at which there were none, and whoever wants
-    to put some there does so at a generation at which it had the trait.
+    It is taken at the generation at which there were none, and slots are put
+    there only at a generation at which it had the trait.
     """
     if not host.is_ready or host.provider is None:
         return
@@ -159,7 +156,7 @@ def _refuse_ordinary(
     if found:
         raise exception.ReservationHostError(
             node.name,
-            f'runs servers without a reservation ({_list("", found)}); '
+            f'runs servers without a reservation ({text.listed(found)}); '
             'move or delete them first',
         )
 
@@ -189,7 +186,7 @@ def _join(store: ReservationStore, pool: Aggregate, service: str) -> None:
         now = store.read_pool()
         if now is None or service not in now.hosts:
             raise
-        # Somebody else was faster.
+        # Another client was faster.
 
 
 def _leave(
@@ -226,18 +223,6 @@ def _create_provider(
     except exception.ServiceNotFound:
         raise exception.ReservationHostError(
             node.name,
-            f'can not get the resource provider {names.provider(node.name)}, '
+            f'cannot get the resource provider {names.provider(node.name)}, '
             'as there is another of that name',
         ) from None
-
-
-def _list(kind: str, found: Iterable[str]) -> str:
-    """Name some things in a sentence."""
-    everything = sorted(found)
-    shown = ', '.join(everything[:_NAMES_IN_A_SENTENCE])
-    more = len(everything) - _NAMES_IN_A_SENTENCE
-    if more > 0:
-        shown += f' and {more} more'
-    if not kind:
-        return shown
-    return f'{kind}{"s" if len(everything) > 1 else ""} {shown}'

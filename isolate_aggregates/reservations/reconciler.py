@@ -10,12 +10,12 @@ written only if what it was decided from still holds:
 * Slots are written with the generation of the reservation provider, so that no
   slot of any reservation was added to the host or taken from it meanwhile.
 * A pending change is granted only if its slots were written, or written once
-  more as they are, after the revision that is replaced was read. Whoever takes
-  such slots back writes a revision first.
+  more as they are, after the revision that is replaced was read. A command
+  that takes such slots back writes a revision first.
 * Slots are opened only if they are as they were read, and the record is read
   again afterwards.
 
-Whoever loses reads again and decides again.
+A command that loses reads again and decides again.
 """
 
 import contextlib
@@ -130,7 +130,7 @@ def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class _SlotWrite:
-    """How many slots a host shall have.
+    """How many slots a host is to have.
 
     :param is_pending: Whether that belongs to a change that is not granted.
     """
@@ -298,10 +298,10 @@ class _Reconciliation:
     def _secure(self, observed: ObservedState) -> None:
         """Make sure that the slots of a pending change are there.
 
-        They are written as they are, unless this run wrote them: whoever takes
-        them back, or planned with an earlier end, then has to read again. All
-        slots of a host are opened where some are: once the change is granted
-        nobody expects that some are open and others are not.
+        They are written as they are, unless this run wrote them: a command
+        that takes them back, or planned with an earlier end, then has to read
+        again. All slots of a host are opened where some are: once the change
+        is granted no reader expects that some are open and others are not.
         """
         for name, found in observed.slots(self.id).items():
             is_mixed = 0 < found.open < found.total

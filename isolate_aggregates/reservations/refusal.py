@@ -3,7 +3,7 @@
 
 import datetime
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.reservations import host_capacity
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.planner import Assignment
@@ -25,22 +25,18 @@ def refusal(
     :param reservation: The reservation as it was to be.
     :param assignment: As much of it as fits.
     """
-    used = sum(slots.used for slots in observed.slots(reservation.id).values())
+    slots = text.counted(reservation.amount, 'slot')
+    used = sum(found.used for found in observed.slots(reservation.id).values())
     if used > reservation.amount:
         return exception.ReservationError(
             reservation.id,
-            f'cannot have {reservation.amount} slots, as {used} have servers',
+            f'cannot have {slots}, as {used} have servers',
         )
     needs = ', '.join(
         f'{amount} {name}'
         for name, amount in sorted(
             host_capacity.needs(reservation.flavor).items()
         )
-    )
-    slots = (
-        '1 slot'
-        if reservation.amount == 1
-        else (f'{reservation.amount} slots')
     )
     start = max(reservation.start, now).isoformat(timespec='seconds')
     end = (

@@ -2,8 +2,8 @@
 """Writes the slots of a reservation: inventories of reservation providers.
 
 The number of slots is the total of an inventory; those that are not open to
-servers are reserved. What is written with a generation is written only if
-nobody wrote the provider since that generation, whoever it is.
+servers are reserved. What is written with a generation is written only if no
+client wrote the provider since that generation.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ Edit = Callable[[Inventory], Inventory | None]
 retried = tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
     stop=tenacity.stop_after_attempt(_ATTEMPTS),
-    # Two of us would otherwise meet again and again.
+    # Two clients would otherwise meet again and again.
     wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
     before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
     reraise=True,
@@ -64,7 +64,7 @@ def write(
     :param total: How many slots; 0 for none.
     :param opened: How many of them servers may take.
     :param generation: The generation at which this was found out.
-    :raises ServiceConflict: if somebody else wrote the provider since.
+    :raises ServiceConflict: if another client wrote the provider since.
     :raises ServiceNotFound: if the provider is gone.
     """
     found = inventories.read(placement, provider)
@@ -96,11 +96,11 @@ def change(
 
     :param provider: The uuid of the reservation provider; that it is gone is
         fine.
-    :param new: Takes the inventory as it is and returns what it shall be, None
-        for none; called again with what is there then, if somebody else was
+    :param new: Takes the inventory as it is and returns what it is to be, None
+        for none; called again with what is there then, if another client was
         faster.
-    :raises ServiceConflict: if somebody else is faster all the time, or an
-        inventory that shall go is in use.
+    :raises ServiceConflict: if other clients are faster all the time, or an
+        inventory that is to go is in use.
     """
     try:
         found = inventories.read(placement, provider)

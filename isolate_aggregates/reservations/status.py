@@ -6,6 +6,7 @@ import dataclasses
 import datetime
 import enum
 
+from isolate_aggregates import text
 from isolate_aggregates.reservations.observed import (
     HostState,
     ObservedState,
@@ -89,10 +90,9 @@ def _problems(observed: ObservedState, status: Status) -> Iterator[str]:
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
     if status.missing:
-        yield (
-            f'{_slots(status.missing)} of {status.reservation.amount} '
-            f'{_have(status.missing)} no host'
-        )
+        missing = text.counted(status.missing, 'slot')
+        have = text.plural(status.missing, 'has', 'have')
+        yield f'{missing} of {status.reservation.amount} {have} no host'
     for name, slots in sorted(status.hosts.items()):
         host = observed.hosts[name]
         if host.obstacle is None:
@@ -101,12 +101,5 @@ def _problems(observed: ObservedState, status: Status) -> Iterator[str]:
         word = (
             'left the cloud' if host.state is HostState.GONE else host.obstacle
         )
-        yield f'host {name} {word}: {_slots(slots.total)} there{used}'
-
-
-def _slots(number: int) -> str:
-    return '1 slot' if number == 1 else f'{number} slots'
-
-
-def _have(number: int) -> str:
-    return 'has' if number == 1 else 'have'
+        there = text.counted(slots.total, 'slot')
+        yield f'host {name} {word}: {there} there{used}'

@@ -154,7 +154,7 @@ def test_slots_with_servers_can_not_be_given_back(world):
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
         reservations.update(world.store, found.id, NOW, amount=1)
-    assert 'cannot have 1 slots, as 2 have servers' in str(caught.value)
+    assert 'cannot have 1 slot, as 2 have servers' in str(caught.value)
     assert world.picture() == before
 
 

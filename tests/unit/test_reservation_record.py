@@ -55,6 +55,61 @@ def test_what_is_written_is_read(reservation: Reservation) -> None:
     assert record.parse(reservation.flavor, description) == reservation
 
 
+def written(
+    number: int, amount: int, incarnation: str = '0000cafe'
+) -> record.Record:
+    """Return a revision of a record; 0 is the flavor of the reservation."""
+    reservation = Reservation(
+        ID, 'p', NOON, None, amount, Shape(2, 64), incarnation=incarnation
+    )
+    flavor = reservation.flavor
+    if number:
+        name = names.Revision(ID, incarnation, number).flavor_id
+        flavor = Flavor(name=names.flavor(name), id=name, vcpus=1, ram=1)
+    return record.Record(flavor, record.describe(reservation))
+
+
+@given(st.permutations([(0, 3), (2, 5), (9, 4), (10, 6)]))
+def test_the_newest_revision_counts(revisions: list[tuple[int, int]]) -> None:
+    found = record.read(written(*revision) for revision in revisions)
+    reservation = found.reservations[ID]
+    assert (reservation.amount, reservation.revision) == (6, 10)
+    # Only the flavor of the reservation has the size of a slot.
+    assert reservation.shape == Shape(2, 64)
+    assert found.superseded == {
+        ID: (f'{ID}.0000cafe.00000002', f'{ID}.0000cafe.00000009')
+    }
+    assert found.strays == ()
+
+
+def test_revisions_of_an_earlier_reservation_do_not_count() -> None:
+    found = record.read([written(0, 3), written(5, 4, '0000beef')])
+    assert found.reservations[ID].amount == 3
+    assert found.superseded == {}
+    assert found.strays == (names.Revision(ID, '0000beef', 5),)
+
+
+def test_revisions_without_a_reservation_are_strays() -> None:
+    found = record.read([written(5, 4)])
+    assert found.reservations == {}
+    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
+
+
+def test_a_revision_that_is_broken_is_told_and_nothing_is_superseded() -> None:
+    broken = record.Record(written(5, 4).flavor, '{')
+    found = record.read([written(0, 3), written(4, 4), broken])
+    assert found.reservations == {}
+    assert 'broken' in str(found.problems[ID])
+    assert found.superseded == {}
+
+
+def test_a_later_revision_comes_later_where_flavors_are_sorted_by_id() -> None:
+    ids = [names.Revision(ID, '0000cafe', n).flavor_id for n in (2, 10, 9)]
+    assert sorted(ids) == [ids[0], ids[2], ids[1]]
+    assert names.revision_of(ids[1]) == names.Revision(ID, '0000cafe', 10)
+    assert names.revision_of(ID) is None
+
+
 def test_times_are_written_in_utc() -> None:
     zone = datetime.timezone(datetime.timedelta(hours=2))
     reservation = Reservation(

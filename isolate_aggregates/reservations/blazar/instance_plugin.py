@@ -63,7 +63,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._doubtful: set[str] = set()
         self._unfinished: set[str] = set()
         self._has_looked = False
-        # Reservations that nobody has to be warned of any more.
+        # What has been warned of.
         self._told: set[str] = set()
 
     @functools.cached_property

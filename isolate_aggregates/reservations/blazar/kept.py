@@ -148,8 +148,8 @@ def _create_lease(
             'project_id': kept.projects[0],
             'start_date': now,
             'end_date': end,
-            # Of the operator who added the host: nobody else is there to
-            # trust Blazar.
+            # Of the operator who added the host, as the owner of the lease
+            # is not here to trust Blazar.
             'trust_id': hosts[next(iter(kept.slots))]['trust_id'],
             'status': status.lease.ACTIVE,
             'reservations': [

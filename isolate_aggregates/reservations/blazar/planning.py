@@ -108,7 +108,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         :param disk: Disk of a slot in GiB.
         """
         host = host_info['host']
-        room = HostCapacity(
+        capacity = HostCapacity(
             host['id'],
             usage.capacity(host),
             claims=usage.claims(host['id'], host_info['reservations']),
@@ -116,18 +116,18 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         # All of them overlap the time that is asked about, so those that
         # overlap each other do so within it: the peak of all time is that of
         # the time asked about.
-        wish = Demand(
+        demand = Demand(
             start=datetime.datetime.min,
             end=None,
             needs={'VCPU': cpus, 'MEMORY_MB': memory, 'DISK_GB': disk},
             amount=1,
         )
-        return [host] * free_slots(room, wish)
+        return [host] * free_slots(capacity, demand)
 
     def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
         """Return the ids of the hosts a reservation would have.
 
-        :param reservation: The reservation, with the values it shall get; its
+        :param reservation: The reservation, with the values it is to get; its
             own slots do not stand in its way.
         """
         known = reservation.get('id')

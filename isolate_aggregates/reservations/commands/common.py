@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.cli import fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
@@ -153,10 +153,10 @@ def confirm(app: Any, fact: str, question: str, yes: str) -> None:
 
 def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
     """Ask whether to end a reservation."""
-    number = '1 server' if servers == 1 else f'{servers} servers'
     confirm(
         app,
-        f'Reservation {name} of project {project} has {number}',
+        f'Reservation {name} of project {project} has '
+        f'{text.counted(servers, "server")}',
         'Delete them for good?',
         'end it and to delete them for good',
     )

@@ -67,7 +67,7 @@ class CreateReservation(common.OneReservation):
         parser.add_argument(
             '--id',
             metavar='<uuid>',
-            help='The id it shall have, so that the same command can be run '
+            help='The id it gets, so that the same command can be run '
             'again; default: a new one',
         )
         parser.add_argument(
@@ -151,5 +151,5 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _size(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number')
+        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
     return int(text)

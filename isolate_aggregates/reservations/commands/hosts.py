@@ -23,7 +23,7 @@ _FAILED = 'failed'
 class _HostCommand(output.ReportLister):
     """Does something to several hosts, each for itself.
 
-    What can not be done to one is told, and done to the others.
+    What cannot be done to one is reported, and done to the others.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -78,7 +78,7 @@ class _HostCommand(output.ReportLister):
 
 
 class EnableHost(_HostCommand):
-    """Make hosts ones for reservations.
+    """Enable hosts for reservations.
 
     Puts them into the pool, an aggregate that is made and locked if need be,
     so that ordinary servers keep out, and gives each a resource provider for

@@ -60,14 +60,14 @@ class UpdateReservation(common.OneReservation):
             '--amount',
             type=base.positive,
             metavar='<number>',
-            help='How many slots it shall have',
+            help='How many slots it gets',
         )
         parser.add_argument(
             '--end',
             type=times.end,
             default=reservations.UNCHANGED,
             metavar='<time>',
-            help=f'When it shall end, {common.TIME}, or how long after its '
+            help=f'When it ends, {common.TIME}, or how long after its '
             'start, such as 7d, or never',
         )
         return parser
