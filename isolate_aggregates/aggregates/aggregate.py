@@ -14,7 +14,8 @@ class Aggregate:
     :param uuid: The uuid, which is also that of the Placement aggregate.
     :param name: Name, shown to people.
     :param metadata: Metadata by key.
-    :param hosts: Names of the compute services in it.
+    :param hosts: Names of the compute services in it; none from a source that
+        is a :class:`~isolate_aggregates.aggregates.Membership`.
     :param id: Nova's number for it, if known.
     :param availability_zone: Its availability zone, if it has one.
     """

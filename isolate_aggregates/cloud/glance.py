@@ -125,9 +125,7 @@ class GlanceClient:
 
     @property
     def _root(self) -> str:
-        # The catalog may or may not name the version.
-        endpoint = self._service.endpoint.rstrip('/')
-        return '' if endpoint.endswith('/v2') else '/v2'
+        return self._service.root('v2')
 
 
 def _page(document: Mapping[str, Any]) -> tuple[list[Image], bool]:

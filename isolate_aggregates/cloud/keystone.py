@@ -132,6 +132,4 @@ class KeystoneClient:
 
     @property
     def _root(self) -> str:
-        # The address may or may not name the version.
-        endpoint = self._service.endpoint.rstrip('/')
-        return '' if endpoint.endswith('/v3') else '/v3'
+        return self._service.root('v3')

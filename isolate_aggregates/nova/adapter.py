@@ -9,6 +9,7 @@ import functools
 from nova import objects
 from nova.scheduler import utils as scheduler_utils
 
+from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova import images
 from isolate_aggregates.placement.group import RequestGroup
@@ -142,12 +143,21 @@ def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
     """Put a decision onto Nova's request spec.
 
-    What is there already stays. Nova itself sees to the requested host and to
-    disabled compute services, so only aggregates are put there.
+    What is there already stays.
 
-    :raises RequestRefused: if the request was refused.
+    :raises RequestRefused: if the request was refused, or a filter restricts
+        it to a provider tree, which a request spec cannot say.
     """
     decision.check()
+    if decision.destination.in_tree:
+        raise exception.RequestRefused(
+            [
+                'a request filter restricts it to one provider tree, which '
+                'Nova does not let a request filter ask for'
+            ]
+        )
+    if decision.destination.root_forbidden:
+        spec.root_forbidden.update(decision.destination.root_forbidden)
     required = decision.destination.required_aggregates
     forbidden = decision.forbidden
     if not required and not forbidden:

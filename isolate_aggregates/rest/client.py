@@ -84,6 +84,14 @@ class Service:
             )
         return errors.public(endpoint)
 
+    def root(self, version: str) -> str:
+        """Return how paths begin: endpoints may or may not have a version.
+
+        :param version: The version, such as ``v2``.
+        """
+        endpoint = self.endpoint.rstrip('/')
+        return '' if endpoint.endswith(f'/{version}') else f'/{version}'
+
     def request(
         self,
         method: str,
