@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan a reservation, and tick, in a cloud with many of both.
+"""Plan and reconcile reservations in a cloud with many of them.
 
     python benchmarks/reservations.py [hosts:reservations ...]
 
 Placement is a real one (in this process, on SQLite); Nova answers at once from
 memory. Each reservation has four slots, starts within a month and lasts up to
-two weeks. What is measured: planning alone with all that is known of the
-hosts, creating one more reservation, a tick by a new process with nothing to
-do, the next tick by the same process, and one at which one in a hundred
+two weeks. What is measured: planning alone with all that is known of the hosts,
+creating one more reservation, reconciling in a new process with nothing to do,
+reconciling again in the same process, and reconciling when one in a hundred
 reservations starts. HTTP calls are counted as they leave.
 """
 
@@ -27,7 +27,7 @@ from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
 from isolate_aggregates import reservations  # noqa: E402
 from isolate_aggregates.placement import inventories  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
-from isolate_aggregates.reservations import planner, rooms, slots  # noqa: E402
+from isolate_aggregates.reservations import host_capacity, planner, slots  # noqa: E402
 from isolate_aggregates.reservations.record import Reservation, describe  # noqa: E402
 
 SIZES = ('100:100', '300:300', '1000:1000', '1000:300', '300:1000')
@@ -48,6 +48,7 @@ def build(world: World, hosts: int, reservations: int) -> None:
             start = NOW + HOUR
         made = Reservation(
             id=f'00000009-0000-4000-8000-{number:012x}',
+            incarnation='00000000',
             project=PROJECT,
             start=start,
             end=start + chance.randrange(1, 14) * DAY,
@@ -88,14 +89,15 @@ def record(world: World, made: Reservation) -> None:
 
 def planning(world: World) -> float:
     """Return the seconds that choosing hosts alone takes."""
-    found = world.site.read()
+    found = world.store.read()
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
-    known = rooms.rooms(world.site, found, wanted, NOW)
+    known = host_capacity.capacities(world.store, found, wanted, NOW)
     begin = time.perf_counter()
-    placing = planner.place(rooms.wish(wanted, NOW), known.values())
-    assert not placing.missing
+    demand = host_capacity.demand(wanted, NOW)
+    assignment = planner.assign(demand, known.values())
+    assert not assignment.missing
     return time.perf_counter() - begin
 
 
@@ -109,26 +111,26 @@ def timed(world: World, what: Callable[[], object]) -> tuple[float, int]:
 
 def measure(size: str) -> None:
     """Build a cloud, do everything once and print a row."""
-    hosts, reservations = map(int, size.split(':'))
+    hosts, number = map(int, size.split(':'))
     placement = EmbeddedPlacement()
     world = World(placement.open())
-    build(world, hosts, reservations)
+    build(world, hosts, number)
     seconds = planning(world)
 
     def create() -> None:
         wanted = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
-        reservations.create(world.site, wanted, NOW)
+        reservations.create(world.store, wanted, NOW)
 
-    def tick(now: datetime.datetime = NOW) -> None:
-        statuses = reservations.tick(world.site, now)
+    def reconcile(now: datetime.datetime = NOW) -> None:
+        statuses = reservations.reconcile_all(world.store, now)
         assert not any(status.problems for status in statuses)
 
     row = [timed(world, create)]
-    world.site = world.new_site()
-    row += [timed(world, tick), timed(world, tick)]
-    row.append(timed(world, lambda: tick(NOW + HOUR)))
+    world.store = world.new_store()
+    row += [timed(world, reconcile), timed(world, reconcile)]
+    row.append(timed(world, lambda: reconcile(NOW + HOUR)))
     print(
-        f'{hosts:6,} {reservations:6,}  {seconds * 1000:7.0f} ms',
+        f'{hosts:6,} {number:6,}  {seconds * 1000:7.0f} ms',
         *(f'{seconds:8.1f} s {calls:6,}' for seconds, calls in row),
         flush=True,
     )
@@ -138,8 +140,8 @@ def measure(size: str) -> None:
 def main() -> None:
     """Print a table, each row from a process of its own."""
     print(
-        ' hosts  res.     planning   create     calls  first tick  calls'
-        '   next tick calls   ten start calls'
+        ' hosts  res.     planning   create     calls  first round calls'
+        '  next round calls   ten start calls'
     )
     context = multiprocessing.get_context('spawn')
     for size in sys.argv[1:] or SIZES:

@@ -4,40 +4,41 @@
 A reservation is an amount of slots of one size for a project. Its record is a
 private flavor, its slots are inventories of a resource class of its own on
 *reservation providers*, children of the compute nodes. There is no other
-database. A :class:`Site` is made of a connection and the name of the pool;
-all functions take it first, and the time as an aware ``datetime``::
+database. All functions take a :class:`ReservationStore`, which is made of a
+connection and the name of the pool, and the time as an aware ``datetime``::
 
-    site = Site(connection, pool='freepool')
+    store = ReservationStore(connection, pool='freepool')
 
-    enable_host(site, host)              -> Host
-    disable_host(site, host)
-    list_hosts(site)                     -> list[Host]
+    enable_host(store, host)              -> ReservationHost
+    disable_host(store, host)
+    list_hosts(store)                     -> list[ReservationHost]
 
     new(project, amount, shape, start, end, affinity, id) -> Reservation
-    preview(site, reservation, now)      -> Status
-    create(site, reservation, now)       -> Status
-    show(site, id, now)                  -> Status
-    list_reservations(site, now)         -> list[Status]
-    update(site, id, now, amount=, end=) -> Status
-    end(site, id, now)                   -> Status
-    repair(site, now, id)                -> list[Status]
+    preview(store, reservation, now)      -> Status
+    create(store, reservation, now)       -> Status
+    show(store, id, now)                  -> Status
+    list_reservations(store, now)         -> list[Status]
+    update(store, id, now, amount=, end=) -> Status
+    end(store, id, now)                   -> Status
+    repair(store, now, id)                -> list[Status]
 
-    reconcile(site, id, now)             -> Status
-    tick(site, now)                      -> list[Status]
+    reconcile(store, id, now)             -> Status
+    reconcile_all(store, now)             -> list[Status]
 
-:class:`Shape` is the size of a slot (``Shape.like(flavor)`` that of a
-flavor). :class:`Status` has ``reservation``, ``state`` (a :class:`State`),
-``hosts`` (:class:`Slots` by name), ``slots``, ``used``, ``missing`` and
-``problems``. :class:`Host` has ``name``, ``service``, ``state`` (a
-:class:`HostState`), ``in_pool``, ``is_enabled``, ``obstacle`` and ``slots`` by
-id of the reservation. Foreseeable faults are
+All of them may run at the same time, on several machines. There is no lock:
+the record of a reservation is written as numbered revisions, each of which
+exists once (``record``), and slots are written with the generations at which
+they were decided on (``reconciler``). What nothing guards is the pool itself:
+``enable_host`` and ``disable_host`` for one host at the same time leave it as
+one of the two wants, once that one runs again.
+
+Errors that can be foreseen are
 :class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all
 ``ReservationError``, ``ReservationHostError``, ``NotFound``,
 ``InvalidRequest`` and ``ServiceError``.
 
-For others that keep reservations in the same way: ``names`` (what everything
-is called), ``slots`` (writing inventories), ``ending`` (what goes when),
-``planner`` (choosing hosts; pure).
+What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
+``ending`` (what goes when) and ``planner`` (choosing hosts; pure).
 """
 
 from isolate_aggregates.reservations.hosts import (
@@ -45,8 +46,13 @@ from isolate_aggregates.reservations.hosts import (
     enable_host,
     list_hosts,
 )
+from isolate_aggregates.reservations.observed import (
+    HostState,
+    ReservationHost,
+    Slots,
+)
 from isolate_aggregates.reservations.operations import (
-    KEEP,
+    UNCHANGED,
     create,
     end,
     list_reservations,
@@ -56,22 +62,25 @@ from isolate_aggregates.reservations.operations import (
     show,
     update,
 )
-from isolate_aggregates.reservations.reconciler import reconcile, tick
-from isolate_aggregates.reservations.record import Ask, Reservation, Shape
-from isolate_aggregates.reservations.site import Site
-from isolate_aggregates.reservations.status import State, Status
-from isolate_aggregates.reservations.world import Host, HostState, Slots
+from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
+from isolate_aggregates.reservations.record import (
+    PendingChange,
+    Reservation,
+    Shape,
+)
+from isolate_aggregates.reservations.status import Phase, Status
+from isolate_aggregates.reservations.store import ReservationStore
 
 __all__ = [
-    'KEEP',
-    'Ask',
-    'Host',
+    'UNCHANGED',
     'HostState',
+    'PendingChange',
+    'Phase',
     'Reservation',
+    'ReservationHost',
+    'ReservationStore',
     'Shape',
-    'Site',
     'Slots',
-    'State',
     'Status',
     'create',
     'disable_host',
@@ -82,8 +91,8 @@ __all__ = [
     'new',
     'preview',
     'reconcile',
+    'reconcile_all',
     'repair',
     'show',
-    'tick',
     'update',
 ]

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova, as far as reservations need it.
 
-See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 Whatever is there already, or gone already, is fine.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator
+import contextlib
 import dataclasses
 from typing import Any
 from urllib import parse
@@ -20,9 +20,8 @@ from isolate_aggregates.cloud.nova import (
     flavor_of,
     paged,
 )
-from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.reservations.record import Record, Reservation, Shape
 
 _PAGE = 1000
 
@@ -48,45 +47,12 @@ class Node:
     is_enabled: bool
 
 
-@dataclasses.dataclass(frozen=True)
-class Record:
-    """A flavor with the name of a reservation.
-
-    :param flavor: The flavor.
-    :param description: Its description; empty if it has none.
-    """
-
-    flavor: Flavor
-    description: str
-
-
-class Compute:
-    """Nova, as far as reservations need it.
-
-    :param connection: How to reach it.
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    """
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._api = NovaClient(connection, retry_delay)
-
-    def aggregates(self) -> list[Aggregate]:
-        """Return all host aggregates.
-
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        return self._api.aggregates()
+class Compute(NovaClient):
+    """Nova's API, with flavors that are records of reservations."""
 
     def nodes(self) -> list[Node]:
-        """Return all compute nodes.
-
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        client = self._client
-        with self._api.translated('the compute nodes'):
+        """Return all compute nodes."""
+        with self._asking('the compute nodes') as nova:
             return [
                 Node(
                     uuid=found.id,
@@ -95,142 +61,163 @@ class Compute:
                     is_up=found.state == 'up',
                     is_enabled=found.status == 'enabled',
                 )
-                for found in paged(client.hypervisors.list)
+                for found in paged(nova.hypervisors.list)
             ]
 
-    def records(self) -> list[Record]:
-        """Return the private flavors that have the names of reservations.
+    # Flavors, by their ids.
 
-        :raises ServiceError: if Nova gives no usable answer.
-        """
-        client = self._client
-        with self._api.translated('the flavors'):
+    def records(self) -> list[Record]:
+        """Return the private flavors that are named as reservations are."""
+        with self._asking('the flavors') as nova:
             return [
                 Record(
                     flavor_of(found, found.extra_specs),
                     found.description or '',
                 )
                 for found in paged(
-                    lambda **page: client.flavors.list(is_public=False, **page)
+                    lambda **page: nova.flavors.list(is_public=False, **page)
                 )
                 if found.name == names.flavor(found.id)
             ]
 
-    def create_record(self, reservation: record.Reservation) -> bool:
+    def record(self, flavor_id: str) -> Record | None:
+        """Return one of them; None if it is gone."""
+        with self._asking_for(flavor_id) as nova:
+            try:
+                found = nova.flavors.get(flavor_id)
+            except nova_exceptions.NotFound:
+                return None
+            return Record(
+                flavor_of(found, found.extra_specs), found.description or ''
+            )
+
+    def create_flavor(
+        self, flavor_id: str, shape: Shape, description: str
+    ) -> None:
+        """Create a private flavor, without its extra specs.
+
+        :raises ServiceConflict: if there is one of that id or name.
+        """
+        with self._asking_for(flavor_id) as nova:
+            nova.flavors.create(
+                names.flavor(flavor_id),
+                shape.ram,
+                shape.vcpus,
+                shape.disk,
+                flavorid=flavor_id,
+                ephemeral=shape.ephemeral,
+                swap=shape.swap,
+                is_public=False,
+                description=description,
+            )
+
+    def describe_flavor(self, flavor_id: str, description: str) -> None:
+        """Write the description of a flavor; the last writer wins."""
+        with self._asking_for(flavor_id) as nova:
+            nova.flavors.update(flavor_id, description=description)
+
+    def delete_flavor(self, flavor_id: str) -> None:
+        """Delete a flavor, unless it is gone."""
+        with (
+            self._asking_for(flavor_id) as nova,
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            nova.flavors.delete(flavor_id)
+
+    def projects(self, flavor_id: str) -> list[str]:
+        """Return the ids of the projects that may use a flavor."""
+        with self._asking_for(flavor_id) as nova:
+            try:
+                found = nova.flavor_access.list(flavor=flavor_id)
+            except nova_exceptions.NotFound:
+                return []
+            return [str(entry.tenant_id) for entry in found]
+
+    def grant(self, flavor_id: str, project: str) -> None:
+        """Let a project use a flavor.
+
+        :raises ServiceNotFound: if the flavor is gone.
+        """
+        with (
+            self._asking_for(flavor_id) as nova,
+            contextlib.suppress(nova_exceptions.Conflict),
+        ):
+            nova.flavor_access.add_tenant_access(flavor_id, project)
+
+    def revoke(self, flavor_id: str) -> None:
+        """Let no project use a flavor any more."""
+        for project in self.projects(flavor_id):
+            with (
+                self._asking_for(flavor_id) as nova,
+                contextlib.suppress(nova_exceptions.NotFound),
+            ):
+                nova.flavor_access.remove_tenant_access(flavor_id, project)
+
+    # Records of reservations.
+
+    def create_record(self, reservation: Reservation) -> bool:
         """Create the flavor of a reservation, without its extra specs.
 
-        :param reservation: The reservation.
         :returns: False if there is a flavor of that id or name already.
-        :raises ServiceError: if it can not be done.
         """
-        shape = reservation.shape
         try:
-            with self._api.translated(f'flavor {reservation.flavor.name}'):
-                self._client.flavors.create(
-                    reservation.flavor.name,
-                    shape.ram,
-                    shape.vcpus,
-                    shape.disk,
-                    flavorid=reservation.id,
-                    ephemeral=shape.ephemeral,
-                    swap=shape.swap,
-                    is_public=False,
-                    description=record.describe(reservation),
-                )
+            self.create_flavor(
+                reservation.id,
+                reservation.shape,
+                record.describe(reservation),
+            )
         except exception.ServiceConflict:
             return False
         return True
 
-    def write_record(self, reservation: record.Reservation) -> None:
-        """Write the description of the flavor of a reservation.
+    def write_record(self, reservation: Reservation) -> Reservation:
+        """Write the next revision of a record.
 
-        :param reservation: The reservation.
-        :raises ServiceNotFound: if the flavor is gone.
-        :raises ServiceError: if it can not be done.
+        :param reservation: What it is to say, with the revision that this was
+            decided from.
+        :returns: The reservation with its new revision.
+        :raises ServiceConflict: if another client wrote that revision.
         """
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            self._client.flavors.update(
-                reservation.id, description=record.describe(reservation)
-            )
+        written = dataclasses.replace(
+            reservation, revision=reservation.revision + 1
+        )
+        # It has to have a size.
+        size = Shape(vcpus=1, ram=1)
+        self.create_flavor(_revision(written), size, record.describe(written))
+        if reservation.revision:
+            self.delete_flavor(_revision(reservation))
+        return written
 
-    def write_extra_specs(self, reservation: record.Reservation) -> None:
-        """Write the extra specs of the flavor of a reservation.
+    def delete_record(self, reservation: Reservation) -> None:
+        """Delete the flavor of a reservation, and its newest revision.
 
-        :param reservation: The reservation.
-        :raises ServiceNotFound: if the flavor is gone.
-        :raises ServiceError: if it can not be done.
+        In this order: without it the reservation would be again what it was
+        at first.
         """
-        flavor = reservation.flavor
-        self._api.set_extra_specs(flavor, flavor.extra_specs)
+        self.delete_flavor(reservation.id)
+        if reservation.revision:
+            self.delete_flavor(_revision(reservation))
 
-    def delete_record(self, reservation: record.Reservation) -> None:
-        """Delete the flavor of a reservation.
+    # Servers.
 
-        :param reservation: The reservation.
-        :raises ServiceError: if it can not be done.
-        """
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            try:
-                self._client.flavors.delete(reservation.id)
-            except nova_exceptions.NotFound:
-                return
-
-    def grant(self, reservation: record.Reservation) -> None:
-        """Let the project use the flavor of its reservation.
-
-        :param reservation: The reservation.
-        :raises ServiceNotFound: if the flavor is gone.
-        :raises ServiceError: if it can not be done.
-        """
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            try:
-                self._client.flavor_access.add_tenant_access(
-                    reservation.id, reservation.project
-                )
-            except nova_exceptions.Conflict:
-                return
-
-    def revoke(self, reservation: record.Reservation) -> None:
-        """Let nobody use the flavor of a reservation any more.
-
-        :param reservation: The reservation.
-        :raises ServiceError: if it can not be done.
-        """
-        access = self._client.flavor_access
-        with self._api.translated(f'flavor {reservation.flavor.name}'):
-            try:
-                granted = access.list(flavor=reservation.id)
-            except nova_exceptions.NotFound:
-                return
-            for entry in granted:
-                try:
-                    access.remove_tenant_access(
-                        reservation.id, entry.tenant_id
-                    )
-                except nova_exceptions.NotFound:
-                    continue
-
-    def servers(self, reservation: record.Reservation) -> list[str]:
-        """Return the ids of the servers of a reservation's flavor.
+    def servers_of(self, flavor_id: str) -> list[str]:
+        """Return the ids of the servers of a flavor.
 
         Those that are shelved are among them, those that are deleted but may
         still be restored are not: they are known by their allocations.
-
-        :param reservation: The reservation.
-        :raises ServiceError: if Nova gives no usable answer.
         """
         query = {
             'all_tenants': '1',
-            'flavor': reservation.id,
+            'flavor': flavor_id,
             'limit': str(_PAGE),
         }
         found: list[str] = []
         while True:
             path = f'/servers?{parse.urlencode(query)}'
-            page = self._api.direct.parsed(
+            page = self.direct.parsed(
                 path,
                 lambda document: [s['id'] for s in document['servers']],
-                self._api.direct.get(path),
+                self.direct.get(path),
             )
             found += page
             if not page or page[-1] == query.get('marker'):
@@ -241,105 +228,89 @@ class Compute:
         """Delete a server, unless it is gone.
 
         Where deleted servers can be restored it keeps its allocation.
-
-        :param server: Its id.
-        :raises ServiceError: if it can not be done.
         """
-        self._api.direct.request('DELETE', _path(server), accept=_GOING)
+        self.direct.request('DELETE', _path(server), accept=_GOING)
 
     def delete_for_good(self, server: str) -> bool:
         """Delete a server that can be restored, unless it is gone.
 
-        :param server: Its id.
         :returns: False if there is no such server.
-        :raises ServiceError: if it can not be done.
         """
-        answer = self._api.direct.request(
-            'POST',
-            f'{_path(server)}/action',
-            json={'forceDelete': None},
-            accept=_GOING,
-        )
-        return bool(answer.status_code != 404)
+        return self._act(server, 'forceDelete') != 404
 
     def confirm_resizes(self, migrations: Collection[str]) -> None:
         """Confirm resizes that wait for it, so that what they hold is free.
 
         :param migrations: The uuids of the migrations; what is not, or no
             longer, one that waits is passed over.
-        :raises ServiceError: if it can not be done.
         """
-        client = self._client
-        with self._api.translated('the migrations'):
+        with self._asking('the migrations') as nova:
             servers = [
                 found.instance_uuid
-                for found in client.migrations.list(
+                for found in nova.migrations.list(
                     status='finished', migration_type='resize'
                 )
                 if found.uuid in migrations
             ]
         for server in servers:
-            self._api.direct.request(
-                'POST',
-                f'{_path(server)}/action',
-                json={'confirmResize': None},
-                accept=_GOING,
-            )
+            self._act(server, 'confirmResize')
+
+    def _act(self, server: str, action: str) -> int:
+        answer = self.direct.request(
+            'POST',
+            f'{_path(server)}/action',
+            json={action: None},
+            accept=_GOING,
+        )
+        return int(answer.status_code)
+
+    # Aggregates.
 
     def create_aggregate(self, name: str) -> None:
-        """Create a host aggregate, unless there is one of that name.
-
-        :param name: Its name.
-        :raises ServiceError: if it can not be done.
-        """
-        with self._api.translated(f'aggregate {name}'):
-            try:
-                self._client.aggregates.create(name, None)
-            except nova_exceptions.Conflict:
-                return
-
-    def set_metadata(
-        self, aggregate: Aggregate, metadata: Mapping[str, str | None]
-    ) -> None:
-        """Set metadata of a host aggregate; other keys stay.
-
-        :param aggregate: The aggregate.
-        :param metadata: The metadata.
-        :raises ServiceError: if it can not be done.
-        """
-        self._api.set_metadata(aggregate, metadata)
+        """Create a host aggregate, unless there is one of that name."""
+        with (
+            self._asking(f'aggregate {name}') as nova,
+            contextlib.suppress(nova_exceptions.Conflict),
+        ):
+            nova.aggregates.create(name, None)
 
     def add_host(self, aggregate: Aggregate, service: str) -> None:
         """Put a compute service into a host aggregate.
 
-        :param aggregate: The aggregate.
-        :param service: The name of the compute service.
         :raises ServiceNotFound: if the aggregate or the service is gone.
         :raises ServiceConflict: if Nova does not let it in.
-        :raises ServiceError: if it can not be done.
         """
-        with self._api.translated(f'aggregate {aggregate.name}'):
-            self._client.aggregates.add_host(aggregate.id, service)
+        with self._asking(f'aggregate {aggregate.name}') as nova:
+            nova.aggregates.add_host(aggregate.id, service)
 
     def remove_host(self, aggregate: Aggregate, service: str) -> None:
-        """Take a compute service out of a host aggregate.
+        """Take a compute service out of a host aggregate."""
+        with (
+            self._asking(f'aggregate {aggregate.name}') as nova,
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            nova.aggregates.remove_host(aggregate.id, service)
 
-        :param aggregate: The aggregate.
-        :param service: The name of the compute service.
-        :raises ServiceError: if it can not be done.
-        """
-        with self._api.translated(f'aggregate {aggregate.name}'):
-            try:
-                self._client.aggregates.remove_host(aggregate.id, service)
-            except nova_exceptions.NotFound:
-                return
-
-    @property
-    def _client(self) -> Any:
-        self._api.require(
+    @contextlib.contextmanager
+    def _asking(self, what: str) -> Iterator[Any]:
+        """Give novaclient, and turn its errors into ours."""
+        self.require(
             INLINE_EXTRA_SPECS, 'Rocky', 'keeping reservations in flavors'
         )
-        return self._api.client
+        nova = self.client
+        with self.translated(what):
+            yield nova
+
+    def _asking_for(
+        self, flavor_id: str
+    ) -> contextlib.AbstractContextManager[Any]:
+        return self._asking(f'flavor {names.flavor(flavor_id)}')
+
+
+def _revision(reservation: Reservation) -> str:
+    return names.Revision(
+        reservation.id, reservation.incarnation, reservation.revision
+    ).flavor_id
 
 
 def _path(server: str) -> str:

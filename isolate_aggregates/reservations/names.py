@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What belongs to reservations is known by these names, and by nothing else.
+"""The names by which the parts of a reservation are known.
 
 The names of class, provider and flavor are those of Blazar and of the spec
 `Placement API support for instance reservation
@@ -7,6 +7,8 @@ The names of class, provider and flavor are those of Blazar and of the spec
 Nothing is ever changed or deleted that does not have such a name.
 """
 
+import dataclasses
+import re
 import uuid
 
 from isolate_aggregates import exception
@@ -25,36 +27,57 @@ POOL_METADATA = {f'{TRAIT_PREFIX}{TRAIT}': 'required', POOL_KEY: 'true'}
 
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
+_REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
+
+
+@dataclasses.dataclass(frozen=True)
+class Revision:
+    """Which revision of the record of a reservation a flavor holds.
+
+    ``incarnation`` tells a reservation from an earlier one of the same id.
+    """
+
+    reservation: str
+    incarnation: str
+    number: int
+
+    @property
+    def flavor_id(self) -> str:
+        """The id of the flavor.
+
+        Sorted by id, as Nova lists flavors, a later revision comes after an
+        earlier one: a reader that finds the earlier one deleted meanwhile
+        still finds the later one.
+        """
+        return f'{self.reservation}.{self.incarnation}.{self.number:08}'
+
+
+def revision_of(flavor_id: str) -> Revision | None:
+    """Return the revision that a flavor holds; None if it holds none."""
+    match = _REVISION.fullmatch(flavor_id)
+    return Revision(match[1], match[2], int(match[3])) if match else None
 
 
 def reservation_id(text: str) -> str:
     """Return the id of a reservation as it is written everywhere.
 
-    :param text: The id as it was given.
-    :raises InvalidRequest: if it is no uuid.
+    :raises InvalidRequest: if it is not a uuid.
     """
     try:
         return str(uuid.UUID(text))
     except ValueError:
         raise exception.InvalidRequest(
-            f'{text!r} is no id of a reservation; it has to be a uuid.'
+            f'{text!r} is not the id of a reservation; give a uuid.'
         ) from None
 
 
 def resource_class(reservation: str) -> str:
-    """Return the resource class whose amounts are slots of a reservation.
-
-    :param reservation: The id of the reservation.
-    """
+    """Return the resource class whose amounts are slots of a reservation."""
     return RESERVATION_CLASS + reservation.upper().replace('-', '_')
 
 
 def reservation_of(name: str) -> str | None:
-    """Return the id of the reservation that a resource class belongs to.
-
-    :param name: The name of the resource class.
-    :returns: None if it belongs to none.
-    """
+    """Return the id of the reservation that a resource class belongs to."""
     if not name.startswith(RESERVATION_CLASS):
         return None
     try:
@@ -67,36 +90,26 @@ def reservation_of(name: str) -> str | None:
 
 
 def provider(hostname: str) -> str:
-    """Return the name of the reservation provider of a compute node.
-
-    :param hostname: The hypervisor hostname of the compute node.
-    """
+    """Return the name of the reservation provider of a compute node."""
     return _PROVIDER + hostname
 
 
 def provider_uuid(root: str) -> str:
     """Return the uuid that a reservation provider is created with.
 
-    It is always the same, so that two that create it at once make one.
-
-    :param root: The uuid of the resource provider of the compute node.
+    It is derived from that of the compute node, so that two commands that
+    create the provider at the same time create one.
     """
     return str(uuid.uuid5(uuid.UUID(root), _PROVIDER))
 
 
-def flavor(reservation: str) -> str:
-    """Return the name of the flavor of a reservation.
-
-    :param reservation: The id of the reservation.
-    """
-    return _FLAVOR + reservation
+def flavor(flavor_id: str) -> str:
+    """Return the name of a flavor of a reservation, or of its record."""
+    return _FLAVOR + flavor_id
 
 
 def flavor_extra_specs(reservation: str) -> dict[str, str]:
-    """Return the extra specs by which a flavor takes a slot.
-
-    :param reservation: The id of the reservation.
-    """
+    """Return the extra specs by which a flavor takes a slot."""
     return {
         f'resources:{resource_class(reservation)}': '1',
         f'{TRAIT_PREFIX}{TRAIT}': 'required',

@@ -2,31 +2,39 @@
 """What can be done with reservations.
 
 Each operation writes down what is asked for and then reconciles, so that
-:func:`~isolate_aggregates.reservations.reconciler.tick` completes what is
-interrupted.
+:func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes
+what is interrupted. What it tells is what it read last.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import logging
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import names, reconciler, rooms
-from isolate_aggregates.reservations.record import Ask, Reservation, Shape
+from isolate_aggregates.reservations import host_capacity, names, reconciler
+from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.record import (
+    PendingChange,
+    Reservation,
+    Shape,
+)
 from isolate_aggregates.reservations.refusal import refusal
-from isolate_aggregates.reservations.site import Site
-from isolate_aggregates.reservations.status import State, Status, status_of
-from isolate_aggregates.reservations.world import Slots, World
+from isolate_aggregates.reservations.status import Phase, Status, status_of
+from isolate_aggregates.reservations.store import ReservationStore
 
 LOG = logging.getLogger(__name__)
 
+# A command decides again as often as another one changes the reservation.
+_ATTEMPTS = 10
 
-class Keep:
+
+class Unchanged:
     """Stands for an end that stays as it is."""
 
 
-KEEP = Keep()
+UNCHANGED = Unchanged()
 
 
 def new(
@@ -40,14 +48,10 @@ def new(
 ) -> Reservation:
     """Return a reservation to create.
 
-    :param project: The id of the project that may use it.
-    :param amount: How many slots.
-    :param shape: The size of a slot.
-    :param start: When it starts.
     :param end: When it ends; None for never.
     :param affinity: True for all slots on one host, False for no two on one
         host, None if it does not matter.
-    :param reservation_id: The id it shall have, a uuid; None for a new one.
+    :param reservation_id: The id it gets, a uuid; None for a new one.
     :raises InvalidRequest: if it makes no sense.
     """
     made = names.reservation_id(reservation_id or str(uuid.uuid4()))
@@ -57,7 +61,7 @@ def new(
         _check_time('end', end)
         if end <= start:
             raise exception.InvalidRequest(
-                f'A reservation can not end at {end.isoformat()}, as it '
+                f'A reservation cannot end at {end.isoformat()}, as it '
                 f'starts at {start.isoformat()}.'
             )
     if not project:
@@ -70,196 +74,231 @@ def new(
         amount=0,
         shape=shape,
         affinity=affinity,
-        asked=Ask(amount, end and end.astimezone(datetime.UTC)),
+        pending=PendingChange(amount, end and end.astimezone(datetime.UTC)),
+        incarnation=uuid.uuid4().hex[:8],
     )
     if any(
         names.reservation_of(key.partition(':')[2])
         for key in shape.extra_specs
     ):
         raise exception.InvalidRequest(
-            'The slots of a reservation can not be taken from another one.'
+            'The slots of a reservation cannot be taken from another one.'
         )
-    if not any(rooms.needs(found.flavor).values()):
+    if not any(host_capacity.needs(found.flavor).values()):
         raise exception.InvalidRequest(
-            'A slot of a reservation has to need something.'
+            'A slot of a reservation must need something.'
         )
     return found
 
 
 def create(
-    site: Site, reservation: Reservation, now: datetime.datetime
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
     """Create a reservation; again, if it was begun before.
 
-    :param site: The cloud.
     :param reservation: What :func:`new` returned.
-    :param now: The time.
     :raises ReservationError: if it does not fit, or there is another of that
         id; nothing is then left of it.
-    :raises ServiceError: if it can not be done; done again, or by a tick, it
-        completes.
     """
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
-            f'A reservation can not end at {reservation.end}, as that is over.'
+            f'A reservation cannot end at {reservation.end}, as that is over.'
         )
-    if not site.compute.create_record(reservation):
-        known = site.read().records.get(reservation.id)
-        if known is None or not _is_same(known, reservation):
-            raise exception.ReservationError(
-                reservation.id,
-                'can not be made, as there is another one, or a flavor, of '
-                'that id',
-            )
-    return reconciler.reconcile(site, reservation.id, now)
+    _write_new(store, reservation, now)
+    try:
+        return reconciler.reconcile(store, reservation.id, now)
+    except exception.NotFound:
+        # Another command found that it does not fit, or ended it.
+        preview(store, reservation, now)
+        raise exception.ReservationError(
+            reservation.id, 'was ended by another command while it was made'
+        ) from None
+
+
+def _write_new(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Write the record of a new reservation, unless it is there."""
+    for _ in range(_ATTEMPTS):
+        if store.compute.create_record(reservation):
+            return
+        records = store.read().records
+        known = records.reservations.get(reservation.id)
+        if known is not None and not known.amount and known.has_ended(now):
+            # One that did not fit is being taken away.
+            with contextlib.suppress(exception.NotFound):
+                reconciler.reconcile(store, reservation.id, now)
+        elif known is not None and _is_same(known, reservation):
+            return
+        elif known is not None or reservation.id in records.foreign:
+            break
+    raise exception.ReservationError(
+        reservation.id,
+        'cannot be made, as there is another one, or a flavor, of that id',
+    )
 
 
 def preview(
-    site: Site, reservation: Reservation, now: datetime.datetime
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
     """Return how a reservation would be, and change nothing.
 
-    :param site: The cloud.
     :param reservation: What :func:`new` returned.
-    :param now: The time.
     :raises ReservationError: if it does not fit.
-    :raises ServiceError: if anything can not be read.
     """
-    world = site.read()
+    observed = store.read()
     wanted = reservation.settled
-    placing = rooms.plan(site, world, wanted, now)
-    if placing.missing:
-        raise refusal(world, wanted, placing, now)
-    slots = {name: Slots(n, 0, 0) for name, n in placing.slots.items()}
-    return Status(wanted, State.PLANNED, slots)
+    assignment = host_capacity.assign(store, observed, wanted, now)
+    if assignment.missing:
+        raise refusal(observed, wanted, assignment, now)
+    slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
+    return Status(wanted, Phase.PLANNED, slots)
 
 
-def show(site: Site, reservation_id: str, now: datetime.datetime) -> Status:
+def show(
+    store: ReservationStore, reservation_id: str, now: datetime.datetime
+) -> Status:
     """Return how a reservation is.
 
-    :param site: The cloud.
-    :param reservation_id: Its id.
-    :param now: The time.
     :raises NotFound: if there is none.
-    :raises ReservationError: if its record can not be read.
-    :raises ServiceError: if it can not be read.
+    :raises ReservationError: if its record cannot be read.
     """
-    world = site.read()
-    return status_of(world, _get(world, reservation_id), now)
+    observed = store.read()
+    return status_of(observed, _get(observed, reservation_id), now)
 
 
-def list_reservations(site: Site, now: datetime.datetime) -> list[Status]:
+def list_reservations(
+    store: ReservationStore, now: datetime.datetime
+) -> list[Status]:
     """Return how all reservations are, in the order of their starts.
 
-    Those whose record can not be read are logged.
-
-    :param site: The cloud.
-    :param now: The time.
-    :raises ServiceError: if it can not be read.
+    Those whose record cannot be read are logged.
     """
-    world = site.read()
-    for problem in world.problems.values():
+    observed = store.read()
+    for problem in observed.records.problems.values():
         LOG.error('%s', problem)
-    return [
-        status_of(world, found, now)
-        for found in sorted(
-            world.records.values(), key=lambda r: (r.start, r.id)
-        )
-    ]
+    return [status_of(observed, found, now) for found in observed.reservations]
 
 
 def update(
-    site: Site,
+    store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
     amount: int | None = None,
-    end: datetime.datetime | Keep | None = KEEP,
+    end: datetime.datetime | Unchanged | None = UNCHANGED,
 ) -> Status:
     """Change a reservation, before or after its start.
 
-    :param site: The cloud.
-    :param reservation_id: Its id.
-    :param now: The time.
-    :param amount: How many slots it shall have; None for as many as it has.
-    :param end: When it shall end, no sooner than now; None for never, KEEP to
+    :param amount: How many slots it gets; None for as many as it has.
+    :param end: When it ends, not before now; None for never, UNCHANGED to
         leave it.
     :raises NotFound: if there is none.
     :raises InvalidRequest: if it makes no sense.
     :raises ReservationError: if it does not fit, or more slots have servers;
         it then stays as it was.
-    :raises ServiceError: if it can not be done; done again, or by a tick, it
-        completes.
     """
-    world = site.read()
-    found = _get(world, reservation_id)
-    if found.asked:
-        # Somebody else's, and it may have been interrupted.
-        reconciler.reconcile(site, found.id, now)
-        found = _get(site.read(), reservation_id)
-    if found.has_ended(now):
-        raise exception.ReservationError(
-            found.id, 'can not be changed, as it has ended'
+    if amount is not None:
+        _check_amount(amount)
+    if not isinstance(end, Unchanged):
+        end = _utc(end)
+    for _ in range(_ATTEMPTS):
+        found = _get(store.read(), reservation_id)
+        if found.pending:
+            # Of another command, which may have been interrupted. If it does
+            # not fit, that is for that command to tell.
+            with contextlib.suppress(exception.ReservationError):
+                reconciler.reconcile(store, found.id, now)
+            found = _get(store.read(), reservation_id)
+        if found.has_ended(now):
+            raise exception.ReservationError(
+                found.id, 'cannot be changed, as it has ended'
+            )
+        wanted = PendingChange(
+            found.amount if amount is None else amount,
+            found.end if isinstance(end, Unchanged) else end,
         )
-    wanted = Ask(
-        found.amount if amount is None else amount,
-        found.end if isinstance(end, Keep) else _utc(end),
-    )
-    _check_amount(wanted.amount)
-    if wanted != Ask(found.amount, found.end):
-        _check_end(found, wanted, now)
-        site.compute.write_record(dataclasses.replace(found, asked=wanted))
-    return reconciler.reconcile(site, found.id, now)
+        if found.pending:
+            continue
+        if wanted != PendingChange(found.amount, found.end):
+            _check_end(found, wanted, now)
+            try:
+                store.compute.write_record(
+                    dataclasses.replace(found, pending=wanted)
+                )
+            except exception.ServiceConflict:
+                continue
+        status = reconciler.reconcile(store, found.id, now)
+        told = status.reservation
+        if amount in (None, told.amount) and (
+            isinstance(end, Unchanged) or told.end == end
+        ):
+            return status
+        # Another command refused the change, or made another one.
+    raise _contended(reservation_id)
 
 
-def end(site: Site, reservation_id: str, now: datetime.datetime) -> Status:
+def end(
+    store: ReservationStore, reservation_id: str, now: datetime.datetime
+) -> Status:
     """End a reservation now, whether it has started or not.
 
     Its servers are deleted. As long as some are there it is ``ending``: do it
-    again, or let a tick do it.
+    again, or reconcile.
 
-    :param site: The cloud.
-    :param reservation_id: Its id.
-    :param now: The time.
     :raises NotFound: if there is none.
-    :raises ReservationError: if its record can not be read.
-    :raises ServiceError: if it can not be done; done again, or by a tick, it
-        completes.
+    :raises ReservationError: if its record cannot be read.
     """
-    found = _get(site.read(), reservation_id)
-    if not found.has_ended(now) or found.asked:
-        site.compute.write_record(
-            dataclasses.replace(found, end=now, asked=None)
-        )
-    return reconciler.reconcile(site, found.id, now)
+    for _ in range(_ATTEMPTS):
+        observed = store.read()
+        reconciler.remove_strays(store, observed)
+        found = _get(observed, reservation_id)
+        if found.pending or not found.has_ended(now):
+            found = dataclasses.replace(found, end=now, pending=None)
+            try:
+                store.compute.write_record(found)
+            except exception.ServiceConflict:
+                continue
+        try:
+            status = reconciler.reconcile(store, found.id, now)
+        except exception.NotFound:
+            # Another command took away what was left.
+            return Status(found, Phase.ENDED)
+        if status.reservation.has_ended(now):
+            return status
+    raise _contended(reservation_id)
 
 
 def repair(
-    site: Site,
+    store: ReservationStore,
     now: datetime.datetime,
     reservation_id: str | None = None,
 ) -> list[Status]:
     """Move slots without a server off hosts that are down, disabled or gone.
 
-    :param site: The cloud.
-    :param now: The time.
     :param reservation_id: The id of a reservation; None for all.
     :returns: How they are then; what could not be done is among their
         problems.
     :raises NotFound: if there is none.
-    :raises ServiceError: if it can not be done; done again, it completes.
     """
     if reservation_id is None:
-        return reconciler.tick(site, now, move=True)
-    found = _get(site.read(), reservation_id)
-    return [reconciler.reconcile(site, found.id, now, move=True)]
+        return reconciler.reconcile_all(store, now, move=True)
+    found = _get(store.read(), reservation_id)
+    return [reconciler.reconcile(store, found.id, now, move=True)]
 
 
-def _get(world: World, reservation_id: str) -> Reservation:
-    return world.reservation(names.reservation_id(reservation_id))
+def _contended(reservation_id: str) -> exception.ReservationError:
+    return exception.ReservationError(
+        reservation_id,
+        'was changed by other commands again and again; run this one again',
+    )
+
+
+def _get(observed: ObservedState, reservation_id: str) -> Reservation:
+    return observed.reservation(names.reservation_id(reservation_id))
 
 
 def _is_same(known: Reservation, wanted: Reservation) -> bool:
-    """Tell whether a reservation is one that was begun to be created."""
+    """Tell whether creating a reservation was begun with these values."""
 
     def fixed(reservation: Reservation) -> tuple[object, ...]:
         settled = reservation.settled
@@ -274,11 +313,11 @@ def _is_same(known: Reservation, wanted: Reservation) -> bool:
 
 
 def _check_end(
-    found: Reservation, wanted: Ask, now: datetime.datetime
+    found: Reservation, wanted: PendingChange, now: datetime.datetime
 ) -> None:
     if wanted.end is not None and wanted.end <= max(now, found.start):
         raise exception.InvalidRequest(
-            f'Reservation {found.id} can not be changed to end at '
+            f'Reservation {found.id} cannot be changed to end at '
             f'{wanted.end.isoformat()}, which is over or before its start.'
         )
 

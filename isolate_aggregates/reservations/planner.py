@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the hosts for the slots of a reservation.
 
-Nothing is asked or changed here: rooms and a wish come in, and numbers of
-slots by host go out, always the same for the same question. At no moment do
-the slots on a host need more than it has, where each slot of each reservation
-at that moment counts, used or not, and what ordinary servers use there.
+Nothing is read or changed here: a demand and what hosts have come in, and
+numbers of slots by host go out, always the same for the same question. At no
+moment do the slots on a host need more than it has, where each slot of each
+reservation at that moment counts, used or not, and what ordinary servers use
+there.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,7 +31,7 @@ class Claim:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wish:
+class Demand:
     """What a reservation needs.
 
     :param start: From when on.
@@ -49,7 +50,7 @@ class Wish:
 
 
 @dataclasses.dataclass(frozen=True)
-class Room:
+class HostCapacity:
     """A host as far as it matters to one reservation.
 
     :param host: Its name.
@@ -73,31 +74,30 @@ class Room:
 
 
 @dataclasses.dataclass(frozen=True)
-class Placing:
-    """The answer.
+class Assignment:
+    """Where the slots of a demand go.
 
     :param slots: The number of slots by host, none of them 0.
-    :param missing: How many slots of the wish have no place.
-    :param room: How many slots each host could take, by host.
+    :param missing: How many slots of the demand have no place.
+    :param free: How many slots each host could take, by host.
     """
 
     slots: Mapping[str, int]
     missing: int
-    room: Mapping[str, int]
+    free: Mapping[str, int]
 
 
-def free_slots(room: Room, wish: Wish) -> int:
-    """Return how many slots of a wish fit on a host, all of its time long.
+def free_slots(host: HostCapacity, demand: Demand) -> int:
+    """Return how many slots of a demand fit on a host, all of its time long.
 
-    :param room: The host; slots of the wish it already has do not count.
-    :param wish: The wish.
+    Slots of the demand that the host already has do not count.
     """
-    claims = [claim for claim in room.claims if _overlap(claim, wish)]
+    claims = [claim for claim in host.claims if _overlap(claim, demand)]
     # What is in use only grows when something starts.
-    moments = {max(claim.start, wish.start) for claim in claims}
-    moments.add(wish.start)
+    moments = {max(claim.start, demand.start) for claim in claims}
+    moments.add(demand.start)
     most = math.inf
-    for resource_class, need in wish.needs.items():
+    for resource_class, need in demand.needs.items():
         if need <= 0:
             continue
         peak = max(
@@ -109,48 +109,48 @@ def free_slots(room: Room, wish: Wish) -> int:
             for moment in moments
         )
         free = (
-            room.capacity.get(resource_class, 0)
-            - room.ordinary.get(resource_class, 0)
+            host.capacity.get(resource_class, 0)
+            - host.ordinary.get(resource_class, 0)
             - peak
         )
         most = min(most, max(0, free // need))
     return 0 if most == math.inf else int(most)
 
 
-def place(wish: Wish, rooms: Iterable[Room], move: bool = False) -> Placing:
-    """Choose hosts for as many slots of a wish as possible.
+def assign(
+    demand: Demand, capacities: Iterable[HostCapacity], move: bool = False
+) -> Assignment:
+    """Choose hosts for as many slots of a demand as possible.
 
     Slots that have a server stay where they are. Others stay if they can; if
     there is a choice, as many as possible do.
 
-    :param wish: The wish.
-    :param rooms: The hosts.
     :param move: Whether slots that have no server leave the hosts that have
         an obstacle.
     """
     hosts = sorted(
-        (_Host.of(room, wish, move) for room in rooms),
+        (_Candidate.of(host, demand, move) for host in capacities),
         key=lambda host: host.name,
     )
-    choose = _on_one_host if wish.affinity else _anywhere
-    slots = choose(wish, hosts)
-    # A slot that has a server can not be taken away, but if it does not fit
+    choose = _on_one_host if demand.affinity else _anywhere
+    slots = choose(demand, hosts)
+    # A slot that has a server cannot be taken away, but if it does not fit
     # it is no more than one that is missing.
     fitting = [min(slots[host.name], host.fits) for host in hosts]
     # Nor are those that have servers elsewhere of use where all belong on one
     # host.
-    sound = max(fitting, default=0) if wish.affinity else sum(fitting)
-    return Placing(
+    sound = max(fitting, default=0) if demand.affinity else sum(fitting)
+    return Assignment(
         slots={name: number for name, number in slots.items() if number},
-        missing=wish.amount
-        - min(sound, wish.amount)
-        + _surplus(slots.values(), wish),
-        room={host.name: host.most for host in hosts},
+        missing=demand.amount
+        - min(sound, demand.amount)
+        + _surplus(slots.values(), demand),
+        free={host.name: host.most for host in hosts},
     )
 
 
 @dataclasses.dataclass(frozen=True)
-class _Host:
+class _Candidate:
     """A host, in numbers of slots.
 
     ``most`` is how many it may have, ``keep`` how many of its own it may keep,
@@ -166,27 +166,29 @@ class _Host:
     fits: int
 
     @classmethod
-    def of(cls, room: Room, wish: Wish, move: bool) -> '_Host':
-        most = free_slots(room, wish)
-        if wish.affinity is False:
+    def of(
+        cls, host: HostCapacity, demand: Demand, move: bool
+    ) -> '_Candidate':
+        most = free_slots(host, demand)
+        if demand.affinity is False:
             most = min(most, 1)
         fits = most
-        stay = min(most, room.held)
-        if room.obstacle is not None:
-            most = min(stay, room.used) if move else stay
+        stay = min(most, host.held)
+        if host.obstacle is not None:
+            most = min(stay, host.used) if move else stay
         return cls(
-            name=room.host,
-            used=room.used,
-            keep=max(room.used, min(room.held, most)),
-            stay=max(room.used, stay),
+            name=host.host,
+            used=host.used,
+            keep=max(host.used, min(host.held, most)),
+            stay=max(host.used, stay),
             most=most,
             fits=fits,
         )
 
 
-def _anywhere(wish: Wish, hosts: list[_Host]) -> dict[str, int]:
+def _anywhere(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     slots = {host.name: host.used for host in hosts}
-    left = wish.amount - sum(slots.values())
+    left = demand.amount - sum(slots.values())
     # Those that keep the most come first, so that the fewest hosts are left.
     for host in sorted(hosts, key=lambda host: -host.keep):
         take = max(0, min(left, host.keep - slots[host.name]))
@@ -207,32 +209,32 @@ def _anywhere(wish: Wish, hosts: list[_Host]) -> dict[str, int]:
     return slots
 
 
-def _on_one_host(wish: Wish, hosts: list[_Host]) -> dict[str, int]:
+def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     slots = dict.fromkeys((host.name for host in hosts), 0)
     slots |= {host.name: host.used for host in hosts if host.used}
     tied = [host for host in hosts if host.used]
     if len(tied) > 1:
         return slots
     candidates = tied or hosts
-    whole = [host for host in candidates if host.most >= wish.amount]
+    whole = [host for host in candidates if host.most >= demand.amount]
     if whole:
         # The tightest, so that a large reservation finds a large host later.
         best = min(whole, key=lambda host: (-host.keep, host.most))
-        slots[best.name] = max(best.used, wish.amount)
+        slots[best.name] = max(best.used, demand.amount)
     elif candidates:
         best = max(candidates, key=lambda host: host.stay)
-        slots[best.name] = max(best.used, min(best.stay, wish.amount))
+        slots[best.name] = max(best.used, min(best.stay, demand.amount))
     return slots
 
 
-def _surplus(numbers: Collection[int], wish: Wish) -> int:
+def _surplus(numbers: Collection[int], demand: Demand) -> int:
     """Return how many slots too many have servers."""
-    return max(0, sum(numbers) - wish.amount)
+    return max(0, sum(numbers) - demand.amount)
 
 
-def _overlap(claim: Claim, wish: Wish) -> bool:
-    return (wish.end is None or claim.start < wish.end) and (
-        claim.end is None or claim.end > wish.start
+def _overlap(claim: Claim, demand: Demand) -> bool:
+    return (demand.end is None or claim.start < demand.end) and (
+        claim.end is None or claim.end > demand.start
     )
 
 

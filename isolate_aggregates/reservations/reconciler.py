@@ -1,13 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings a reservation from any state to the one it should be in.
 
-One step after the other: each looks at how things are and does what is
-missing, so that whatever was interrupted is completed by the next run, and
-several may run at once. What depends on other reservations is written with
-the generations at which it was found out; if one of them has changed, the step
-is taken anew with fresh data.
+One step after the other: each reads how things are and does what is missing,
+so that the next run completes whatever was interrupted. Several runs at the
+same time do no harm, and neither do commands, because what a step decides is
+written only if what it was decided from still holds:
+
+* The record is written as the next revision, which exists only once.
+* Slots are written with the generation of the reservation provider, so that no
+  slot of any reservation was added to the host or taken from it meanwhile.
+* A pending change is granted only if its slots were written, or written once
+  more as they are, after the revision that is replaced was read. A command
+  that takes such slots back writes a revision first.
+* Slots are opened only if they are as they were read, and the record is read
+  again afterwards.
+
+A command that loses reads again and decides again.
 """
 
+import contextlib
 import dataclasses
 import datetime
 import logging
@@ -16,107 +27,118 @@ import time
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import ending, names, needs, rooms, slots
-from isolate_aggregates.reservations.planner import Placing
+from isolate_aggregates.reservations import (
+    conditions,
+    ending,
+    host_capacity,
+    names,
+    slots,
+)
+from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.record import Reservation
 from isolate_aggregates.reservations.refusal import refusal
-from isolate_aggregates.reservations.site import Site
-from isolate_aggregates.reservations.status import State, Status, status_of
-from isolate_aggregates.reservations.world import Slots, World
+from isolate_aggregates.reservations.status import Phase, Status, status_of
+from isolate_aggregates.reservations.store import ReservationStore
 
 LOG = logging.getLogger(__name__)
 
-# How often to wait for others that ask for slots at the same time and may
-# give theirs back.
+# How often to wait for other pending changes that may be refused and give
+# their slots back.
 _PATIENCE = 6
 _PAUSE = 0.2  # seconds
 
-# Each needs a handful; more mean that somebody undoes them.
+# Each run needs a handful; more mean that something else undoes them.
 _MOST_STEPS = 40
 
 _NONE = Slots(0, 0, 0)
 
 
 def reconcile(
-    site: Site,
+    store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
     move: bool = False,
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param site: The cloud.
-    :param reservation: Its id.
-    :param now: The time.
     :param move: Whether slots without a server leave hosts that are down,
         disabled or gone.
     :returns: How it is then; what could not be done is among its problems.
     :raises NotFound: if there is no such reservation.
-    :raises ReservationError: if what is asked for it does not fit; it is then
-        as it was before that was asked, and gone if it was to be made.
-    :raises ServiceError: if anything can not be done; the next run completes
-        it.
+    :raises ReservationError: if a pending change does not fit; it is then as
+        it was before the change was asked for, and gone if it was new.
     """
-    run = _Run(site, reservation, now, move)
-    world = run.settle(None) or site.read()
-    return run.status(world)
+    run = _Reconciliation(store, reservation, now, move)
+    observed = run.settle(None)
+    if run.has_opened:
+        # If it was ended meanwhile, its slots have to be closed again.
+        observed = run.settle(None)
+    return run.status(observed or store.read(reservation))
 
 
-def tick(
-    site: Site, now: datetime.datetime, move: bool = False
+def reconcile_all(
+    store: ReservationStore, now: datetime.datetime, move: bool = False
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
-    A reservation that fails does not keep the others waiting. Those whose
-    record can not be read are logged.
+    One that fails does not keep the others waiting. Those whose record cannot
+    be read are logged.
 
-    :param site: The cloud.
-    :param now: The time.
     :param move: Whether slots without a server leave hosts that are down,
         disabled or gone.
     :returns: How they are then, those that ended too, in the order of their
         starts; what could not be done is among their problems.
-    :raises IsolateAggregatesError: if it can not be read how things are.
+    :raises IsolateAggregatesError: if it cannot be read how things are.
     """
-    world = site.read()
-    for problem in world.problems.values():
+    before = observed = store.read()
+    for problem in before.records.problems.values():
         LOG.error('%s', problem)
-    runs = [
-        _Run(site, found.id, now, move)
-        for found in sorted(
-            world.records.values(), key=lambda r: (r.start, r.id)
+    remove_strays(store, before)
+    runs = {
+        found.id: _Reconciliation(store, found.id, now, move)
+        for found in before.reservations
+    }
+    due = list(runs.values())
+    while due:
+        # Asked for all at once, as there may be many.
+        granted = store.granted(
+            found
+            for found in observed.reservations
+            if found.has_started(now) and not found.has_ended(now)
         )
+        worked = [run for run in due if run.attempt(observed, granted)]
+        if worked:
+            observed = store.read()
+        # If one was ended meanwhile, its slots have to be closed again.
+        due = [run for run in worked if run.has_opened]
+    return [
+        run.status(observed, before.reservation(name))
+        for name, run in runs.items()
     ]
-    changed = False
-    for run in runs:
-        if needs.is_settled(world, world.records[run.id], now, move):
-            continue
-        changed = True
-        try:
-            run.settle(world)
-        except exception.NotFound:
-            # Somebody else was faster.
-            continue
-        except exception.IsolateAggregatesError as exc:
-            run.notes.append(str(exc).rstrip('.'))
-    after = site.read() if changed else world
-    return [run.status(after, world.records[run.id]) for run in runs]
+
+
+def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
+    """Delete the revisions of reservations that are gone."""
+    for stray in observed.records.strays:
+        # The list of flavors has several pages, and a reservation may have
+        # been made between two of them.
+        found = store.compute.record(stray.reservation)
+        if found is None or stray.incarnation not in found.description:
+            store.compute.delete_flavor(stray.flavor_id)
 
 
 @dataclasses.dataclass(frozen=True)
-class _Change:
-    """How many slots a host shall have.
+class _SlotWrite:
+    """How many slots a host is to have.
 
-    :param host: Its name.
-    :param before: The slots it has.
-    :param total: How many it shall have.
-    :param is_asked: Whether that is asked for and not granted yet.
+    :param is_pending: Whether that belongs to a change that is not granted.
     """
 
     host: str
     before: Slots
     total: int
-    is_asked: bool
+    is_pending: bool
 
     @property
     def turn(self) -> int:
@@ -128,244 +150,317 @@ class _Change:
     @property
     def open(self) -> int:
         """How many of them servers may take."""
-        if self.is_asked or self.total < self.before.total:
+        if self.is_pending or self.total < self.before.total:
             return min(self.before.open, self.total)
-        # All or none: see _Run._open_rest.
+        # All or none: see _Reconciliation._secure.
         return self.total if self.before.open else 0
 
 
-class _Run:
+class _Reconciliation:
     """One run for one reservation.
 
-    :param site: The cloud.
-    :param reservation: The id of the reservation.
-    :param now: The time.
     :param move: Whether slots leave hosts that are down, disabled or gone.
     """
 
     def __init__(
         self,
-        site: Site,
+        store: ReservationStore,
         reservation: str,
         now: datetime.datetime,
         move: bool,
     ) -> None:
         self.id = reservation
         self.notes: list[str] = []
-        self._site = site
+        # Whether it has let servers in since it last read the record.
+        self.has_opened = False
+        self._store = store
         self._now = now
         self._move = move
         self._patience = _PATIENCE
-        # The providers written since the present end was asked for.
-        self._marked: set[str] = set()
+        # The providers written since a revision of the record was read.
+        self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
+        self._has_made_class = False
 
-    def settle(self, world: World | None) -> World | None:
+    def attempt(self, observed: ObservedState, granted: set[str]) -> bool:
+        """Settle it, and note what cannot be done.
+
+        :param granted: The ids of the reservations whose project has access.
+        :returns: Whether there was something to do.
+        """
+        found = observed.records.reservations.get(self.id)
+        if found is None or conditions.is_settled(
+            observed, found, self._now, self.id in granted, self._move
+        ):
+            return False
+        try:
+            self.settle(observed)
+        except exception.NotFound:
+            LOG.debug('Reservation %s was ended by another command.', self.id)
+        except exception.IsolateAggregatesError as exc:
+            self.notes.append(str(exc).rstrip('.'))
+        return True
+
+    def settle(self, observed: ObservedState | None) -> ObservedState | None:
         """Take steps until there is nothing left to do.
 
-        :param world: How things are, if it is known.
         :returns: How things are then, if it is known.
         :raises ReservationError: if it does not come to rest.
         """
-        known = [world] if world else []
+        self.has_opened = False
+        known = [observed] if observed else []
         for _ in range(_MOST_STEPS):
-            found, is_done = self._step(known)
+            try:
+                found, is_done = self._step(known)
+            except (exception.NotFound, exception.ServiceNotFound):
+                if self._store.compute.record(self.id) is not None:
+                    raise
+                self._delete_class()
+                raise exception.NotFound(
+                    'reservation', self.id, 'Nova'
+                ) from None
             if is_done:
                 return found
         raise exception.ReservationError(
             self.id,
             f'is not as it should be after {_MOST_STEPS} steps, as something '
-            'changes it all the time; look for what that is',
+            'changes it all the time; find out what does',
         )
 
     def status(
-        self, world: World, before: Reservation | None = None
+        self, observed: ObservedState, before: Reservation | None = None
     ) -> Status:
         """Return how the reservation is.
 
-        :param world: How things are.
         :param before: The reservation as it was.
         """
-        if self.id in world.records:
-            return status_of(
-                world, world.records[self.id], self._now, self.notes
-            )
+        found = observed.records.reservations.get(self.id)
+        if found is not None:
+            return status_of(observed, found, self._now, self.notes)
         last = self._ended or before
         if last is None:
             raise exception.NotFound('reservation', self.id, 'Nova')
-        return Status(last, State.ENDED, problems=tuple(self.notes))
+        return Status(last, Phase.ENDED, problems=tuple(self.notes))
 
     @slots.retried
-    def _step(self, known: list[World]) -> tuple[World | None, bool]:
+    def _step(
+        self, known: list[ObservedState]
+    ) -> tuple[ObservedState | None, bool]:
         """Take a step; return how things are, and whether it was the last."""
-        world = known.pop() if known else self._site.read()
-        reservation = world.reservation(self.id)
-        if reservation.asked:
-            self._settle_ask(world, reservation)
+        observed = known.pop() if known else self._store.read(self.id)
+        reservation = observed.reservation(self.id)
+        for flavor in observed.records.superseded.get(self.id, ()):
+            self._store.compute.delete_flavor(flavor)
+        if reservation.pending:
+            self._settle_change(observed, reservation)
             return None, False
         if reservation.has_ended(self._now):
-            self._end(world, reservation)
+            self._end(observed, reservation)
             return None, True
-        if needs.lacks_extra_specs(world, reservation):
+        if conditions.lacks_extra_specs(observed, reservation):
             self._write_extra_specs(reservation)
-        if needs.is_misplaced(world, reservation, self._move):
-            placing = self._plan(world, reservation)
-            if self._write(world, placing, is_asked=False):
+        if conditions.is_misplaced(observed, reservation, self._move):
+            assignment = self._assign(observed, reservation)
+            if self._write(observed, assignment, is_pending=False):
                 return None, False
-        if self._open(world, reservation):
+        if self._open(observed, reservation):
+            self.has_opened = True
             return None, True
-        return world, True
+        return observed, True
 
-    # What is asked for.
+    # A pending change.
 
-    def _settle_ask(self, world: World, reservation: Reservation) -> None:
-        """Take a step towards what is asked for, or refuse it."""
-        if needs.lacks_extra_specs(world, reservation):
+    def _settle_change(
+        self, observed: ObservedState, reservation: Reservation
+    ) -> None:
+        """Take a step towards a pending change, or refuse it."""
+        if conditions.lacks_extra_specs(observed, reservation):
             self._write_extra_specs(reservation)
+        if self._secured[0] != reservation.revision:
+            self._secured = reservation.revision, set()
         wanted = reservation.settled
-        placing = self._plan(world, wanted)
-        if placing.missing:
-            self._give_back(world, reservation)
-            if self._patience and needs.others_ask(world, reservation):
+        assignment = self._assign(observed, wanted)
+        if assignment.missing:
+            reservation = self._give_back(observed, reservation)
+            if self._patience and conditions.others_pending(
+                observed, reservation
+            ):
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
                 return
             self._refuse(reservation)
-            raise refusal(world, wanted, placing, self._now)
-        if self._write(world, placing, is_asked=True):
+            raise refusal(observed, wanted, assignment, self._now)
+        if self._write(observed, assignment, is_pending=True):
             return
-        if needs.ends_later(reservation) and self._mark(world):
-            return
-        if self._open_rest(world):
-            return
-        self._site.compute.write_record(wanted)
+        self._secure(observed)
+        self._store.compute.write_record(wanted)
 
-    def _mark(self, world: World) -> bool:
-        """Write slots as they are, for whoever planned with the old end."""
-        wrote = False
-        for name, found in world.slots(self.id).items():
-            host = world.hosts[name]
-            if host.provider and host.provider not in self._marked:
-                self._put(world, name, found.total, found.open)
-                wrote = True
-        return wrote
+    def _secure(self, observed: ObservedState) -> None:
+        """Make sure that the slots of a pending change are there.
 
-    def _open_rest(self, world: World) -> bool:
-        """Open all slots of a host where some are open.
-
-        Before it is written down that they were granted: how many there are
-        can not be told from what is open of them, unless all of them are.
+        They are written as they are, unless this run wrote them: a command
+        that takes them back, or planned with an earlier end, then has to read
+        again. All slots of a host are opened where some are: once the change
+        is granted no reader expects that some are open and others are not.
         """
-        found = {
-            name: slots_there
-            for name, slots_there in world.slots(self.id).items()
-            if 0 < slots_there.open < slots_there.total
-        }
-        for name, slots_there in found.items():
-            self._put(world, name, slots_there.total, slots_there.total)
-        return bool(found)
+        for name, found in observed.slots(self.id).items():
+            is_mixed = 0 < found.open < found.total
+            if (
+                is_mixed
+                or observed.hosts[name].provider not in (self._secured[1])
+            ):
+                opened = found.total if found.open else 0
+                self._put(observed, name, found.total, opened)
 
-    def _give_back(self, world: World, reservation: Reservation) -> None:
-        """Take back what was asked for, as far as it was placed."""
-        before = dataclasses.replace(reservation, asked=None)
-        if needs.is_misplaced(world, before, move=False):
-            placing = self._plan(world, before)
-            self._write(world, placing, is_asked=False)
-        self._marked.clear()
+    def _give_back(
+        self, observed: ObservedState, reservation: Reservation
+    ) -> Reservation:
+        """Take back the slots of a pending change, as far as there are any.
+
+        :returns: The reservation, its change still pending.
+        """
+        before = dataclasses.replace(reservation, pending=None)
+        if not conditions.is_misplaced(observed, before, move=False):
+            return reservation
+        # From now on no other run grants what is about to go.
+        written = self._store.compute.write_record(reservation)
+        assignment = self._assign(observed, before)
+        self._write(observed, assignment, is_pending=False)
+        return written
 
     def _refuse(self, reservation: Reservation) -> None:
         if reservation.amount:
-            self._site.compute.write_record(
-                dataclasses.replace(reservation, asked=None)
+            self._store.compute.write_record(
+                dataclasses.replace(reservation, pending=None)
             )
             return
-        providers = self._providers(self._site.read())
-        ending.remove(self._site, reservation, providers)
+        # It was new. Another run that finds it like this takes it away, too.
+        ended = self._store.compute.write_record(
+            dataclasses.replace(reservation, end=self._now, pending=None)
+        )
+        providers = self._providers(self._store.read(self.id))
+        ending.remove(self._store, self.id, providers)
+        self._store.compute.delete_record(ended)
 
     # Slots.
 
-    def _plan(self, world: World, reservation: Reservation) -> Placing:
-        return rooms.plan(
-            self._site, world, reservation, self._now, self._move
+    def _assign(
+        self, observed: ObservedState, reservation: Reservation
+    ) -> Assignment:
+        return host_capacity.assign(
+            self._store, observed, reservation, self._now, self._move
         )
 
-    def _write(self, world: World, placing: Placing, is_asked: bool) -> bool:
+    def _write(
+        self,
+        observed: ObservedState,
+        assignment: Assignment,
+        is_pending: bool,
+    ) -> bool:
         """Write slots where they are not as planned.
 
         On further hosts they come first, so that none is missing, and closed,
         so that there are never more open than there should be. On hosts that
-        have some, what is asked for stays closed until it is granted.
+        have some, those of a pending change stay closed, and none is taken
+        away, until the change is granted.
 
         :returns: Whether anything was written.
         """
-        before = world.slots(self.id)
-        changes = [
-            _Change(
-                name,
-                before.get(name, _NONE),
-                placing.slots.get(name, 0),
-                is_asked,
-            )
-            for name in sorted(before.keys() | placing.slots.keys())
-        ]
-        pending = [c for c in changes if c.total != c.before.total]
-        for change in sorted(pending, key=lambda change: change.turn):
-            self._put(world, change.host, change.total, change.open)
-        return bool(pending)
+        before = observed.slots(self.id)
+        writes = []
+        for name in sorted(before.keys() | assignment.slots.keys()):
+            found = before.get(name, _NONE)
+            total = assignment.slots.get(name, 0)
+            if is_pending:
+                total = max(total, found.total)
+            if total != found.total:
+                writes.append(_SlotWrite(name, found, total, is_pending))
+        for write in sorted(writes, key=lambda write: write.turn):
+            self._put(observed, write.host, write.total, write.open)
+        return bool(writes)
 
-    def _put(self, world: World, name: str, total: int, opened: int) -> None:
-        host = world.hosts[name]
+    def _put(
+        self, observed: ObservedState, name: str, total: int, opened: int
+    ) -> None:
+        host = observed.hosts[name]
         if host.provider is None:
             return
-        slots.write(
-            self._site.placement,
-            host.provider,
-            names.resource_class(self.id),
-            total,
-            opened,
-            host.generation,
-        )
-        self._marked.add(host.provider)
+        resource_class = names.resource_class(self.id)
+        try:
+            slots.write(
+                self._store.placement,
+                host.provider,
+                resource_class,
+                total,
+                opened,
+                host.generation,
+            )
+        except exception.BadQuery as exc:
+            if self._store.compute.record(self.id) is not None:
+                self._create_class()
+            raise exception.ServiceConflict(
+                'Placement',
+                None,
+                f'has no resource class {resource_class}; run the command '
+                'again.',
+            ) from exc
+        self._secured[1].add(host.provider)
 
-    def _open(self, world: World, reservation: Reservation) -> bool:
+    def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         has_started = reservation.has_started(self._now)
-        to_open = needs.to_open(world, reservation, self._now)
+        to_open = conditions.to_open(observed, reservation, self._now)
         for name in to_open:
-            provider = world.hosts[name].provider
+            provider = observed.hosts[name].provider
+            found = observed.slots(self.id)[name]
             if provider:
                 slots.change(
-                    self._site.placement,
+                    self._store.placement,
                     provider,
                     reservation.resource_class,
-                    slots.opened if has_started else slots.closed,
+                    slots.opened_from(found.total, found.open)
+                    if has_started
+                    else slots.closed,
                 )
-        is_new = has_started and not reservation.granted
-        if is_new or (has_started and self._move):
-            self._site.compute.grant(reservation)
-        if is_new:
-            self._site.compute.write_record(
-                dataclasses.replace(reservation, granted=True)
-            )
-        return bool(to_open or is_new)
+        lacks_access = has_started and not self._store.granted([reservation])
+        if lacks_access:
+            self._store.grant(reservation)
+        return bool(to_open or lacks_access)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
+        self._create_class()
+        flavor = reservation.flavor
+        self._store.compute.set_extra_specs(flavor, flavor.extra_specs)
+
+    def _create_class(self) -> None:
         inventories.create_class(
-            self._site.placement, reservation.resource_class
+            self._store.placement, names.resource_class(self.id)
         )
-        self._site.compute.write_extra_specs(reservation)
+        self._has_made_class = True
+
+    def _delete_class(self) -> None:
+        """Delete the class that this run made for what was ended meanwhile."""
+        if self._has_made_class:
+            with contextlib.suppress(exception.ServiceConflict):
+                inventories.delete_class(
+                    self._store.placement, names.resource_class(self.id)
+                )
 
     # The end.
 
-    def _end(self, world: World, reservation: Reservation) -> None:
+    def _end(self, observed: ObservedState, reservation: Reservation) -> None:
         self._ended = reservation
         waiting = ending.finish(
-            self._site, reservation, self._providers(world)
+            self._store, self.id, self._providers(observed)
         )
         if waiting:
             self.notes.append(waiting)
+        else:
+            self._store.compute.delete_record(reservation)
 
-    def _providers(self, world: World) -> list[str]:
+    def _providers(self, observed: ObservedState) -> list[str]:
         """Return the reservation providers that have slots of it."""
-        found = (world.hosts[name].provider for name in world.slots(self.id))
+        found = (
+            observed.hosts[name].provider for name in observed.slots(self.id)
+        )
         return [provider for provider in found if provider]

@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation, and how it is written into the flavor it is kept in.
+"""A reservation, and how it is written down in flavors.
 
 The private flavor of a reservation is its record: the size of the flavor is
 the size of a slot, and the description has the rest as JSON. It is made first
 and deleted last, so that whatever else there is can be found and repaired.
+
+It is never written again. What changes is written as the next revision, the
+description of another private flavor that exists for nothing else. Nova
+creates a flavor of some id only once, so that of two commands that read the
+same revision only one writes the next; the other reads again and decides
+again. The newest revision counts, and the earlier ones are deleted. A command
+that is so late that the revision it writes was deleted meanwhile writes one
+that is not the newest, which counts for nothing: reading again shows it that
+it lost, too.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import dataclasses
 import datetime
 import json
@@ -44,10 +53,7 @@ class Shape:
 
     @classmethod
     def like(cls, flavor: Flavor) -> 'Shape':
-        """Return the shape of the servers of a flavor.
-
-        :param flavor: The flavor.
-        """
+        """Return the shape of the servers of a flavor."""
         return cls(
             vcpus=flavor.vcpus,
             ram=flavor.ram,
@@ -59,14 +65,13 @@ class Shape:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ask:
-    """What a reservation shall become, once it is known that it fits.
+class PendingChange:
+    """What a reservation becomes, once it is known that it fits.
 
-    Until then it counts with others as if it were so already, as long as it
-    is granted or refused.
+    Until it is granted or refused it counts with others as if it were granted.
 
     :param amount: The number of slots.
-    :param end: When it shall end; None for never.
+    :param end: When the reservation ends; None for never.
     """
 
     amount: int
@@ -86,8 +91,10 @@ class Reservation:
     :param shape: The size of a slot.
     :param affinity: True if all slots have to be on one host, False if no two
         may be, None if it does not matter.
-    :param granted: Whether the project was given access to the flavor.
-    :param asked: What is asked for and not yet granted, if anything.
+    :param pending: A change that is neither granted nor refused yet.
+    :param incarnation: Tells it from an earlier reservation of the same id.
+    :param revision: The number of the revision of its record that this was
+        read from.
     """
 
     id: str
@@ -97,8 +104,9 @@ class Reservation:
     amount: int
     shape: Shape
     affinity: bool | None = None
-    granted: bool = False
-    asked: Ask | None = None
+    pending: PendingChange | None = None
+    incarnation: str = ''
+    revision: int = 0
 
     @property
     def resource_class(self) -> str:
@@ -126,70 +134,140 @@ class Reservation:
     @property
     def counted_until(self) -> datetime.datetime | None:
         """Until when its slots count with others; None for ever."""
-        if self.end is None or self.asked is None:
+        if self.end is None or self.pending is None:
             return self.end
-        return self.asked.end and max(self.end, self.asked.end)
+        return self.pending.end and max(self.end, self.pending.end)
 
     @property
     def settled(self) -> 'Reservation':
-        """What it is once what is asked for is granted."""
-        if self.asked is None:
+        """What it is once its pending change is granted."""
+        if self.pending is None:
             return self
         return dataclasses.replace(
-            self, amount=self.asked.amount, end=self.asked.end, asked=None
+            self,
+            amount=self.pending.amount,
+            end=self.pending.end,
+            pending=None,
         )
 
     def has_started(self, now: datetime.datetime) -> bool:
-        """Tell whether it has started, and may have ended since.
-
-        :param now: The time.
-        """
+        """Tell whether it has started, and may have ended since."""
         return self.start <= now
 
     def has_ended(self, now: datetime.datetime) -> bool:
-        """Tell whether it has ended.
-
-        :param now: The time.
-        """
+        """Tell whether it has ended."""
         return self.end is not None and self.end <= now
 
 
-def describe(reservation: Reservation) -> str:
-    """Return the description of the flavor of a reservation.
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """A flavor that is named as those of reservations are."""
 
-    :param reservation: The reservation.
+    flavor: Flavor
+    description: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Records:
+    """What all records say.
+
+    :param reservations: The reservations, by id.
+    :param problems: What is wrong with the records that cannot be read, by id
+        of the reservation.
+    :param foreign: The flavors of reservations that were not made here, and of
+        those whose record cannot be read, by id.
+    :param superseded: The flavors of earlier revisions, by id of the
+        reservation.
+    :param strays: Revisions of reservations that are gone.
     """
+
+    reservations: Mapping[str, Reservation]
+    problems: Mapping[str, exception.ReservationError]
+    foreign: Mapping[str, Flavor]
+    superseded: Mapping[str, tuple[str, ...]]
+    strays: tuple[names.Revision, ...]
+
+
+def describe(reservation: Reservation) -> str:
+    """Return the description of the flavor of a reservation."""
     document: dict[str, Any] = {
         _MARK: _VERSION,
+        'incarnation': reservation.incarnation,
         'project': reservation.project,
         'start': _text(reservation.start),
         'end': _text(reservation.end),
         'amount': reservation.amount,
         'affinity': reservation.affinity,
-        'granted': reservation.granted,
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
-    if reservation.asked is not None:
+    if reservation.pending is not None:
         document['asked'] = {
-            'amount': reservation.asked.amount,
-            'end': _text(reservation.asked.end),
+            'amount': reservation.pending.amount,
+            'end': _text(reservation.pending.end),
         }
     return json.dumps(document)
 
 
 def is_ours(description: str | None) -> bool:
-    """Tell whether a flavor's description was written here, by its mark.
-
-    :param description: The description; None if there is none.
-    """
+    """Tell whether a flavor's description was written here, by its mark."""
     return _MARK in (description or '')
 
 
-def parse(flavor: Flavor, description: str) -> Reservation:
+def read(found: Iterable[Record]) -> Records:
+    """Return what records say."""
+    originals = {}
+    revisions: dict[str, list[tuple[names.Revision, str]]] = {}
+    for one in found:
+        revision = names.revision_of(one.flavor.id)
+        if revision is None:
+            originals[one.flavor.id] = one
+        else:
+            known = revisions.setdefault(revision.reservation, [])
+            known.append((revision, one.description))
+    reservations = {}
+    problems = {}
+    foreign = {}
+    superseded = {}
+    for name, original in originals.items():
+        flavor = original.flavor
+        if not is_ours(original.description):
+            foreign[name] = flavor
+            continue
+        written = revisions.pop(name, [])
+        try:
+            newest = parse(flavor, original.description)
+            own = sorted(
+                (
+                    (revision, description)
+                    for revision, description in written
+                    if revision.incarnation == newest.incarnation
+                ),
+                key=lambda entry: entry[0].number,
+            )
+            if own:
+                revision, description = own.pop()
+                newest = parse(flavor, description, revision.number)
+        except exception.ReservationError as exc:
+            problems[name] = exc
+            # Its slots count as those of others do.
+            foreign[name] = flavor
+            continue
+        reservations[name] = newest
+        if own:
+            superseded[name] = tuple(r.flavor_id for r, _ in own)
+        others = [e for e in written if e[0].incarnation != newest.incarnation]
+        if others:
+            revisions[name] = others
+    strays = tuple(
+        revision for known in revisions.values() for revision, _ in known
+    )
+    return Records(reservations, problems, foreign, superseded, strays)
+
+
+def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
     """Return the reservation that a flavor is the record of.
 
-    :param flavor: The flavor.
-    :param description: Its description.
+    :param description: Its description, or that of the newest revision.
     :raises ReservationError: if the description is of a version that is not
         known here, or broken.
     """
@@ -219,8 +297,10 @@ def parse(flavor: Flavor, description: str) -> Reservation:
                 },
             ),
             affinity=_affinity(document['affinity']),
-            granted=bool(document['granted']),
-            asked=asked and Ask(_amount(asked['amount']), _time(asked['end'])),
+            pending=asked
+            and PendingChange(_amount(asked['amount']), _time(asked['end'])),
+            incarnation=str(document['incarnation']),
+            revision=revision,
         )
     except (
         LookupError,
@@ -232,8 +312,8 @@ def parse(flavor: Flavor, description: str) -> Reservation:
         raise exception.ReservationError(
             flavor.id,
             f'has a flavor {flavor.name} whose description is broken '
-            f'({exc!r}); put it right, or delete the flavor once nothing '
-            'uses it',
+            f'({exc!r}); correct it, or delete the flavor once nothing uses '
+            'it',
         ) from exc
 
 
@@ -254,11 +334,11 @@ def _start(text: str) -> datetime.datetime:
 
 def _amount(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f'{value!r} is no number of slots')
+        raise ValueError(f'{value!r} is not a number of slots')
     return value
 
 
 def _affinity(value: object) -> bool | None:
     if value is None or isinstance(value, bool):
         return value
-    raise ValueError(f'{value!r} is no affinity')
+    raise ValueError(f'{value!r} is not an affinity')

@@ -3,11 +3,11 @@
 
 import datetime
 
-from isolate_aggregates import exception
-from isolate_aggregates.reservations import rooms
-from isolate_aggregates.reservations.planner import Placing
+from isolate_aggregates import exception, text
+from isolate_aggregates.reservations import host_capacity
+from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.record import Reservation
-from isolate_aggregates.reservations.world import World
 
 _HOSTS_IN_A_SENTENCE = 5
 
@@ -15,32 +15,28 @@ _AFFINITY = {True: ' on one host', False: ' on different hosts', None: ''}
 
 
 def refusal(
-    world: World,
+    observed: ObservedState,
     reservation: Reservation,
-    placing: Placing,
+    assignment: Assignment,
     now: datetime.datetime,
 ) -> exception.ReservationError:
     """Return the error for a reservation that does not fit.
 
-    :param world: How things are.
     :param reservation: The reservation as it was to be.
-    :param placing: As much of it as fits.
-    :param now: The time.
+    :param assignment: As much of it as fits.
     """
-    used = sum(slots.used for slots in world.slots(reservation.id).values())
+    slots = text.counted(reservation.amount, 'slot')
+    used = sum(found.used for found in observed.slots(reservation.id).values())
     if used > reservation.amount:
         return exception.ReservationError(
             reservation.id,
-            f'can not have {reservation.amount} slots, as {used} have servers',
+            f'cannot have {slots}, as {used} have servers',
         )
     needs = ', '.join(
         f'{amount} {name}'
-        for name, amount in sorted(rooms.needs(reservation.flavor).items())
-    )
-    slots = (
-        '1 slot'
-        if reservation.amount == 1
-        else (f'{reservation.amount} slots')
+        for name, amount in sorted(
+            host_capacity.needs(reservation.flavor).items()
+        )
     )
     start = max(reservation.start, now).isoformat(timespec='seconds')
     end = (
@@ -51,20 +47,20 @@ def refusal(
     return exception.ReservationError(
         reservation.id,
         f'needs {slots} of {needs}{_AFFINITY[reservation.affinity]} from '
-        f'{start} {end}, and there is room for {_room(placing)}',
+        f'{start} {end}, and there is room for {_free(assignment)}',
     )
 
 
-def _room(placing: Placing) -> str:
+def _free(assignment: Assignment) -> str:
     """Say which hosts have room, the largest first."""
     hosts = sorted(
-        ((name, room) for name, room in placing.room.items() if room),
+        ((name, free) for name, free in assignment.free.items() if free),
         key=lambda found: (-found[1], found[0]),
     )
     if not hosts:
-        number = len(placing.room)
+        number = len(assignment.free)
         return f'none on {"any of " if number else ""}the {number} hosts'
-    shown = [f'{room} on {name}' for name, room in hosts]
+    shown = [f'{free} on {name}' for name, free in hosts]
     more = len(shown) - _HOSTS_IN_A_SENTENCE
     text = ', '.join(shown[:_HOSTS_IN_A_SENTENCE])
     return f'{text} and some on {more} more' if more > 0 else text

@@ -2,8 +2,8 @@
 """Writes the slots of a reservation: inventories of reservation providers.
 
 The number of slots is the total of an inventory; those that are not open to
-servers are reserved. What is written with a generation is written only if
-nobody wrote the provider since that generation, whoever it is.
+servers are reserved. What is written with a generation is written only if no
+client wrote the provider since that generation.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,12 +23,12 @@ _ATTEMPTS = 20
 _LONGEST_PAUSE = 0.5  # seconds
 
 Inventory = Mapping[str, Any]
-Change = Callable[[Inventory], Inventory | None]
+Edit = Callable[[Inventory], Inventory | None]
 
 retried = tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
     stop=tenacity.stop_after_attempt(_ATTEMPTS),
-    # Two of us would otherwise meet again and again.
+    # Two clients would otherwise meet again and again.
     wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
     before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
     reraise=True,
@@ -38,7 +38,6 @@ retried = tenacity.retry(
 def inventory(total: int, opened: int) -> dict[str, Any]:
     """Return an inventory of slots.
 
-    :param total: How many slots.
     :param opened: How many of them servers may take.
     """
     return {
@@ -61,15 +60,12 @@ def write(
 ) -> None:
     """Write the slots of one class on a provider; other classes stay.
 
-    :param placement: Placement.
     :param provider: The uuid of the reservation provider.
-    :param resource_class: The class.
     :param total: How many slots; 0 for none.
     :param opened: How many of them servers may take.
     :param generation: The generation at which this was found out.
-    :raises ServiceConflict: if somebody else wrote the provider since.
+    :raises ServiceConflict: if another client wrote the provider since.
     :raises ServiceNotFound: if the provider is gone.
-    :raises ServiceError: if it can not be done.
     """
     found = inventories.read(placement, provider)
     if found.generation != generation:
@@ -94,20 +90,17 @@ def change(
     placement: PlacementClient,
     provider: str,
     resource_class: str,
-    new: Change,
+    new: Edit,
 ) -> None:
     """Change the inventory of a class, if the provider has one.
 
-    :param placement: Placement.
     :param provider: The uuid of the reservation provider; that it is gone is
         fine.
-    :param resource_class: The class.
-    :param new: Takes the inventory as it is and returns what it shall be, None
-        for none; called again with what is there then, if somebody else was
+    :param new: Takes the inventory as it is and returns what it is to be, None
+        for none; called again with what is there then, if another client was
         faster.
-    :raises ServiceConflict: if somebody else is faster all the time, or an
-        inventory that shall go is in use.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceConflict: if other clients are faster all the time, or an
+        inventory that is to go is in use.
     """
     try:
         found = inventories.read(placement, provider)
@@ -130,24 +123,26 @@ def change(
         return
 
 
-def opened(before: Inventory) -> Inventory:
-    """Return an inventory all of whose slots servers may take.
+def opened_from(total: int, opened: int) -> Edit:
+    """Return an edit that opens all slots, if they are still as they were.
 
-    :param before: The inventory as it is.
+    :param total: How many slots there were.
+    :param opened: How many of them were open.
     """
-    return {**before, 'reserved': 0}
+
+    def edit(before: Inventory) -> Inventory:
+        was = inventory(total, opened)
+        if any(before[key] != was[key] for key in ('total', 'reserved')):
+            return before
+        return {**before, 'reserved': 0}
+
+    return edit
 
 
 def closed(before: Inventory) -> Inventory:
-    """Return an inventory whose slots no further server may take.
-
-    :param before: The inventory as it is.
-    """
+    """Return an inventory whose slots no further server may take."""
     return {**before, 'reserved': before['total']}
 
 
 def gone(before: Inventory) -> None:
-    """Return no inventory.
-
-    :param before: The inventory as it is.
-    """
+    """Return no inventory."""

@@ -6,11 +6,16 @@ import dataclasses
 import datetime
 import enum
 
+from isolate_aggregates import text
+from isolate_aggregates.reservations.observed import (
+    HostState,
+    ObservedState,
+    Slots,
+)
 from isolate_aggregates.reservations.record import Reservation
-from isolate_aggregates.reservations.world import HostState, Slots, World
 
 
-class State(enum.Enum):
+class Phase(enum.Enum):
     """Where a reservation is in its life."""
 
     ASKED = 'asked'
@@ -24,7 +29,6 @@ class State(enum.Enum):
 class Status:
     """A reservation and its slots.
 
-    :param reservation: The reservation.
     :param state: Where it is in its life: ``asked`` until it is known whether
         it fits, ``planned`` before its start, ``active``, ``ending`` while its
         servers are deleted, ``ended`` once nothing is left of it.
@@ -33,7 +37,7 @@ class Status:
     """
 
     reservation: Reservation
-    state: State
+    state: Phase
     hosts: Mapping[str, Slots] = dataclasses.field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
@@ -50,63 +54,52 @@ class Status:
     @property
     def missing(self) -> int:
         """How many slots it should have and has not."""
-        if self.state in (State.ENDING, State.ENDED):
+        if self.state in (Phase.ENDING, Phase.ENDED):
             return 0
         return max(0, self.reservation.amount - self.slots)
 
 
 def status_of(
-    world: World,
+    observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     notes: Iterable[str] = (),
 ) -> Status:
     """Return what is told of a reservation.
 
-    :param world: How things are.
-    :param reservation: The reservation.
-    :param now: The time.
     :param notes: What else is wrong.
     """
     found = Status(
         reservation,
         _state(reservation, now),
-        world.slots(reservation.id),
+        observed.slots(reservation.id),
     )
-    problems = [*notes, *_problems(world, found)]
+    problems = [*notes, *_problems(observed, found)]
     return dataclasses.replace(found, problems=tuple(problems))
 
 
-def _state(reservation: Reservation, now: datetime.datetime) -> State:
+def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
     if reservation.has_ended(now):
-        return State.ENDING
-    if reservation.asked is not None and not reservation.amount:
-        return State.ASKED
-    return State.ACTIVE if reservation.has_started(now) else State.PLANNED
+        return Phase.ENDING
+    if reservation.pending is not None and not reservation.amount:
+        return Phase.ASKED
+    return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
 
 
-def _problems(world: World, status: Status) -> Iterator[str]:
-    if status.state in (State.ASKED, State.ENDING):
+def _problems(observed: ObservedState, status: Status) -> Iterator[str]:
+    if status.state in (Phase.ASKED, Phase.ENDING):
         return
     if status.missing:
-        yield (
-            f'{_slots(status.missing)} of {status.reservation.amount} '
-            f'{_have(status.missing)} no host'
-        )
+        missing = text.counted(status.missing, 'slot')
+        have = text.plural(status.missing, 'has', 'have')
+        yield f'{missing} of {status.reservation.amount} {have} no host'
     for name, slots in sorted(status.hosts.items()):
-        host = world.hosts[name]
+        host = observed.hosts[name]
         if host.obstacle is None:
             continue
         used = f', {slots.used} of them with servers' if slots.used else ''
         word = (
             'left the cloud' if host.state is HostState.GONE else host.obstacle
         )
-        yield f'host {name} {word}: {_slots(slots.total)} there{used}'
-
-
-def _slots(number: int) -> str:
-    return '1 slot' if number == 1 else f'{number} slots'
-
-
-def _have(number: int) -> str:
-    return 'has' if number == 1 else 'have'
+        there = text.counted(slots.total, 'slot')
+        yield f'host {name} {word}: {there} there{used}'

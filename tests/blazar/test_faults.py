@@ -56,7 +56,7 @@ class Wire:
 
 @pytest.fixture
 def wire(blazar, monkeypatch):
-    owner = blazar.plugin.keeper._nova._client.client.session
+    owner = blazar.plugin.backend._nova._client.client.session
     blazar.complete()
     return Wire(owner, monkeypatch)
 

@@ -9,7 +9,7 @@ from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER
 import pytest
 
-from isolate_aggregates.reservations.blazar.upkeep import Upkeep
+from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
 
 
 @pytest.mark.smoke
@@ -242,6 +242,6 @@ def test_the_manager_calls_for_what_is_left_to_do(blazar):
         plugin.get_polling_interval()
         for monitor in blazar.manager.monitors
         for plugin in monitor.monitor_plugins
-        if isinstance(plugin, Upkeep)
+        if isinstance(plugin, PeriodicCompletion)
     }
     assert polled == {30}

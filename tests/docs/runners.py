@@ -55,6 +55,9 @@ BY_OTHERS = {
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
+    r'isolate-aggregates reservation blazar ': (
+        'tests/blazar/test_lost_database.py'
+    ),
     r'pytest$': 'tests/docs/test_testing_filters.py',
 }
 

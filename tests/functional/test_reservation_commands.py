@@ -151,8 +151,8 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(command, world):
     assert finished.code == 1
     assert finished.err.count('\n') == 1
     assert 'needs 2 slots of 10 DISK_GB' in finished.err
-    [made] = reservations.list_reservations(world.site, times.now())
-    reservations.end(world.site, made.reservation.id, times.now())
+    [made] = reservations.list_reservations(world.store, times.now())
+    reservations.end(world.store, made.reservation.id, times.now())
     assert world.picture() == before
 
 
@@ -344,7 +344,7 @@ def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
 
     def change():
         world.wire.meddle = None
-        reservations.update(world.new_site(), OTHER, times.now(), amount=2)
+        reservations.update(world.new_store(), OTHER, times.now(), amount=2)
         world.wire.meddle = meddle
 
     rounds = iter([lambda: None, change, end])
@@ -365,19 +365,20 @@ def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
 
 
 def test_two_at_once_do_no_harm(done, world):
-    sites = [world.new_site() for _ in range(3)]
+    stores = [world.new_store() for _ in range(3)]
     done(*CREATE, '--id', ID, '--start', '1s')
     threads = [
         threading.Thread(
-            target=lambda site=site: [
-                reservations.tick(site, times.now()) for _ in range(5)
+            target=lambda store=store: [
+                reservations.reconcile_all(store, times.now())
+                for _ in range(5)
             ]
         )
-        for site in sites
+        for store in stores
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    found = reservations.show(world.site, ID, times.now())
+    found = reservations.show(world.store, ID, times.now())
     assert (found.slots, found.problems) == (1, ())

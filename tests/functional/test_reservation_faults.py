@@ -56,7 +56,7 @@ class Create(Case):
     start = NOW
 
     def act(self, world):
-        reservations.create(world.site, wanted(self.start), NOW)
+        reservations.create(world.store, wanted(self.start), NOW)
 
 
 class CreateForLater(Create):
@@ -68,7 +68,7 @@ class Refuse(Create):
 
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
-            reservations.create(world.site, wanted(amount=5), NOW)
+            reservations.create(world.store, wanted(amount=5), NOW)
 
 
 class Start(Case):
@@ -76,10 +76,10 @@ class Start(Case):
 
     def begin(self, world):
         super().begin(world)
-        reservations.create(world.site, wanted(NOW + HOUR), NOW)
+        reservations.create(world.store, wanted(NOW + HOUR), NOW)
 
     def act(self, world):
-        reservations.tick(world.site, self.then)
+        reservations.reconcile_all(world.store, self.then)
 
 
 class Running(Case):
@@ -87,18 +87,18 @@ class Running(Case):
 
     def begin(self, world):
         super().begin(world)
-        reservations.create(world.site, wanted(amount=2), NOW)
+        reservations.create(world.store, wanted(amount=2), NOW)
         assert world.boot('s1', 'h1', ID, NEEDS)
 
 
 class More(Running):
     def act(self, world):
-        reservations.update(world.site, ID, NOW, amount=3)
+        reservations.update(world.store, ID, NOW, amount=3)
 
 
 class Fewer(Running):
     def act(self, world):
-        reservations.update(world.site, ID, NOW, amount=1)
+        reservations.update(world.store, ID, NOW, amount=1)
 
 
 class Longer(Running):
@@ -107,16 +107,16 @@ class Longer(Running):
     def begin(self, world):
         super().begin(world)
         later = wanted(NOW + 4 * HOUR, 1, name=OTHER)
-        reservations.create(world.site, later, NOW)
+        reservations.create(world.store, later, NOW)
 
     def act(self, world):
-        reservations.update(world.site, ID, NOW, amount=3, end=None)
+        reservations.update(world.store, ID, NOW, amount=3, end=None)
 
 
 class MoreThanFit(Running):
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
-            reservations.update(world.site, ID, NOW, amount=5)
+            reservations.update(world.store, ID, NOW, amount=5)
 
 
 class End(Running):
@@ -126,16 +126,16 @@ class End(Running):
         world.nova.servers[uuid(3, 's2')] = ID
 
     def act(self, world):
-        reservations.end(world.site, ID, NOW)
-        reservations.tick(world.site, NOW)
+        reservations.end(world.store, ID, NOW)
+        reservations.reconcile_all(world.store, NOW)
 
 
 class EndByItself(Running):
     then = NOW + 6 * HOUR
 
     def act(self, world):
-        reservations.tick(world.site, self.then)
-        reservations.tick(world.site, self.then)
+        reservations.reconcile_all(world.store, self.then)
+        reservations.reconcile_all(world.store, self.then)
 
 
 class Repair(Running):
@@ -143,11 +143,11 @@ class Repair(Running):
 
     def begin(self, world):
         super().begin(world)
-        reservations.update(world.site, ID, NOW, amount=2)
+        reservations.update(world.store, ID, NOW, amount=2)
         world.fail_host('h1')
 
     def act(self, world):
-        reservations.repair(world.site, NOW)
+        reservations.repair(world.store, NOW)
 
 
 class Enable(Case):
@@ -158,14 +158,14 @@ class Enable(Case):
         world.add_host('h3', enable=False)
 
     def act(self, world):
-        reservations.enable_host(world.site, 'h3')
+        reservations.enable_host(world.store, 'h3')
 
 
 class Disable(Case):
     is_ticked = False
 
     def act(self, world):
-        reservations.disable_host(world.site, 'h2')
+        reservations.disable_host(world.store, 'h2')
 
 
 KINDS = (
@@ -222,8 +222,8 @@ def test_a_broken_operation_is_completed(world, kind):
             case.act(world)
         world.wire.fault = None
         if case.is_ticked and round_ % 2:
-            reservations.tick(world.site, case.then)
-            reservations.tick(world.site, case.then)
+            reservations.reconcile_all(world.store, case.then)
+            reservations.reconcile_all(world.store, case.then)
             # What was never written down can not be completed.
             assert world.picture() in (expected, before), where
         with contextlib.suppress(exception.NotFound):
@@ -238,7 +238,7 @@ def test_the_library_enables_hosts_as_the_tests_do(world):
     expected = world.picture()
     world.reset()
     world.add_host('h1', enable=False)
-    host = reservations.enable_host(world.site, 'h1')
+    host = reservations.enable_host(world.store, 'h1')
     assert world.picture() == expected
     assert host.is_enabled
     assert host.obstacle is None

@@ -34,7 +34,7 @@ def reserve(world, amount, start=0, end=None, shape=SHAPE, **kwargs):
         None if end is None else NOW + end * HOUR,
         **kwargs,
     )
-    return reservations.create(world.site, wanted, NOW)
+    return reservations.create(world.store, wanted, NOW)
 
 
 def totals(status):
@@ -63,23 +63,23 @@ def test_every_slot_counts_for_all_of_its_time(world):
 def test_slots_are_open_from_the_start_on_only(world):
     status = reserve(world, 2, start=1, end=2)
     found = status.reservation
-    assert status.state is reservations.State.PLANNED
+    assert status.state is reservations.Phase.PLANNED
     assert not world.nova.access[found.id]
     assert not world.boot('s1', 'h1', found.id, NEEDS)
 
-    [status] = reservations.tick(world.site, NOW + HOUR)
-    assert status.state is reservations.State.ACTIVE
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert status.state is reservations.Phase.ACTIVE
     assert world.nova.access[found.id] == {PROJECT}
     assert world.boot('s1', 'h1', found.id, NEEDS)
     assert world.boot('s2', 'h1', found.id, NEEDS)
     # Nothing but the count of the slots is in the way.
     assert not world.boot('s3', 'h1', found.id, {'VCPU': 1})
 
-    [status] = reservations.tick(world.site, NOW + 2 * HOUR)
+    [status] = reservations.reconcile_all(world.store, NOW + 2 * HOUR)
     assert world.nova.deleted == [uuid(3, 's1'), uuid(3, 's2')]
-    [status] = reservations.tick(world.site, NOW + 2 * HOUR)
-    assert status.state is reservations.State.ENDED
-    assert reservations.tick(world.site, NOW + 2 * HOUR) == []
+    [status] = reservations.reconcile_all(world.store, NOW + 2 * HOUR)
+    assert status.state is reservations.Phase.ENDED
+    assert reservations.reconcile_all(world.store, NOW + 2 * HOUR) == []
     assert world.slots() == {}
     assert world.classes() == []
     assert world.nova.flavors == {}
@@ -90,27 +90,27 @@ def test_nothing_is_forgotten_before_the_servers_are_gone(world):
     world.boot('s1', 'h1', found.id, NEEDS)
     world.nova.is_slow = True
     for _ in range(3):
-        [status] = reservations.tick(world.site, NOW + HOUR)
-        assert status.state is reservations.State.ENDING
+        [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+        assert status.state is reservations.Phase.ENDING
         assert status.problems == ('1 server is being deleted',)
         assert world.classes() == [found.resource_class]
         # Nobody else gets its place as long as it is taken.
         assert not world.boot('s2', 'h1', found.id, NEEDS)
     world.nova.finish(uuid(3, 's1'))
-    [status] = reservations.tick(world.site, NOW + HOUR)
-    assert status.state is reservations.State.ENDED
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert status.state is reservations.Phase.ENDED
 
 
 def test_a_shelved_server_without_allocation_keeps_the_flavor(world):
     found = reserve(world, 1).reservation
     world.nova.servers[uuid(3, 's1')] = found.id
     world.nova.is_slow = True
-    status = reservations.end(world.site, found.id, NOW)
-    assert status.state is reservations.State.ENDING
+    status = reservations.end(world.store, found.id, NOW)
+    assert status.state is reservations.Phase.ENDING
     assert found.id in world.nova.flavors
     world.nova.finish(uuid(3, 's1'))
-    status = reservations.end(world.site, found.id, NOW)
-    assert status.state is reservations.State.ENDED
+    status = reservations.end(world.store, found.id, NOW)
+    assert status.state is reservations.Phase.ENDED
 
 
 @pytest.mark.parametrize(
@@ -127,18 +127,18 @@ def test_affinity(world, affinity, amount, expected):
 def test_update_before_and_after_the_start(world):
     found = reserve(world, 2, start=1, end=2).reservation
     assert totals(
-        reservations.update(world.site, found.id, NOW, amount=3)
+        reservations.update(world.store, found.id, NOW, amount=3)
     ) == {
         'h1': 2,
         'h2': 1,
     }
     later = NOW + HOUR
-    reservations.tick(world.site, later)
+    reservations.reconcile_all(world.store, later)
     world.boot('s1', 'h2', found.id, NEEDS)
-    status = reservations.update(world.site, found.id, later, amount=4)
+    status = reservations.update(world.store, found.id, later, amount=4)
     assert {slots.open for slots in status.hosts.values()} == {2}
     status = reservations.update(
-        world.site, found.id, later, amount=1, end=None
+        world.store, found.id, later, amount=1, end=None
     )
     # The one that is used.
     assert totals(status) == {'h2': 1}
@@ -153,20 +153,20 @@ def test_slots_with_servers_can_not_be_given_back(world):
         assert world.boot(server, 'h1', found.id, NEEDS)
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
-        reservations.update(world.site, found.id, NOW, amount=1)
-    assert 'can not have 1 slots, as 2 have servers' in str(caught.value)
+        reservations.update(world.store, found.id, NOW, amount=1)
+    assert 'cannot have 1 slot, as 2 have servers' in str(caught.value)
     assert world.picture() == before
 
 
 def test_a_later_end_is_refused_where_another_one_comes(world):
     found = reserve(world, 3, end=1).reservation
     reserve(world, 2, start=2)
-    assert reservations.update(world.site, found.id, NOW, end=NOW + 2 * HOUR)
+    assert reservations.update(world.store, found.id, NOW, end=NOW + 2 * HOUR)
     with pytest.raises(exception.ReservationError, match='room for'):
-        reservations.update(world.site, found.id, NOW, end=NOW + 3 * HOUR)
+        reservations.update(world.store, found.id, NOW, end=NOW + 3 * HOUR)
     # With fewer slots it would have been possible.
     status = reservations.update(
-        world.site, found.id, NOW, amount=2, end=NOW + 3 * HOUR
+        world.store, found.id, NOW, amount=2, end=NOW + 3 * HOUR
     )
     assert status.slots == 2
 
@@ -175,7 +175,7 @@ def test_unused_slots_make_room_for_a_later_end(world):
     found = reserve(world, 1, end=1).reservation
     other = reserve(world, 2, start=1, affinity=True)
     assert totals(other) == {'h1': 2}
-    status = reservations.update(world.site, found.id, NOW, end=None)
+    status = reservations.update(world.store, found.id, NOW, end=None)
     assert totals(status) == {'h2': 1}
 
 
@@ -229,17 +229,17 @@ def test_racing_creators_never_oversell(world):
     world.add_host('h3')
     outcomes = []
 
-    def run(site):
+    def run(store):
         wanted = reservations.new(PROJECT, 2, SHAPE, NOW)
         try:
-            status = reservations.create(site, wanted, NOW)
+            status = reservations.create(store, wanted, NOW)
         except exception.IsolateAggregatesError as exc:
             outcomes.append(exc)
         else:
             outcomes.append(status.reservation.id)
 
-    sites = [world.new_site() for _ in range(6)]
-    threads = [threading.Thread(target=run, args=[site]) for site in sites]
+    stores = [world.new_store() for _ in range(6)]
+    threads = [threading.Thread(target=run, args=[store]) for store in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -254,7 +254,7 @@ def test_racing_creators_never_oversell(world):
         assert found in made
     assert all(total <= 2 for total in by_host.values())
     assert sum(by_host.values()) == 2 * len(made)
-    assert sorted(world.nova.flavors) == sorted(made)
+    assert sorted(world.records()) == sorted(made)
     # Not all of them are turned away for each other's sake.
     assert len(made) >= 2
 
@@ -264,20 +264,20 @@ def test_several_ticks_at_once_do_no_harm(world):
         reserve(world, 4, start=start + 1, end=start + 2)
     failures = []
 
-    def run(site):
+    def run(store):
         try:
-            reservations.tick(site, NOW + HOUR)
+            reservations.reconcile_all(store, NOW + HOUR)
         except Exception as exc:
             failures.append(exc)
 
-    sites = [world.new_site() for _ in range(3)]
-    threads = [threading.Thread(target=run, args=[site]) for site in sites]
+    stores = [world.new_store() for _ in range(3)]
+    threads = [threading.Thread(target=run, args=[store]) for store in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert not failures
-    statuses = reservations.list_reservations(world.site, NOW + HOUR)
+    statuses = reservations.list_reservations(world.store, NOW + HOUR)
     assert [status.slots for status in statuses] == [4, 4, 4, 4]
     assert [status.state.value for status in statuses] == [
         'active',
@@ -293,12 +293,12 @@ def test_unused_slots_leave_a_failed_host(world):
     assert world.boot('s1', 'h1', found.id, NEEDS)
     world.fail_host('h1')
     # A tick does not move anything: hosts come back.
-    [status] = reservations.tick(world.site, NOW)
+    [status] = reservations.reconcile_all(world.store, NOW)
     assert totals(status) == {'h1': 2}
     assert status.problems == (
         'host h1 is down: 2 slots there, 1 of them with servers',
     )
-    [status] = reservations.repair(world.site, NOW, found.id)
+    [status] = reservations.repair(world.store, NOW, found.id)
     assert totals(status) == {'h1': 1, 'h2': 1}
     assert status.problems == (
         'host h1 is down: 1 slot there, 1 of them with servers',
@@ -309,7 +309,7 @@ def test_unused_slots_leave_a_failed_host(world):
 def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
     reserve(world, 4)
     world.fail_host('h1', status='disabled')
-    [status] = reservations.repair(world.site, NOW)
+    [status] = reservations.repair(world.store, NOW)
     assert totals(status) == {'h1': 2, 'h2': 2}
     assert status.problems == ('host h1 is disabled: 2 slots there',)
 
@@ -317,13 +317,13 @@ def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
 def test_slots_of_a_host_that_is_gone_move(world):
     found = reserve(world, 2).reservation
     del world.nova.nodes[uuid(1, 'h1')]
-    [status] = reservations.tick(world.site, NOW)
+    [status] = reservations.reconcile_all(world.store, NOW)
     assert status.problems == ('host h1 left the cloud: 2 slots there',)
-    [status] = reservations.repair(world.site, NOW)
+    [status] = reservations.repair(world.store, NOW)
     assert totals(status) == {'h2': 2}
     assert status.problems == ()
     # What is left of it can be taken away.
-    reservations.disable_host(world.site, 'h1')
+    reservations.disable_host(world.store, 'h1')
     assert world.slots() == {('blazar_h2', found.id): (2, 2)}
 
 
@@ -331,12 +331,12 @@ def test_slots_that_somebody_deleted_are_made_again(world):
     found = reserve(world, 3).reservation
     path = f'/resource_providers/{world.child("h2")}/inventories'
     world.direct.send('DELETE', path)
-    [status] = reservations.tick(world.site, NOW)
+    [status] = reservations.reconcile_all(world.store, NOW)
     assert status.slots == 3
     world.add_host('h3')
     path = f'/resource_providers/{world.child("h1")}'
     world.direct.send('DELETE', path)
-    [status] = reservations.tick(world.site, NOW)
+    [status] = reservations.reconcile_all(world.store, NOW)
     assert (status.slots, status.missing) == (3, 0)
     assert 'h1' not in status.hosts
     assert found.id in world.nova.flavors
@@ -345,7 +345,7 @@ def test_slots_that_somebody_deleted_are_made_again(world):
 def test_what_is_missing_is_told(world):
     reserve(world, 4)
     world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
-    [status] = reservations.tick(world.site, NOW)
+    [status] = reservations.reconcile_all(world.store, NOW)
     assert status.missing == 2
     assert status.problems == ('2 slots of 4 have no host',)
 
@@ -382,12 +382,12 @@ def test_reservations_of_others_count_and_are_left_alone(world):
         )
     assert 'room for 1 on h1' in refused(world, 2)
     before = world.picture()
-    assert reservations.tick(world.site, NOW) == []
+    assert reservations.reconcile_all(world.store, NOW) == []
     assert world.picture() == before
     with pytest.raises(exception.NotFound):
-        reservations.end(world.site, theirs, NOW)
+        reservations.end(world.store, theirs, NOW)
     with pytest.raises(exception.ReservationHostError, match=theirs):
-        reservations.disable_host(world.site, 'h1')
+        reservations.disable_host(world.store, 'h1')
 
 
 def test_a_broken_record_is_told_and_left_alone(world):
@@ -402,9 +402,9 @@ def test_a_broken_record_is_told_and_left_alone(world):
     ):
         flavor['description'] = broken
         with pytest.raises(exception.ReservationError) as caught:
-            reservations.show(world.site, found.id, NOW)
+            reservations.show(world.store, found.id, NOW)
         assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
-        assert reservations.tick(world.site, NOW) == []
+        assert reservations.reconcile_all(world.store, NOW) == []
     # Its slots count all the same.
     assert 'room for 2 on h2, 1 on h1' in refused(world, 4)
 
@@ -413,12 +413,12 @@ def test_an_id_is_taken_once(world):
     first = reserve(world, 1).reservation
     wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
     with pytest.raises(exception.ReservationError, match='another one'):
-        reservations.create(world.site, wanted, NOW)
+        reservations.create(world.store, wanted, NOW)
     # The same once more is what a second try after an error does.
     again = dataclasses.replace(
-        wanted, asked=dataclasses.replace(wanted.asked, amount=1)
+        wanted, pending=dataclasses.replace(wanted.pending, amount=1)
     )
-    status = reservations.create(world.site, again, NOW)
+    status = reservations.create(world.store, again, NOW)
     assert status.slots == 1
 
 
@@ -426,9 +426,9 @@ def test_an_id_is_taken_once(world):
     ('change', 'problem'),
     [
         ({'amount': 0}, 'at least 1 slot'),
-        ({'end': 0, 'start': 1}, 'can not end at'),
+        ({'end': 0, 'start': 1}, 'cannot end at'),
         ({'shape': reservations.Shape(0, 0)}, 'need something'),
-        ({'reservation_id': '7'}, 'is no id of a reservation'),
+        ({'reservation_id': '7'}, 'is not the id of a reservation'),
     ],
 )
 def test_what_makes_no_sense_is_refused(world, change, problem):
@@ -440,9 +440,9 @@ def test_what_makes_no_sense_is_refused(world, change, problem):
 def test_a_host_with_slots_is_not_disabled(world):
     found = reserve(world, 1, start=1).reservation
     with pytest.raises(exception.ReservationHostError, match=found.id):
-        reservations.disable_host(world.site, 'h1')
-    reservations.disable_host(world.site, 'h2')
-    [host] = reservations.list_hosts(world.site)
+        reservations.disable_host(world.store, 'h1')
+    reservations.disable_host(world.store, 'h2')
+    [host] = reservations.list_hosts(world.store)
     assert (host.name, sorted(host.slots)) == ('h1', [found.id])
 
 
@@ -456,7 +456,7 @@ def test_a_host_is_not_disabled_while_slots_are_put_there(world):
 
     world.wire.meddle = meddle
     with pytest.raises(exception.ReservationHostError):
-        reservations.disable_host(world.site, 'h2')
+        reservations.disable_host(world.store, 'h2')
     assert world.slots()[('blazar_h2', made[0].id)] == (2, 2)
 
 
@@ -464,7 +464,7 @@ def test_a_host_with_ordinary_servers_is_not_enabled(world):
     world.add_host('h3', enable=False)
     assert world.boot('o1', 'h3')
     with pytest.raises(exception.ReservationHostError) as caught:
-        reservations.enable_host(world.site, 'h3')
+        reservations.enable_host(world.store, 'h3')
     assert uuid(3, 'o1') in str(caught.value)
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
 
@@ -479,31 +479,31 @@ def test_a_server_that_comes_before_the_fence_is_not_overlooked(world):
 
     world.wire.meddle = meddle
     with pytest.raises(exception.ReservationHostError):
-        reservations.enable_host(world.site, 'h3')
+        reservations.enable_host(world.store, 'h3')
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
     assert world.picture()['providers']['h3']['aggregates'] == []
 
 
 def test_unknown_names(world):
     with pytest.raises(exception.NotFound):
-        reservations.enable_host(world.site, 'h9')
+        reservations.enable_host(world.store, 'h9')
     with pytest.raises(exception.NotFound):
-        reservations.disable_host(world.site, 'h9')
+        reservations.disable_host(world.store, 'h9')
     with pytest.raises(exception.NotFound):
-        reservations.show(world.site, uuid(9, 'none'), NOW)
+        reservations.show(world.store, uuid(9, 'none'), NOW)
 
 
 def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
     for start in range(3):
         reserve(world, 4, start=start + 1, end=start + 2)
     world.wire.calls.clear()
-    reservations.tick(world.site, NOW)
+    reservations.reconcile_all(world.store, NOW)
     few = len(world.wire.calls)
     # One world is read, and nothing else.
     assert few < 10
     for start in range(3, 9):
         reserve(world, 4, start=start + 1, end=start + 2)
-    reservations.tick(world.site, NOW)
+    reservations.reconcile_all(world.store, NOW)
     world.wire.calls.clear()
-    reservations.tick(world.site, NOW)
+    reservations.reconcile_all(world.store, NOW)
     assert len(world.wire.calls) <= few

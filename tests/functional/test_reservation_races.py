@@ -28,7 +28,7 @@ SHAPE = reservations.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
 
 
-def make(site, amount, start=0, end=None, name=None):
+def make(store, amount, start=0, end=None, name=None):
     wanted = reservations.new(
         PROJECT,
         amount,
@@ -37,35 +37,35 @@ def make(site, amount, start=0, end=None, name=None):
         None if end is None else NOW + end * HOUR,
         reservation_id=name,
     )
-    reservations.create(site, wanted, NOW)
+    reservations.create(store, wanted, NOW)
 
 
 def create(world):
-    make(world.site, 3, name=ID)
+    make(world.store, 3, name=ID)
 
 
 def more(world):
-    reservations.update(world.site, ID, NOW, amount=3)
+    reservations.update(world.store, ID, NOW, amount=3)
 
 
 def longer(world):
-    reservations.update(world.site, ID, NOW, end=None)
+    reservations.update(world.store, ID, NOW, end=None)
 
 
 def tick(world):
-    reservations.tick(world.site, NOW + HOUR)
+    reservations.reconcile_all(world.store, NOW + HOUR)
 
 
 def repair(world):
-    reservations.repair(world.site, NOW)
+    reservations.repair(world.store, NOW)
 
 
 def disable(world):
-    reservations.disable_host(world.site, 'h2')
+    reservations.disable_host(world.store, 'h2')
 
 
 def restore(world):
-    reservations.tick(world.site, NOW)
+    reservations.reconcile_all(world.store, NOW)
 
 
 @pytest.fixture(autouse=True)
@@ -91,12 +91,12 @@ def begin(world, case):
     world.add_host('h1')
     world.add_host('h2')
     if amount:
-        make(world.site, amount, 1 if case == 'tick' else 0, 2, name=ID)
+        make(world.store, amount, 1 if case == 'tick' else 0, 2, name=ID)
     if case == 'repair':
         world.fail_host('h1')
     if case == 'restore':
         # Somebody has deleted two slots of a later one.
-        make(world.site, 3, 3, name=LATER)
+        make(world.store, 3, 3, name=LATER)
         name = names.resource_class(LATER)
         path = f'/resource_providers/{world.child("h1")}/inventories/{name}'
         world.direct.send('DELETE', path)
@@ -107,19 +107,19 @@ def other_one(world, case):
     """Do what somebody else does, if there is room."""
     if case == 'restore':
         with contextlib.suppress(exception.ReservationError):
-            reservations.update(world.new_site(), ID, NOW, end=None)
+            reservations.update(world.new_store(), ID, NOW, end=None)
         return
     amount = CASES[case][2]
     start = 3 if case == 'longer' else 0
     with contextlib.suppress(exception.ReservationError):
-        make(world.new_site(), amount, start)
+        make(world.new_store(), amount, start)
 
 
 def check(world):
     """Nothing is sold twice, and each reservation has what it was granted."""
-    found = reservations.list_reservations(world.site, NOW)
+    found = reservations.list_reservations(world.store, NOW)
     for status in found:
-        assert status.reservation.asked is None
+        assert status.reservation.pending is None
         assert status.slots + status.missing == status.reservation.amount
         assert not status.missing or status.reservation.id == LATER
     for moment in {status.reservation.start for status in found}:
@@ -132,7 +132,8 @@ def check(world):
         assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
     known = {status.reservation.id for status in found}
     assert {name for _, name in world.slots()} <= known
-    assert set(world.nova.flavors) == known
+    assert set(world.records()) == known
+    assert world.litter() == []
     return len(found)
 
 

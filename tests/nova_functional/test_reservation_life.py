@@ -52,15 +52,15 @@ class ReservationTest(OverApi, CloudTest):
                 'placement': self.placement.fixture.endpoint,
             },
         )
-        self.site = reservations.Site(connection, retry_delay=0)
+        self.store = reservations.ReservationStore(connection, retry_delay=0)
 
     def enable(self, *hosts):
         for host in hosts:
-            reservations.enable_host(self.site, host)
+            reservations.enable_host(self.store, host)
 
     def reserve(self, amount, start=NOW, end=None, affinity=None):
         wanted = reservations.new(OWNER, amount, SHAPE, start, end, affinity)
-        return reservations.create(self.site, wanted, NOW).reservation
+        return reservations.create(self.store, wanted, NOW).reservation
 
     def child(self, host):
         return names.provider_uuid(self._get_provider_uuid_by_host(host))
@@ -70,7 +70,7 @@ class ReservationTest(OverApi, CloudTest):
         found = self._get_allocations_by_server_uuid(server['id'])
         providers = {
             entry['uuid']: entry['name']
-            for entry in self.site.placement.resource_providers()
+            for entry in self.store.placement.resource_providers()
         }
         return {
             providers[uuid]: allocation['resources']
@@ -79,11 +79,11 @@ class ReservationTest(OverApi, CloudTest):
 
     def ended(self, found, now=NOW):
         """End a reservation and wait until nothing is left of it."""
-        status = reservations.end(self.site, found.id, now)
+        status = reservations.end(self.store, found.id, now)
         for _ in range(50):
-            if status.state is reservations.State.ENDED:
+            if status.state is reservations.Phase.ENDED:
                 return
-            [status] = reservations.tick(self.site, now)
+            [status] = reservations.reconcile_all(self.store, now)
         raise AssertionError(status)
 
     @pytest.mark.smoke
@@ -92,7 +92,7 @@ class ReservationTest(OverApi, CloudTest):
         self.enable('host1', 'host2')
         providers = {
             entry['name']: entry
-            for entry in self.site.placement.resource_providers()
+            for entry in self.store.placement.resource_providers()
         }
         assert (
             providers['blazar_host1']['parent_provider_uuid']
@@ -111,8 +111,8 @@ class ReservationTest(OverApi, CloudTest):
 
         # When starting a lease.
         later = NOW + HOUR
-        [status] = reservations.tick(self.site, later)
-        assert status.state is reservations.State.ACTIVE
+        [status] = reservations.reconcile_all(self.store, later)
+        assert status.state is reservations.Phase.ACTIVE
         assert status.slots == 3
 
         # When launching instances. Nobody else can.
@@ -134,13 +134,13 @@ class ReservationTest(OverApi, CloudTest):
         assert self.allocations(servers[0])[f'blazar_{host}'] == {
             found.resource_class: 1
         }
-        [status] = reservations.list_reservations(self.site, later)
+        [status] = reservations.list_reservations(self.store, later)
         assert (status.used, status.problems) == (3, ())
 
         # When terminating a lease.
         self.ended(found, later)
-        assert self.site.read().records == {}
-        classes = self.site.placement.get('/resource_classes')
+        assert self.store.read().records == {}
+        classes = self.store.placement.get('/resource_classes')
         assert found.resource_class not in str(classes)
         for server in servers:
             self._wait_until_deleted(server)
@@ -151,10 +151,11 @@ class ReservationTest(OverApi, CloudTest):
         ]
 
         # When deleting a host.
-        reservations.disable_host(self.site, 'host1')
+        reservations.disable_host(self.store, 'host1')
         assert self.host_for(self.flavor()) == 'host1'
         names_left = {
-            entry['name'] for entry in self.site.placement.resource_providers()
+            entry['name']
+            for entry in self.store.placement.resource_providers()
         }
         assert names_left == {'host1', 'host2', 'host3', 'blazar_host2'}
 
@@ -185,7 +186,7 @@ class ReservationTest(OverApi, CloudTest):
         with pytest.raises(exception.ReservationHostError) as caught:
             self.enable('host1')
         assert server['id'] in str(caught.value)
-        assert self.site.read().hosts == {}
+        assert self.store.read().hosts == {}
 
     def test_shelved_and_soft_deleted_servers_end_too(self):
         self.flags(reclaim_instance_interval=3600)
@@ -202,7 +203,7 @@ class ReservationTest(OverApi, CloudTest):
         self.ended(found)
         for server in (shelved, deleted):
             self._wait_until_deleted(server)
-        assert self.site.read().records == {}
+        assert self.store.read().records == {}
 
     def test_reserved_servers_move_within_the_slots(self):
         self.enable('host1', 'host2')
@@ -237,7 +238,7 @@ class ReservationTest(OverApi, CloudTest):
         self.computes[failed].stop()
         self._force_service_down(failed)
 
-        [status] = reservations.tick(self.site, NOW)
+        [status] = reservations.reconcile_all(self.store, NOW)
         assert status.problems == (
             f'host {failed} is down: 1 slot there, 1 of them with servers',
         )
@@ -263,7 +264,7 @@ class ReservationTest(OverApi, CloudTest):
     def test_a_deleted_compute_service_leaves_nothing_behind(self):
         self.enable('host1', 'host2')
         found = self.reserve(1)
-        [host] = reservations.show(self.site, found.id, NOW).hosts
+        [host] = reservations.show(self.store, found.id, NOW).hosts
         other = 'host2' if host == 'host1' else 'host1'
         service = self.admin_api.get_services(binary='nova-compute', host=host)
         self.computes[host].stop()
@@ -271,10 +272,10 @@ class ReservationTest(OverApi, CloudTest):
         self.admin_api.api_delete(f'/os-services/{service[0]["id"]}')
 
         # Nova deletes the reservation provider as well, with its slots.
-        [status] = reservations.tick(self.site, NOW)
+        [status] = reservations.reconcile_all(self.store, NOW)
         assert set(status.hosts) == {other}
         assert status.problems == ()
-        assert [h.name for h in reservations.list_hosts(self.site)] == [other]
+        assert [h.name for h in reservations.list_hosts(self.store)] == [other]
 
     def _force_service_down(self, host):
         self.admin_api.put_service_force_down(

@@ -153,8 +153,7 @@ class Nova:
         self.access[made['id']] = set()
         return 200, {'flavor': made}
 
-    def update_flavor(self, query, body, flavor):
-        self.flavors[flavor].update(body['flavor'])
+    def get_flavor(self, query, body, flavor):
         return 200, {'flavor': self.flavors[flavor]}
 
     def delete_flavor(self, query, body, flavor):
@@ -228,7 +227,7 @@ ROUTES = [
     ('GET /os-hypervisors/detail', Nova.list_nodes),
     ('GET /flavors/detail', Nova.list_flavors),
     ('POST /flavors', Nova.create_flavor),
-    ('PUT /flavors/([^/]+)', Nova.update_flavor),
+    ('GET /flavors/([^/]+)', Nova.get_flavor),
     ('DELETE /flavors/([^/]+)', Nova.delete_flavor),
     ('POST /flavors/([^/]+)/os-extra_specs', Nova.set_extra_specs),
     ('GET /flavors/([^/]+)/os-flavor-access', Nova.list_access),
@@ -310,12 +309,12 @@ class World:
         self.nova = Nova()
         self.nova.on_delete = self._free
         self.wire = Wire(self.nova)
-        self.site = self.new_site()
+        self.store = self.new_store()
         self._empty = self.keep()
 
-    def new_site(self):
+    def new_store(self):
         """Return what another process would have."""
-        return reservations.Site(self.connection(), retry_delay=0)
+        return reservations.ReservationStore(self.connection(), retry_delay=0)
 
     def connection(self):
         """Return what another process would connect with."""
@@ -336,7 +335,7 @@ class World:
         placement_backup.put_back(placement)
         self.nova.put_back(nova)
         self.wire.fault = self.wire.meddle = None
-        self.site = self.new_site()
+        self.store = self.new_store()
         self.wire.calls.clear()
 
     def reset(self):
@@ -459,6 +458,41 @@ class World:
                 )
         return found
 
+    def records(self):
+        """Return the flavors of reservations as their newest records are."""
+        found = {
+            key: flavor
+            for key, flavor in self.nova.flavors.items()
+            if not names.revision_of(key)
+        }
+        for key in self._newest().values():
+            flavor = self.nova.flavors[key]
+            first = found[names.revision_of(key).reservation]
+            found[first['id']] = {
+                **first,
+                'description': flavor['description'],
+            }
+        return found
+
+    def litter(self):
+        """Return the revisions of records that count for nothing."""
+        newest = set(self._newest().values())
+        return [
+            key
+            for key in self.nova.flavors
+            if names.revision_of(key) and key not in newest
+        ]
+
+    def _newest(self):
+        """Return the flavor with the newest revision of each record."""
+        found = {}
+        for key in sorted(self.nova.flavors):
+            revision = names.revision_of(key)
+            first = revision and self.nova.flavors.get(revision.reservation)
+            if first and revision.incarnation in first['description']:
+                found[first['id']] = key
+        return found
+
     def picture(self):
         """Return all that the library writes, in Placement and Nova."""
         providers = {}
@@ -476,15 +510,25 @@ class World:
             'slots': self.slots(),
             'classes': sorted(self.classes()),
             'flavors': {
-                key: {**value, 'access': sorted(self.nova.access[key])}
-                for key, value in self.nova.flavors.items()
+                key: {
+                    **value,
+                    'description': _without_chance(value['description']),
+                    'access': sorted(self.nova.access[key]),
+                }
+                for key, value in self.records().items()
             },
+            'litter': self.litter(),
             'aggregates': {
                 found['name']: (sorted(found['hosts']), found['metadata'])
                 for found in self.nova.aggregates.values()
             },
             'servers': dict(self.nova.servers),
         }
+
+
+def _without_chance(description):
+    """Return a description without what is drawn at random."""
+    return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
 
 
 @pytest.fixture

@@ -137,7 +137,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             [*CREATE, '--amount', '0'], 'argument --amount', id='no slot'
         ),
         pytest.param(
-            [*CREATE, '--disk', 'x'], "'x' is no whole number", id='no size'
+            [*CREATE, '--disk', 'x'], "'x' is not a whole number", id='no size'
         ),
         pytest.param(
             [*CREATE, '--property', 'x'],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import pytest
 
 from isolate_aggregates.reservations import planner
-from isolate_aggregates.reservations.planner import Claim, Room, Wish
+from isolate_aggregates.reservations.planner import Claim, Demand, HostCapacity
 
 BEGIN = datetime.datetime(2027, 3, 1, tzinfo=datetime.UTC)
 LAST = 6
@@ -55,10 +55,10 @@ def claims(draw: st.DrawFn) -> Claim:
 
 
 @st.composite
-def rooms(draw: st.DrawFn, host: str, may_hold: bool) -> Room:
+def capacities(draw: st.DrawFn, host: str, may_hold: bool) -> HostCapacity:
     """Draw a host."""
     held = draw(st.integers(0, 2)) if may_hold else 0
-    return Room(
+    return HostCapacity(
         host,
         capacity=draw(amounts(0, 9)),
         ordinary=draw(amounts(0, 2)),
@@ -70,10 +70,10 @@ def rooms(draw: st.DrawFn, host: str, may_hold: bool) -> Room:
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Wish:
+def demands(draw: st.DrawFn) -> Demand:
     """Draw what a reservation needs."""
     start, end = draw(times())
-    return Wish(
+    return Demand(
         start,
         end,
         draw(amounts(1, 3)),
@@ -85,13 +85,13 @@ def wishes(draw: st.DrawFn) -> Wish:
 @st.composite
 def questions(
     draw: st.DrawFn, may_hold: bool = True
-) -> tuple[Wish, list[Room]]:
-    """Draw a wish and the hosts for it."""
-    found = [draw(rooms(f'h{n}', may_hold)) for n in range(3)]
-    return draw(wishes()), found
+) -> tuple[Demand, list[HostCapacity]]:
+    """Draw a demand and the hosts for it."""
+    found = [draw(capacities(f'h{n}', may_hold)) for n in range(3)]
+    return draw(demands()), found
 
 
-def fits(room: Room, wish: Wish, slots: int) -> bool:
+def fits(host: HostCapacity, demand: Demand, slots: int) -> bool:
     """Tell hour by hour whether a host has enough for some slots."""
     if not slots:
         return True
@@ -99,53 +99,61 @@ def fits(room: Room, wish: Wish, slots: int) -> bool:
         BEGIN + datetime.timedelta(hours=hour) for hour in range(LAST + 1)
     ]
     for hour in hours:
-        if hour < wish.start or (wish.end is not None and hour >= wish.end):
+        if hour < demand.start or (
+            demand.end is not None and hour >= demand.end
+        ):
             continue
-        for name, need in wish.needs.items():
-            taken = room.ordinary[name] + slots * need
-            for claim in room.claims:
+        for name, need in demand.needs.items():
+            taken = host.ordinary[name] + slots * need
+            for claim in host.claims:
                 if claim.start <= hour and not (
                     claim.end is not None and claim.end <= hour
                 ):
                     taken += claim.slots * claim.needs[name]
-            if taken > room.capacity[name]:
+            if taken > host.capacity[name]:
                 return False
     return True
 
 
-def is_right(wish: Wish, rooms: list[Room], slots: tuple[int, ...]) -> bool:
-    """Tell whether numbers of slots by host are an answer to a wish."""
-    if sum(slots) != wish.amount:
+def is_right(
+    demand: Demand, capacities: list[HostCapacity], slots: tuple[int, ...]
+) -> bool:
+    """Tell whether numbers of slots by host are an answer to a demand."""
+    if sum(slots) != demand.amount:
         return False
-    if wish.affinity is True and sum(n > 0 for n in slots) > 1:
+    if demand.affinity is True and sum(n > 0 for n in slots) > 1:
         return False
-    if wish.affinity is False and max(slots) > 1:
+    if demand.affinity is False and max(slots) > 1:
         return False
     return all(
-        room.used <= number
-        and (room.obstacle is None or number <= room.held)
-        and fits(room, wish, number)
-        for room, number in zip(rooms, slots, strict=True)
+        host.used <= number
+        and (host.obstacle is None or number <= host.held)
+        and fits(host, demand, number)
+        for host, number in zip(capacities, slots, strict=True)
     )
 
 
-def choices(wish: Wish, rooms: list[Room]) -> Iterator[tuple[int, ...]]:
+def choices(
+    demand: Demand, capacities: list[HostCapacity]
+) -> Iterator[tuple[int, ...]]:
     """Yield every answer there is."""
-    for slots in itertools.product(range(wish.amount + 1), repeat=len(rooms)):
-        if is_right(wish, rooms, slots):
+    for slots in itertools.product(
+        range(demand.amount + 1), repeat=len(capacities)
+    ):
+        if is_right(demand, capacities, slots):
             yield slots
 
 
 @settings(max_examples=200, deadline=None)
 @given(questions())
 def test_slots_are_placed_just_if_there_is_a_choice(
-    question: tuple[Wish, list[Room]],
+    question: tuple[Demand, list[HostCapacity]],
 ) -> None:
-    wish, found = question
-    placing = planner.place(wish, found)
-    slots = tuple(placing.slots.get(room.host, 0) for room in found)
-    every = list(choices(wish, found))
-    assert (placing.missing == 0) is bool(every)
+    demand, found = question
+    assignment = planner.assign(demand, found)
+    slots = tuple(assignment.slots.get(host.host, 0) for host in found)
+    every = list(choices(demand, found))
+    assert (assignment.missing == 0) is bool(every)
     if every:
         assert slots in every
 
@@ -153,76 +161,79 @@ def test_slots_are_placed_just_if_there_is_a_choice(
 @settings(max_examples=200, deadline=None)
 @given(questions())
 def test_as_many_slots_as_possible_stay_where_they_are(
-    question: tuple[Wish, list[Room]],
+    question: tuple[Demand, list[HostCapacity]],
 ) -> None:
-    wish, found = question
-    placing = planner.place(wish, found)
-    every = list(choices(wish, found))
+    demand, found = question
+    assignment = planner.assign(demand, found)
+    every = list(choices(demand, found))
     if not every:
         return
 
     def stay(slots: tuple[int, ...]) -> int:
         return sum(
-            min(number, room.held)
-            for number, room in zip(slots, found, strict=True)
+            min(number, host.held)
+            for number, host in zip(slots, found, strict=True)
         )
 
-    slots = tuple(placing.slots.get(room.host, 0) for room in found)
+    slots = tuple(assignment.slots.get(host.host, 0) for host in found)
     assert stay(slots) == max(map(stay, every))
 
 
 @settings(max_examples=100, deadline=None)
 @given(questions(), st.randoms())
 def test_the_order_of_the_hosts_does_not_matter(
-    question: tuple[Wish, list[Room]], chance: random.Random
+    question: tuple[Demand, list[HostCapacity]], chance: random.Random
 ) -> None:
-    wish, found = question
+    demand, found = question
     shuffled = list(found)
     chance.shuffle(shuffled)
-    assert planner.place(wish, found) == planner.place(wish, shuffled)
+    assert planner.assign(demand, found) == planner.assign(demand, shuffled)
 
 
 @settings(max_examples=200, deadline=None)
 @given(questions(), st.booleans())
 def test_no_slot_with_a_server_is_ever_taken_away(
-    question: tuple[Wish, list[Room]], move: bool
+    question: tuple[Demand, list[HostCapacity]], move: bool
 ) -> None:
-    wish, found = question
-    placing = planner.place(wish, found, move)
-    for room in found:
-        number = placing.slots.get(room.host, 0)
-        assert number >= room.used
+    demand, found = question
+    assignment = planner.assign(demand, found, move)
+    for host in found:
+        number = assignment.slots.get(host.host, 0)
+        assert number >= host.used
         # And no new one is put where there is no room.
-        assert number <= room.used or fits(room, wish, number)
+        assert number <= host.used or fits(host, demand, number)
 
 
 NOW, LATER = BEGIN, BEGIN + datetime.timedelta(hours=1)
 TEN = {'VCPU': 10}
 
 
-def wish(amount: int, affinity: bool | None = None) -> Wish:
-    """Return a wish for slots of four VCPUs."""
-    return Wish(NOW, LATER, {'VCPU': 4}, amount, affinity)
+def demand(amount: int, affinity: bool | None = None) -> Demand:
+    """Return a demand for slots of four VCPUs."""
+    return Demand(NOW, LATER, {'VCPU': 4}, amount, affinity)
 
 
 def test_every_slot_of_an_overlapping_reservation_counts() -> None:
     claim = Claim(NOW, None, {'VCPU': 4}, 2)
-    room = Room('h1', TEN, claims=(claim,))
-    assert planner.free_slots(room, wish(1)) == 0
+    host = HostCapacity('h1', TEN, claims=(claim,))
+    assert planner.free_slots(host, demand(1)) == 0
     one = dataclasses.replace(claim, slots=1)
-    assert planner.free_slots(Room('h1', TEN, claims=(one,)), wish(1)) == 1
+    assert (
+        planner.free_slots(HostCapacity('h1', TEN, claims=(one,)), demand(1))
+        == 1
+    )
 
 
 def test_what_ends_when_another_starts_leaves_its_room() -> None:
     before = Claim(BEGIN - datetime.timedelta(hours=1), NOW, {'VCPU': 9}, 1)
     after = Claim(LATER, None, {'VCPU': 9}, 1)
-    room = Room('h1', TEN, claims=(before, after))
-    assert planner.free_slots(room, wish(1)) == 2
+    host = HostCapacity('h1', TEN, claims=(before, after))
+    assert planner.free_slots(host, demand(1)) == 2
 
 
 def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
     half = NOW + datetime.timedelta(minutes=30)
-    room = Room(
+    host = HostCapacity(
         'h1',
         TEN,
         claims=(
@@ -230,7 +241,7 @@ def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
             Claim(half, None, {'VCPU': 6}, 1),
         ),
     )
-    assert planner.free_slots(room, wish(1)) == 1
+    assert planner.free_slots(host, demand(1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -244,27 +255,33 @@ def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
 def test_affinity_decides_over_the_hosts(
     affinity: bool | None, slots: dict[str, int]
 ) -> None:
-    found = [Room('h1', TEN), Room('h2', TEN), Room('h3', {'VCPU': 12})]
-    assert planner.place(wish(3, affinity), found).slots == slots
+    found = [
+        HostCapacity('h1', TEN),
+        HostCapacity('h2', TEN),
+        HostCapacity('h3', {'VCPU': 12}),
+    ]
+    assert planner.assign(demand(3, affinity), found).slots == slots
 
 
 def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
-    failed = Room('h1', TEN, held=2, used=1, obstacle='is down')
-    one, two = Room('h2', TEN), Room('h3', {'VCPU': 3})
-    assert planner.place(wish(2), [failed, one]).slots == {'h1': 2}
-    moved = planner.place(wish(2), [failed, one], move=True)
+    failed = HostCapacity('h1', TEN, held=2, used=1, obstacle='is down')
+    one, two = HostCapacity('h2', TEN), HostCapacity('h3', {'VCPU': 3})
+    assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
+    moved = planner.assign(demand(2), [failed, one], move=True)
     assert moved.slots == {'h1': 1, 'h2': 1}
     # Not dropped where there is no other place.
-    assert planner.place(wish(2), [failed, two], move=True).slots == {'h1': 2}
+    assert planner.assign(demand(2), [failed, two], move=True).slots == {
+        'h1': 2
+    }
 
 
 def test_servers_on_two_hosts_are_no_affinity() -> None:
-    split = [Room(host, TEN, held=1, used=1) for host in ('h1', 'h2')]
-    placing = planner.place(wish(2, affinity=True), split)
-    # Where servers are slots stay, but it is not what was wished for.
-    assert (placing.slots, placing.missing) == ({'h1': 1, 'h2': 1}, 1)
+    split = [HostCapacity(host, TEN, held=1, used=1) for host in ('h1', 'h2')]
+    assignment = planner.assign(demand(2, affinity=True), split)
+    # Where servers are slots stay, but it is not what was demanded.
+    assert (assignment.slots, assignment.missing) == ({'h1': 1, 'h2': 1}, 1)
 
 
 def test_no_slots_without_a_need() -> None:
-    nothing = dataclasses.replace(wish(1), needs={'VCPU': 0})
-    assert planner.free_slots(Room('h1', TEN), nothing) == 0
+    nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
+    assert planner.free_slots(HostCapacity('h1', TEN), nothing) == 0

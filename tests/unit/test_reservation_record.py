@@ -11,7 +11,11 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.record import Ask, Reservation, Shape
+from isolate_aggregates.reservations.record import (
+    PendingChange,
+    Reservation,
+    Shape,
+)
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 CLASS = 'CUSTOM_RESERVATION_4D17D41A_830D_47B2_91C7_4F9FC0AE611E'
@@ -37,8 +41,7 @@ reservations = st.builds(
         st.dictionaries(st.text(), st.text(), max_size=3),
     ),
     affinity=st.sampled_from([None, True, False]),
-    granted=st.booleans(),
-    asked=st.none() | st.builds(Ask, counts, st.none() | times),
+    pending=st.none() | st.builds(PendingChange, counts, st.none() | times),
 )
 
 
@@ -50,6 +53,61 @@ def test_what_is_written_is_read(reservation: Reservation) -> None:
     # Nova takes printable characters only.
     assert description.isprintable()
     assert record.parse(reservation.flavor, description) == reservation
+
+
+def written(
+    number: int, amount: int, incarnation: str = '0000cafe'
+) -> record.Record:
+    """Return a revision of a record; 0 is the flavor of the reservation."""
+    reservation = Reservation(
+        ID, 'p', NOON, None, amount, Shape(2, 64), incarnation=incarnation
+    )
+    flavor = reservation.flavor
+    if number:
+        name = names.Revision(ID, incarnation, number).flavor_id
+        flavor = Flavor(name=names.flavor(name), id=name, vcpus=1, ram=1)
+    return record.Record(flavor, record.describe(reservation))
+
+
+@given(st.permutations([(0, 3), (2, 5), (9, 4), (10, 6)]))
+def test_the_newest_revision_counts(revisions: list[tuple[int, int]]) -> None:
+    found = record.read(written(*revision) for revision in revisions)
+    reservation = found.reservations[ID]
+    assert (reservation.amount, reservation.revision) == (6, 10)
+    # Only the flavor of the reservation has the size of a slot.
+    assert reservation.shape == Shape(2, 64)
+    assert found.superseded == {
+        ID: (f'{ID}.0000cafe.00000002', f'{ID}.0000cafe.00000009')
+    }
+    assert found.strays == ()
+
+
+def test_revisions_of_an_earlier_reservation_do_not_count() -> None:
+    found = record.read([written(0, 3), written(5, 4, '0000beef')])
+    assert found.reservations[ID].amount == 3
+    assert found.superseded == {}
+    assert found.strays == (names.Revision(ID, '0000beef', 5),)
+
+
+def test_revisions_without_a_reservation_are_strays() -> None:
+    found = record.read([written(5, 4)])
+    assert found.reservations == {}
+    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
+
+
+def test_a_revision_that_is_broken_is_told_and_nothing_is_superseded() -> None:
+    broken = record.Record(written(5, 4).flavor, '{')
+    found = record.read([written(0, 3), written(4, 4), broken])
+    assert found.reservations == {}
+    assert 'broken' in str(found.problems[ID])
+    assert found.superseded == {}
+
+
+def test_a_later_revision_comes_later_where_flavors_are_sorted_by_id() -> None:
+    ids = [names.Revision(ID, '0000cafe', n).flavor_id for n in (2, 10, 9)]
+    assert sorted(ids) == [ids[0], ids[2], ids[1]]
+    assert names.revision_of(ids[1]) == names.Revision(ID, '0000cafe', 10)
+    assert names.revision_of(ID) is None
 
 
 def test_times_are_written_in_utc() -> None:
@@ -64,9 +122,9 @@ def test_times_are_written_in_utc() -> None:
 @pytest.mark.parametrize(
     ('change', 'problem'),
     [
-        ({'amount': -1}, 'is no number of slots'),
-        ({'amount': True}, 'is no number of slots'),
-        ({'affinity': 'yes'}, 'is no affinity'),
+        ({'amount': -1}, 'is not a number of slots'),
+        ({'amount': True}, 'is not a number of slots'),
+        ({'affinity': 'yes'}, 'is not an affinity'),
         ({'start': 'soon'}, 'broken'),
         ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
         ({'extra_specs': []}, 'broken'),
@@ -112,7 +170,7 @@ def test_until_it_is_settled_the_later_end_counts() -> None:
         end: datetime.datetime | None, asked: datetime.datetime | None
     ) -> datetime.datetime | None:
         reservation = Reservation(
-            ID, 'p', NOON, end, 1, Shape(1, 1), asked=Ask(1, asked)
+            ID, 'p', NOON, end, 1, Shape(1, 1), pending=PendingChange(1, asked)
         )
         return reservation.counted_until
 

@@ -16,7 +16,6 @@ class Connections:
     """How to reach the two services.
 
     :param nova: How to reach Nova.
-    :param placement: How to reach Placement.
     """
 
     nova: Connection
@@ -24,10 +23,7 @@ class Connections:
 
 
 def connect(conf: cfg.ConfigOpts) -> Connections:
-    """Return how to reach Nova and Placement as Blazar itself does.
-
-    :param conf: Blazar's configuration.
-    """
+    """Return how to reach Nova and Placement as Blazar itself does."""
     auth = v3.Password(
         auth_url=_auth_url(conf),
         username=conf.os_admin_username,

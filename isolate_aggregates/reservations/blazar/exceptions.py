@@ -24,7 +24,6 @@ class ReservationNotKept(blazar_exceptions.BlazarException):
 def translated(reservation: str) -> Iterator[None]:
     """Turn our errors into one of Blazar's.
 
-    :param reservation: The id of the reservation.
     :raises ReservationNotKept: in place of each of ours.
     """
     try:

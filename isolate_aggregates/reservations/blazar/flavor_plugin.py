@@ -35,8 +35,6 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
     ) -> Any:
         """Create a reservation.
 
-        :param reservation_id: Its id.
-        :param values: What the user asks for.
         :returns: The id of the instance reservation.
         """
         with CHOOSING:

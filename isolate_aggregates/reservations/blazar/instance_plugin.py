@@ -23,10 +23,12 @@ from isolate_aggregates.reservations.blazar import (
     rows,
     usage,
 )
+from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.connection import connect
+from isolate_aggregates.reservations.blazar.database import database_id
 from isolate_aggregates.reservations.blazar.exceptions import translated
-from isolate_aggregates.reservations.blazar.keeper import Keeper
-from isolate_aggregates.reservations.blazar.upkeep import Upkeep
+from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
+from isolate_aggregates.reservations.blazar.record import BlazarRecord
 
 CONF = cfg.CONF
 LOG = logging.getLogger(__name__)
@@ -52,7 +54,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         super().__init__()
         # Blazar's own monitor of hosts, where the healing is registered now,
         # is that of the plugin for hosts as well.
-        self.monitor = Upkeep(
+        self.monitor = PeriodicCompletion(
             self.complete, lambda: CONF[options.GROUP].completion_interval
         )
         # Reservations that may not be as they should be, others whose end is
@@ -61,11 +63,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._doubtful: set[str] = set()
         self._unfinished: set[str] = set()
         self._has_looked = False
+        # What has been warned of.
+        self._told: set[str] = set()
 
     @functools.cached_property
-    def keeper(self) -> Keeper:
+    def backend(self) -> Backend:
         """What keeps reservations in Nova and Placement."""
-        return Keeper(connect(CONF), CONF.nova.aggregate_freepool_name)
+        return Backend(
+            connect(CONF), CONF.nova.aggregate_freepool_name, database_id()
+        )
 
     # The life of a reservation.
 
@@ -73,7 +79,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         reservation = inst_reservation['reservation_id']
         with translated(reservation):
             try:
-                self.keeper.prepare(
+                self.backend.prepare(
                     reservation, usage.shape_of(inst_reservation)
                 )
             except exception.IsolateAggregatesError:
@@ -90,13 +96,14 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if rows.is_old(instance_reservation):
             super().cleanup_resources(instance_reservation)
             return
-        self._finish(instance_reservation['reservation_id'])
+        self._finish(
+            instance_reservation['reservation_id'], 'it could not be created'
+        )
 
     def on_start(self, resource_id: str) -> None:
         """Start a reservation; may be repeated.
 
-        :param resource_id: The id of the instance reservation.
-        :raises ReservationNotKept: if it can not be done.
+        :raises ReservationNotKept: if it cannot be done.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -109,27 +116,38 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def on_end(self, resource_id: str) -> None:
         """End a reservation.
 
-        What can not be done within a few seconds is completed later, and
+        What cannot be done within a few seconds is completed later, and
         nothing is forgotten before.
-
-        :param resource_id: The id of the instance reservation.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
             super().on_end(resource_id)
             return
+        reservation = row['reservation_id']
+        lease = db_api.lease_get(
+            db_api.reservation_get(reservation)['lease_id']
+        )
+        if lease['status'] == status.lease.DELETING:
+            # Blazar is about to forget it. Whatever is not done by then is
+            # done because the flavor says so.
+            by = f'lease {lease["id"]} was deleted'
+            with translated(reservation):
+                try:
+                    self.backend.mark_end(reservation, by)
+                except exception.IsolateAggregatesError:
+                    rows.allow_deletion(lease['id'])
+                    raise
+        else:
+            by = f'lease {lease["id"]} ended'
         wait = CONF[options.GROUP].server_deletion_wait
         until = time.monotonic() + wait
-        while not self._finish(row['reservation_id']):
+        while not self._finish(reservation, by):
             if time.monotonic() + _PAUSE > until:
                 return
             time.sleep(_PAUSE)
 
     def update_resources(self, reservation_id: str) -> None:
-        """Bring Nova and Placement up to date after a change.
-
-        :param reservation_id: The id of the reservation.
-        """
+        """Bring Nova and Placement up to date after a change."""
         reservation = db_api.reservation_get(reservation_id)
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
@@ -158,21 +176,49 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     # What is completed later.
 
     def complete(self) -> None:
-        """Complete what events had to leave undone.
-
-        :raises ServiceError: if it can not be read what there is to do.
-        """
+        """Complete what events had to leave undone."""
         if not self._has_looked:
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())
             self._has_looked = True
         if self._doubtful:
-            self._bring_doubtful(self.keeper.hosts())
-        # Those that Blazar has forgotten are known by their flavors.
-        for reservation in sorted({*self.keeper.kept(), *self._unfinished}):
-            found = db_api.reservation_get(reservation)
-            if not found or found['status'] == status.reservation.DELETED:
-                self._finish(reservation)
+            self._bring_doubtful(self.backend.hosts())
+        found = self.backend.records()
+        due = {one.reservation for one in found if self._is_due(one)}
+        for reservation in sorted(due | self._unfinished):
+            self._finish(reservation, 'Blazar ended it')
+
+    def _is_due(self, found: BlazarRecord) -> bool:
+        """Tell whether a reservation is one that this Blazar ended.
+
+        One that its database does not know is not. Another database would not
+        know it either, and neither would an earlier state of this one.
+        """
+        if found.database != self.backend.database:
+            self._tell(
+                found.database,
+                'Nova has reservations of a Blazar whose database is %s; this '
+                'one leaves them alone',
+            )
+            return False
+        if found.end is not None:
+            return True
+        row = db_api.reservation_get(found.reservation)
+        if row:
+            return bool(row['status'] == status.reservation.DELETED)
+        if found.reservation not in self._unfinished:
+            self._tell(
+                found.reservation,
+                'Reservation %s is not in the database of this Blazar. '
+                'Nothing is done about it; see reservation blazar list',
+            )
+        return False
+
+    def _tell(self, what: str, warning: str) -> None:
+        """Warn of something, once."""
+        if what not in self._told:
+            self._told.add(what)
+            LOG.warning(warning, what)
 
     def _bring_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
         for reservation in sorted(self._doubtful.copy()):
@@ -193,7 +239,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 self._open(reservation, former)
             elif reservation['status'] == status.reservation.PENDING:
                 shape = usage.shape_of(reservation)
-                self.keeper.prepare(reservation['id'], shape)
+                self.backend.prepare(reservation['id'], shape)
         except exception.IsolateAggregatesError as exc:
             LOG.warning(
                 'Reservation %s is brought up to date later: %s',
@@ -208,17 +254,19 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         """Bring what a started reservation has to where it should be."""
         known = reservation['id']
         lease = db_api.lease_get(reservation['lease_id'])
-        self.keeper.prepare(known, usage.shape_of(reservation))
-        self.keeper.publish(known, rows.numbers(known), former)
-        self.keeper.grant(known, lease['project_id'])
+        self.backend.prepare(known, usage.shape_of(reservation))
+        self.backend.publish(known, rows.numbers(known), former)
+        self.backend.grant(known, lease['project_id'])
 
-    def _finish(self, reservation: str) -> bool:
+    def _finish(self, reservation: str, by: str) -> bool:
         """End a reservation as far as it can be at the moment.
 
+        :param by: What ended it.
         :returns: Whether nothing is left of it.
         """
         try:
-            waiting = self.keeper.finish(
+            self.backend.mark_end(reservation, by)
+            waiting = self.backend.finish(
                 reservation, rows.numbers(reservation)
             )
         except exception.IsolateAggregatesError as exc:

@@ -27,8 +27,5 @@ _OPTIONS = [
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register the options.
-
-    :param conf: The configuration of Blazar.
-    """
+    """Register the options."""
     conf.register_opts(_OPTIONS, GROUP)

@@ -16,7 +16,11 @@ from blazar.plugins.instances import instance_plugin
 from oslo_utils import timeutils
 
 from isolate_aggregates.reservations.blazar import rows, usage
-from isolate_aggregates.reservations.planner import Room, Wish, free_slots
+from isolate_aggregates.reservations.planner import (
+    Demand,
+    HostCapacity,
+    free_slots,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -37,8 +41,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     ) -> Any:
         """Create a reservation.
 
-        :param reservation_id: Its id.
-        :param values: What the user asks for.
         :returns: The id of the instance reservation.
         """
         with CHOOSING:
@@ -47,11 +49,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def update_reservation(
         self, reservation_id: str, new_values: dict[str, Any]
     ) -> None:
-        """Change a reservation.
-
-        :param reservation_id: Its id.
-        :param new_values: What the user asks for.
-        """
+        """Change a reservation."""
         with CHOOSING:
             super().update_reservation(reservation_id, new_values)
 
@@ -67,7 +65,6 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         Reservations that ended before still count while they have servers,
         those that only touch the time do not.
 
-        :param hosts: Blazar's hosts.
         :param start_date: From when on.
         :param end_date: Until when.
         :param excludes: The ids of reservations that do not count.
@@ -111,7 +108,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         :param disk: Disk of a slot in GiB.
         """
         host = host_info['host']
-        room = Room(
+        capacity = HostCapacity(
             host['id'],
             usage.capacity(host),
             claims=usage.claims(host['id'], host_info['reservations']),
@@ -119,18 +116,18 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         # All of them overlap the time that is asked about, so those that
         # overlap each other do so within it: the peak of all time is that of
         # the time asked about.
-        wish = Wish(
+        demand = Demand(
             start=datetime.datetime.min,
             end=None,
             needs={'VCPU': cpus, 'MEMORY_MB': memory, 'DISK_GB': disk},
             amount=1,
         )
-        return [host] * free_slots(room, wish)
+        return [host] * free_slots(capacity, demand)
 
     def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
         """Return the ids of the hosts a reservation would have.
 
-        :param reservation: The reservation, with the values it shall get; its
+        :param reservation: The reservation, with the values it is to get; its
             own slots do not stand in its way.
         """
         known = reservation.get('id')

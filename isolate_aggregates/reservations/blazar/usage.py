@@ -24,11 +24,7 @@ _EPHEMERAL = 'OS-FLV-EXT-DATA:ephemeral'
 
 
 def shape_of(row: Any) -> Shape:
-    """Return the size of a slot of a reservation.
-
-    :param row: Blazar's instance reservation, or a reservation with its
-        values.
-    """
+    """Return the size of a slot of a reservation."""
     flavor = _reserved_flavor(row)
     if flavor is None:
         return Shape(row['vcpus'], row['memory_mb'], row['disk_gb'])
@@ -42,10 +38,7 @@ def shape_of(row: Any) -> Shape:
 
 
 def needs(shape: Shape) -> dict[str, int]:
-    """Return what a slot needs, by resource class.
-
-    :param shape: Its size.
-    """
+    """Return what a slot needs, by resource class."""
     return {
         'VCPU': shape.vcpus,
         'MEMORY_MB': shape.ram,
@@ -58,8 +51,6 @@ def capacity(host: Mapping[str, Any]) -> dict[str, int]:
 
     It is what Blazar says, which counts no more virtual CPUs than there are
     real ones, or what Placement says, if that is less.
-
-    :param host: Blazar's host.
     """
     found = {name: host[column] for name, column in _COLUMNS.items()}
     for row in db_api.host_resource_inventory_get_all_per_host(host['id']):
@@ -72,11 +63,7 @@ def capacity(host: Mapping[str, Any]) -> dict[str, int]:
 
 
 def claims(host: str, reservations: Iterable[Any]) -> tuple[Claim, ...]:
-    """Return what reservations have of a host.
-
-    :param host: The id of Blazar's host.
-    :param reservations: Blazar's reservations.
-    """
+    """Return what reservations have of a host."""
     return tuple(_claim(host, reservation) for reservation in reservations)
 
 

@@ -11,7 +11,7 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import reservations
+from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.cli import fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
@@ -29,24 +29,19 @@ AFFINITY = {'same': True, 'different': False, 'any': None}
 _AFFINITY = {value: name for name, value in AFFINITY.items()}
 
 
-def site(conf: cfg.ConfigOpts, connection: Connection) -> reservations.Site:
-    """Return the cloud in which reservations are kept.
-
-    :param conf: The configuration.
-    :param connection: The connection to the cloud.
-    """
+def store(
+    conf: cfg.ConfigOpts, connection: Connection
+) -> reservations.ReservationStore:
+    """Return the cloud in which reservations are kept."""
     pool = conf[ia_conf.BLAZAR].aggregate_freepool_name
-    return reservations.Site(connection, pool)
+    return reservations.ReservationStore(connection, pool)
 
 
 def document(status: Status) -> dict[str, Any]:
-    """Return all there is to know of a reservation, for machines.
-
-    :param status: The reservation.
-    """
+    """Return all there is to know of a reservation, for machines."""
     found = status.reservation
     shape = found.shape
-    asked = found.asked
+    asked = found.pending
     return {
         'id': found.id,
         'project': found.project,
@@ -75,10 +70,7 @@ def document(status: Status) -> dict[str, Any]:
 
 
 def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
-    """Return slots by name of the host, for machines.
-
-    :param slots: The slots.
-    """
+    """Return slots by name of the host, for machines."""
     return {
         name: {'slots': on.total, 'open': on.open, 'used': on.used}
         for name, on in sorted(slots.items())
@@ -86,10 +78,7 @@ def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
 
 
 def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
-    """Return a reservation for a command that shows one.
-
-    :param status: The reservation.
-    """
+    """Return a reservation for a command that shows one."""
     found = document(status)
     values = {key: fields.field(value) for key, value in found.items()}
     values['end'] = _End(found['end'])
@@ -114,7 +103,6 @@ class OneReservation(show.ShowOne):
     ) -> datetime.datetime:
         """Return a point in time; end with 2 if there is none such.
 
-        :param given: The point in time, or a duration.
         :param since: Where a duration starts.
         """
         try:
@@ -130,7 +118,6 @@ def add_reservation(
 ) -> None:
     """Add the id of a reservation to the parser of a command.
 
-    :param parser: The parser of the command.
     :param number: How many it may take, as argparse has it; None for one.
     :param default: What to add to the help.
     """
@@ -142,16 +129,46 @@ def add_reservation(
     )
 
 
+def add_yes(parser: argparse.ArgumentParser) -> None:
+    """Add ``--yes`` to the parser of a command that asks before it acts."""
+    parser.add_argument(
+        '--yes', action='store_true', help='Do not ask whether to do it'
+    )
+
+
+def confirm(app: Any, fact: str, question: str, yes: str) -> None:
+    """Ask whether to do something.
+
+    :param fact: What has to be known to answer.
+    :param yes: What ``--yes`` would do.
+    :raises InvalidRequest: if the answer is no, or there is no terminal.
+    """
+    if not app.stdin.isatty():
+        raise exception.InvalidRequest(f'{fact}; give --yes to {yes}.')
+    app.stderr.write(f'{fact}. {question} [y/N] ')
+    app.stderr.flush()
+    if app.stdin.readline().strip().lower() not in ('y', 'yes'):
+        raise exception.InvalidRequest('Nothing was done.')
+
+
+def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
+    """Ask whether to end a reservation."""
+    confirm(
+        app,
+        f'Reservation {name} of project {project} has '
+        f'{text.counted(servers, "server")}',
+        'Delete them for good?',
+        'end it and to delete them for good',
+    )
+
+
 class ReservationLister(output.ReportLister):
     """Lists reservations, and tells what is wrong with them."""
 
     def rows(
         self, found: Sequence[Status]
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Return the rows, and log the problems.
-
-        :param found: The reservations.
-        """
+        """Return the rows, and log the problems."""
         self.found = found
         tell_problems(found)
         return (
@@ -193,10 +210,7 @@ class ReservationLister(output.ReportLister):
 
 
 def line(status: Status) -> str:
-    """Return a reservation in one line, without what servers do.
-
-    :param status: The reservation.
-    """
+    """Return a reservation in one line, without what servers do."""
     found = status.reservation
     slots = f'{status.slots} of {found.amount} slots'
     where = f' on {placed(status.hosts)}' if status.hosts else ''
@@ -210,7 +224,6 @@ def tell_problems(
 ) -> frozenset[tuple[str, str]]:
     """Log what is wrong with reservations.
 
-    :param found: The reservations.
     :param told: What was returned before, and is not told again.
     :returns: What is wrong, with the id of each reservation.
     """
@@ -227,18 +240,12 @@ def tell_problems(
 
 
 def status_for(found: Iterable[Status]) -> int:
-    """Return the exit status of a command that puts reservations right.
-
-    :param found: The reservations afterwards.
-    """
+    """Return the exit status of a command that puts reservations right."""
     return NOT_YET if any(status.problems for status in found) else 0
 
 
 def placed(slots: Mapping[str, Slots]) -> str:
-    """Return how many slots are on which host, in one line.
-
-    :param slots: The slots by name of the host.
-    """
+    """Return how many slots are on which host, in one line."""
     return ', '.join(
         f'{name} ({on.total})' for name, on in sorted(slots.items())
     )

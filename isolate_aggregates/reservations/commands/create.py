@@ -67,7 +67,7 @@ class CreateReservation(common.OneReservation):
         parser.add_argument(
             '--id',
             metavar='<uuid>',
-            help='The id it shall have, so that the same command can be run '
+            help='The id it gets, so that the same command can be run '
             'again; default: a new one',
         )
         parser.add_argument(
@@ -95,11 +95,11 @@ class CreateReservation(common.OneReservation):
             common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
         )
-        site = common.site(self.app.conf, cloud.connection)
+        store = common.store(self.app.conf, cloud.connection)
         if parsed_args.dry_run:
-            return common.one(reservations.preview(site, found, now))
+            return common.one(reservations.preview(store, found, now))
         try:
-            return common.one(reservations.create(site, found, now))
+            return common.one(reservations.create(store, found, now))
         except exception.ServiceError:
             LOG.warning(
                 'Reservation %s may have been begun; reservation reconcile '
@@ -151,5 +151,5 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _size(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} is no whole number')
+        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
     return int(text)

@@ -23,7 +23,7 @@ _FAILED = 'failed'
 class _HostCommand(output.ReportLister):
     """Does something to several hosts, each for itself.
 
-    What can not be done to one is told, and done to the others.
+    What cannot be done to one is reported, and done to the others.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -38,24 +38,20 @@ class _HostCommand(output.ReportLister):
         return parser
 
     @abc.abstractmethod
-    def do(self, site: reservations.Site, host: str) -> None:
-        """Do it to one host.
-
-        :param site: The cloud.
-        :param host: The name of the host.
-        """
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
+        """Do it to one host."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Do it to all hosts."""
-        site = common.site(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, self.app.connect())
         self._results: list[tuple[str, str]] = []
         # Twice the same is once.
         for host in dict.fromkeys(parsed_args.host):
             result = _DONE
             try:
-                self.do(site, host)
+                self.do(store, host)
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
                 result = _FAILED
@@ -82,7 +78,7 @@ class _HostCommand(output.ReportLister):
 
 
 class EnableHost(_HostCommand):
-    """Make hosts ones for reservations.
+    """Enable hosts for reservations.
 
     Puts them into the pool, an aggregate that is made and locked if need be,
     so that ordinary servers keep out, and gives each a resource provider for
@@ -97,9 +93,9 @@ class EnableHost(_HostCommand):
         self._warn_if_open()
         return super().take_action(parsed_args)
 
-    def do(self, site: reservations.Site, host: str) -> None:
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
         """Enable one."""
-        reservations.enable_host(site, host)
+        reservations.enable_host(store, host)
 
     def _warn_if_open(self) -> None:
         """Say so when no filter of the configuration guards the pool."""
@@ -130,9 +126,9 @@ class DisableHost(_HostCommand):
     after an error, it does what is missing.
     """
 
-    def do(self, site: reservations.Site, host: str) -> None:
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
         """Disable one."""
-        reservations.disable_host(site, host)
+        reservations.disable_host(store, host)
 
 
 class ListHosts(output.ReportLister):
@@ -146,8 +142,8 @@ class ListHosts(output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the hosts."""
-        site = common.site(self.app.conf, self.app.connect())
-        self._found = reservations.list_hosts(site)
+        store = common.store(self.app.conf, self.app.connect())
+        self._found = reservations.list_hosts(store)
         return (
             ('Host', 'State', 'Enabled', 'Slots', 'Used', 'Reservations'),
             [

@@ -27,9 +27,9 @@ class RepairReservations(common.ReservationLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Repair them."""
-        site = common.site(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, self.app.connect())
         return self.rows(
-            reservations.repair(site, times.now(), parsed_args.reservation)
+            reservations.repair(store, times.now(), parsed_args.reservation)
         )
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -64,8 +64,8 @@ class ReconcileReservations(common.ReservationLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Reconcile them."""
-        site = common.site(self.app.conf, self.app.connect())
-        return self.rows(reservations.tick(site, times.now()))
+        store = common.store(self.app.conf, self.app.connect())
+        return self.rows(reservations.reconcile_all(store, times.now()))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
@@ -76,13 +76,13 @@ class ReconcileReservations(common.ReservationLister):
 
     def _watch(self, pause: int) -> None:
         # What it has read of the cloud is not read again.
-        site = common.site(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, self.app.connect())
         shown: dict[str, str] = {}
         told: frozenset[tuple[str, str]] = frozenset()
 
         def once(stopped: Callable[[], bool]) -> None:
             nonlocal shown, told
-            found = reservations.tick(site, times.now())
+            found = reservations.reconcile_all(store, times.now())
             told = common.tell_problems(found, told)
             lines = {s.reservation.id: common.line(s) for s in found}
             for name, line in lines.items():

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 import datetime
 from typing import Any
 
-from isolate_aggregates import exception, reservations
+from isolate_aggregates import reservations
 from isolate_aggregates.cli import base
-from isolate_aggregates.reservations import State, Status
+from isolate_aggregates.reservations import Phase
 from isolate_aggregates.reservations.commands import common, times
 
 
@@ -25,8 +25,8 @@ class ShowReservation(common.OneReservation):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Look it up."""
-        site = common.site(self.app.conf, self.app.connect())
-        found = reservations.show(site, parsed_args.reservation, times.now())
+        store = common.store(self.app.conf, self.app.connect())
+        found = reservations.show(store, parsed_args.reservation, times.now())
         return common.one(found)
 
 
@@ -41,8 +41,8 @@ class ListReservations(common.ReservationLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the reservations."""
-        site = common.site(self.app.conf, self.app.connect())
-        return self.rows(reservations.list_reservations(site, times.now()))
+        store = common.store(self.app.conf, self.app.connect())
+        return self.rows(reservations.list_reservations(store, times.now()))
 
 
 class UpdateReservation(common.OneReservation):
@@ -60,14 +60,14 @@ class UpdateReservation(common.OneReservation):
             '--amount',
             type=base.positive,
             metavar='<number>',
-            help='How many slots it shall have',
+            help='How many slots it gets',
         )
         parser.add_argument(
             '--end',
             type=times.end,
-            default=reservations.KEEP,
+            default=reservations.UNCHANGED,
             metavar='<time>',
-            help=f'When it shall end, {common.TIME}, or how long after its '
+            help=f'When it ends, {common.TIME}, or how long after its '
             'start, such as 7d, or never',
         )
         return parser
@@ -77,16 +77,16 @@ class UpdateReservation(common.OneReservation):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        if parsed_args.amount is None and end is reservations.KEEP:
+        if parsed_args.amount is None and end is reservations.UNCHANGED:
             self._usage.error('give --amount or --end')
-        site = common.site(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if isinstance(end, datetime.timedelta):
-            found = reservations.show(site, name, times.now())
+            found = reservations.show(store, name, times.now())
             end = self.time(end, found.reservation.start)
         return common.one(
             reservations.update(
-                site, name, times.now(), parsed_args.amount, end
+                store, name, times.now(), parsed_args.amount, end
             )
         )
 
@@ -102,20 +102,20 @@ class EndReservation(common.OneReservation):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
-        parser.add_argument(
-            '--yes', action='store_true', help='Do not ask whether to do it'
-        )
+        common.add_yes(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """End it."""
-        site = common.site(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if not parsed_args.yes:
-            self._ask(site, reservations.show(site, name, times.now()))
-        self._ended = reservations.end(site, name, times.now())
+            found = reservations.show(store, name, times.now()).reservation
+            servers = len(store.compute.servers_of(found.id))
+            common.confirm_end(self.app, found.id, found.project, servers)
+        self._ended = reservations.end(store, name, times.now())
         return common.one(self._ended)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -124,26 +124,5 @@ class EndReservation(common.OneReservation):
         :returns: 0, or 3 as long as servers are being deleted.
         """
         code = super().run(parsed_args)
-        is_over = self._ended.state is State.ENDED
+        is_over = self._ended.state is Phase.ENDED
         return code or (0 if is_over else common.NOT_YET)
-
-    def _ask(self, site: reservations.Site, found: Status) -> None:
-        """Ask whether to do it.
-
-        :raises InvalidRequest: if the answer is no, or nobody can answer.
-        """
-        number = len(site.compute.servers(found.reservation))
-        servers = '1 server' if number == 1 else f'{number} servers'
-        question = (
-            f'Reservation {found.reservation.id} of project '
-            f'{found.reservation.project} has {servers}'
-        )
-        if not self.app.stdin.isatty():
-            raise exception.InvalidRequest(
-                f'{question}; give --yes to end it and to delete them for '
-                'good.'
-            )
-        self.app.stderr.write(f'{question}. Delete them for good? [y/N] ')
-        self.app.stderr.flush()
-        if self.app.stdin.readline().strip().lower() not in ('y', 'yes'):
-            raise exception.InvalidRequest('Nothing was done.')

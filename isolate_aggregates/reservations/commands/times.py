@@ -51,7 +51,6 @@ def moment(text: str) -> Moment:
 def end(text: str) -> Moment | None:
     """Return what an argument for an end gives, None for ``never``.
 
-    :param text: The argument.
     :raises ArgumentTypeError: if it makes no sense.
     """
     return None if text == _NEVER else moment(text)
@@ -60,7 +59,6 @@ def end(text: str) -> Moment | None:
 def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
     """Return a point in time.
 
-    :param given: The point in time, or a duration.
     :param since: Where a duration starts.
     :raises ArgumentTypeError: if there is no such point in time.
     """
@@ -80,10 +78,7 @@ def now() -> datetime.datetime:
 
 
 def text(time: datetime.datetime | None) -> str | None:
-    """Return a point in time as it is shown, None for never.
-
-    :param time: The point in time.
-    """
+    """Return a point in time as it is shown, None for never."""
     if time is None:
         return None
     return time.astimezone(datetime.UTC).isoformat(timespec='seconds')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From how things are to what the planner is asked."""
+"""What hosts have for a reservation, and what the planner makes of it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent import futures
@@ -11,9 +11,12 @@ from isolate_aggregates.placement import inventories, providers, resources
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names, planner
+from isolate_aggregates.reservations.observed import (
+    ObservedState,
+    ReservationHost,
+)
 from isolate_aggregates.reservations.record import Reservation
-from isolate_aggregates.reservations.site import Site
-from isolate_aggregates.reservations.world import Host, World
+from isolate_aggregates.reservations.store import ReservationStore
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 _INSTANT = datetime.timedelta(microseconds=1)
@@ -24,7 +27,6 @@ _PARALLEL = 8
 def needs(flavor: Flavor) -> dict[str, int]:
     """Return what one server of a flavor takes from its compute node.
 
-    :param flavor: The flavor.
     :raises InvalidRequest: if its extra specs contradict each other.
     """
     found = resources.resource_request(Request(flavor)).merged_resources()
@@ -35,13 +37,9 @@ def needs(flavor: Flavor) -> dict[str, int]:
     }
 
 
-def wish(reservation: Reservation, now: datetime.datetime) -> planner.Wish:
-    """Return what a reservation needs from now on.
-
-    :param reservation: The reservation.
-    :param now: The time.
-    """
-    return planner.Wish(
+def demand(reservation: Reservation, now: datetime.datetime) -> planner.Demand:
+    """Return what a reservation needs from now on."""
+    return planner.Demand(
         start=max(reservation.start, now),
         end=reservation.end,
         needs=needs(reservation.flavor),
@@ -50,46 +48,35 @@ def wish(reservation: Reservation, now: datetime.datetime) -> planner.Wish:
     )
 
 
-def rooms(
-    site: Site,
-    world: World,
+def capacities(
+    store: ReservationStore,
+    observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-) -> dict[str, planner.Room]:
-    """Return the hosts as a reservation finds them, by name.
-
-    :param site: The cloud.
-    :param world: How things are there.
-    :param reservation: The reservation.
-    :param now: The time.
-    :raises ServiceError: if anything can not be read.
-    """
-    return _Rooms(site, world, reservation, now).all()
+) -> dict[str, planner.HostCapacity]:
+    """Return the hosts as they are for a reservation, by name."""
+    return _Capacities(store, observed, reservation, now).all()
 
 
-def plan(
-    site: Site,
-    world: World,
+def assign(
+    store: ReservationStore,
+    observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
     move: bool = False,
-) -> planner.Placing:
+) -> planner.Assignment:
     """Choose hosts for the slots of a reservation.
 
-    :param site: The cloud.
-    :param world: How things are there.
-    :param reservation: The reservation as it shall be.
-    :param now: The time.
+    :param reservation: The reservation as it is to be.
     :param move: Whether slots leave hosts that can take no servers.
-    :raises IsolateAggregatesError: if anything can not be read.
     """
-    asked = wish(reservation, now)
-    found = rooms(site, world, reservation, now)
+    wanted = demand(reservation, now)
+    found = capacities(store, observed, reservation, now)
     while True:
-        placing = planner.place(asked, found.values(), move)
+        assignment = planner.assign(wanted, found.values(), move)
         chosen = [
-            world.hosts[name]
-            for name, slots in placing.slots.items()
+            observed.hosts[name]
+            for name, slots in assignment.slots.items()
             if slots > found[name].held
         ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
@@ -98,23 +85,25 @@ def plan(
                 for host, reason in zip(
                     chosen,
                     pool.map(
-                        lambda host: _takes(site, host, asked.needs), chosen
+                        lambda host: _takes(store, host, wanted.needs), chosen
                     ),
                     strict=True,
                 )
                 if not reason
             ]
         if not too_small:
-            return placing
+            return assignment
         for name in too_small:
             found[name] = dataclasses.replace(
                 found[name], obstacle='takes no server of that size'
             )
 
 
-def _takes(site: Site, host: Host, amounts: Mapping[str, int]) -> bool:
+def _takes(
+    store: ReservationStore, host: ReservationHost, amounts: Mapping[str, int]
+) -> bool:
     """Tell whether a host takes a single server of some size."""
-    found = inventories.read(site.placement, host.root).by_class
+    found = inventories.read(store.placement, host.root).by_class
     for name, amount in amounts.items():
         limits = found.get(name, {})
         step = limits.get('step_size', 1)
@@ -124,69 +113,72 @@ def _takes(site: Site, host: Host, amounts: Mapping[str, int]) -> bool:
     return True
 
 
-class _Rooms:
-    """The hosts as one reservation finds them."""
+class _Capacities:
+    """The hosts as they are for one reservation."""
 
     def __init__(
         self,
-        site: Site,
-        world: World,
+        store: ReservationStore,
+        observed: ObservedState,
         reservation: Reservation,
         now: datetime.datetime,
     ) -> None:
-        self._site = site
-        self._world = world
+        self._store = store
+        self._observed = observed
         self._reservation = reservation
         self._now = now
-        # Servers of flavors that make no sense can not be counted.
+        # Servers of flavors that make no sense cannot be counted.
         self._needs = dict(
-            _countable(found.flavor for found in world.records.values())
+            _countable(
+                found.flavor
+                for found in observed.records.reservations.values()
+            )
         )
-        self._foreign = dict(_countable(world.foreign.values()))
+        self._foreign = dict(_countable(observed.records.foreign.values()))
 
-    def all(self) -> dict[str, planner.Room]:
-        hosts = list(self._world.hosts.values())
+    def all(self) -> dict[str, planner.HostCapacity]:
+        hosts = list(self._observed.hosts.values())
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            rooms = pool.map(self._room, hosts)
-            return {room.host: room for room in rooms}
+            found = pool.map(self._capacity, hosts)
+            return {capacity.host: capacity for capacity in found}
 
-    def _room(self, host: Host) -> planner.Room:
+    def _capacity(self, host: ReservationHost) -> planner.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._unknown(host)
-        room = planner.Room(
+        found = planner.HostCapacity(
             host=host.name,
             held=own.total if own else 0,
             used=own.used if own else 0,
             obstacle=host.obstacle or unknown,
         )
-        if unknown or (room.obstacle and not own):
-            return room
+        if unknown or (found.obstacle and not own):
+            return found
         try:
             capacity, used = self._amounts(host)
             return dataclasses.replace(
-                room,
+                found,
                 capacity=capacity,
                 ordinary=self._ordinary(host, used),
                 claims=tuple(self._claims(host)),
-                obstacle=room.obstacle or self._lack(host),
+                obstacle=found.obstacle or self._lack(host),
             )
         except exception.ServiceNotFound:
-            return dataclasses.replace(room, obstacle='is gone')
+            return dataclasses.replace(found, obstacle='is gone')
 
-    def _unknown(self, host: Host) -> str | None:
+    def _unknown(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
             if name not in self._needs and name not in self._foreign:
                 return f'has slots of reservation {name}, which is unknown'
         return None
 
-    def _claims(self, host: Host) -> Iterator[planner.Claim]:
+    def _claims(self, host: ReservationHost) -> Iterator[planner.Claim]:
         for name, slots in host.slots.items():
             if name == self._reservation.id:
                 continue
             number = max(slots.total, slots.used)
-            other = self._world.records.get(name)
+            other = self._observed.records.reservations.get(name)
             if other is None:
-                # Nobody here knows when it starts or ends.
+                # It is not known here when it starts or ends.
                 yield planner.Claim(_ALWAYS, None, self._foreign[name], number)
                 continue
             end = other.counted_until
@@ -196,14 +188,14 @@ class _Rooms:
             yield planner.Claim(other.start, end, self._needs[name], number)
 
     def _amounts(
-        self, host: Host
+        self, host: ReservationHost
     ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        summary = self._world.summaries.get(host.root)
+        summary = self._observed.summaries.get(host.root)
         if summary is not None:
             return summary.capacity, summary.used
         # It is full, and so was no candidate.
-        found = inventories.read(self._site.placement, host.root)
-        _, used = inventories.usages(self._site.placement, host.root)
+        found = inventories.read(self._store.placement, host.root)
+        _, used = inventories.usages(self._store.placement, host.root)
         return {
             name: int(
                 (amounts['total'] - amounts.get('reserved', 0))
@@ -212,7 +204,7 @@ class _Rooms:
             for name, amounts in found.by_class.items()
         }, used
 
-    def _lack(self, host: Host) -> str | None:
+    def _lack(self, host: ReservationHost) -> str | None:
         """Return what is wrong with the traits of a host, if anything."""
         wanted: set[str] = set()
         unwanted: set[str] = set()
@@ -222,17 +214,17 @@ class _Rooms:
                 group.add(spec.name)
         if not wanted and not unwanted:
             return None
-        summary = self._world.summaries.get(host.root)
+        summary = self._observed.summaries.get(host.root)
         has = (
             summary.traits
             if summary is not None
-            else providers.traits(self._site.placement, host.root)
+            else providers.traits(self._store.placement, host.root)
         )
         wrong = (wanted - has) | (unwanted & has)
         return f'lacks or has {", ".join(sorted(wrong))}' if wrong else None
 
     def _ordinary(
-        self, host: Host, used: Mapping[str, int]
+        self, host: ReservationHost, used: Mapping[str, int]
     ) -> Mapping[str, int]:
         """Return what servers without a reservation use of a host."""
         reserved = [
@@ -247,7 +239,7 @@ class _Rooms:
         if not reserved or not any(rest.values()):
             return rest
         # A server that boots from a volume takes less than its slot has.
-        found = ordinary_consumers(self._site, host.root, host.provider)
+        found = ordinary_consumers(self._store, host.root, host.provider)
         total: dict[str, int] = {}
         for taken in found.values():
             for name, amount in taken.items():
@@ -256,23 +248,21 @@ class _Rooms:
 
 
 def ordinary_consumers(
-    site: Site, root: str, provider: str | None
+    store: ReservationStore, root: str, provider: str | None
 ) -> Mapping[str, Mapping[str, int]]:
     """Return the consumers of a host that take no slot, and what they use.
 
-    :param site: The cloud.
     :param root: The uuid of its resource provider.
     :param provider: The uuid of its reservation provider, if it has one.
     :raises ServiceNotFound: if its provider is gone.
-    :raises ServiceError: if it can not be read.
     """
-    everybody = inventories.consumers(site.placement, root)
+    consumers = inventories.consumers(store.placement, root)
     reserved = (
-        inventories.consumers(site.placement, provider) if provider else {}
+        inventories.consumers(store.placement, provider) if provider else {}
     )
     return {
         consumer: amounts
-        for consumer, amounts in everybody.items()
+        for consumer, amounts in consumers.items()
         if consumer not in reserved
     }
 

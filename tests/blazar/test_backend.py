@@ -67,13 +67,13 @@ def test_a_host_that_lost_its_reservation_provider_gets_it_back(blazar, cloud):
 
 def test_a_host_that_placement_does_not_know_is_named(blazar):
     with pytest.raises(exception.NotFound, match="'nowhere' in Placement"):
-        blazar.plugin.keeper.publish(RESERVATION, {'nowhere': 1})
+        blazar.plugin.backend.publish(RESERVATION, {'nowhere': 1})
 
 
 def test_a_flavor_says_what_a_slot_is(blazar, cloud):
-    keeper = blazar.plugin.keeper
-    keeper.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
-    keeper.prepare(RESERVATION, Shape(2, 64, 1, 2, 3))
+    backend = blazar.plugin.backend
+    backend.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
+    backend.prepare(RESERVATION, Shape(2, 64, 1, 2, 3))
 
     found = cloud.call('GET', f'compute/flavors/{RESERVATION}')['flavor']
     assert (found['vcpus'], found['ram'], found['disk']) == (2, 64, 1)
@@ -88,7 +88,7 @@ def test_a_flavor_says_what_a_slot_is(blazar, cloud):
 def test_slots_that_somebody_changed_are_right_after_a_restart(blazar, cloud):
     lease, reservation = blazar.reserve(amount=2, affinity=True)
     blazar.pass_time()
-    blazar.plugin.keeper.publish(reservation, {'host2': 5}, ['host1'])
+    blazar.plugin.backend.publish(reservation, {'host2': 5}, ['host1'])
     assert cloud.slots(reservation) == {'host2': (5, 0)}
 
     type(blazar.plugin)().complete()

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How things are: what Nova and Placement say of hosts and reservations.
+"""What Nova and Placement say of hosts and reservations.
 
 The generations of the reservation providers are read first, and everything
-else after them: whoever writes a provider at such a generation can be sure
-that no slot on it, and no reservation it has slots of, was missed.
+else after them. So a command that writes a provider at such a generation
+knows every slot on it, and has read the record of every reservation that has
+slots on it.
 """
 
 from collections.abc import Mapping
@@ -15,9 +16,9 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.client import ProviderSummary
-from isolate_aggregates.request import Flavor
-from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.compute import Node
+from isolate_aggregates.reservations.record import Records, Reservation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ class HostState(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class ReservationHost:
     """A compute node that is in the pool or has a reservation provider.
 
     :param name: Its hypervisor hostname.
@@ -91,7 +92,7 @@ class Host:
 
 
 @dataclasses.dataclass(frozen=True)
-class World:
+class ObservedState:
     """Nova and Placement as reservations see them.
 
     :param pool: The aggregate that keeps ordinary servers out; None if there
@@ -99,42 +100,41 @@ class World:
     :param nodes: The compute nodes.
     :param providers: The uuids of all root providers, by name.
     :param hosts: The hosts for reservations, by name.
-    :param records: The reservations, by id.
-    :param extra_specs: The extra specs their flavors have, by id.
-    :param foreign: The flavors of reservations that were not made here, by
+    :param records: What the records say.
+    :param extra_specs: The extra specs the flavors of reservations have, by
         id.
-    :param problems: What is wrong with what was made here, by id.
     :param summaries: What one answer said of providers, by uuid.
     """
 
     pool: Aggregate | None
     nodes: tuple[Node, ...]
     providers: Mapping[str, str]
-    hosts: Mapping[str, Host]
-    records: Mapping[str, record.Reservation]
+    hosts: Mapping[str, ReservationHost]
+    records: Records
     extra_specs: Mapping[str, Mapping[str, str]]
-    foreign: Mapping[str, Flavor]
-    problems: Mapping[str, exception.ReservationError]
     summaries: Mapping[str, ProviderSummary]
 
-    def reservation(self, reservation: str) -> record.Reservation:
+    def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
 
-        :param reservation: Its id.
         :raises NotFound: if there is none.
-        :raises ReservationError: if its record can not be read.
+        :raises ReservationError: if its record cannot be read.
         """
-        if reservation in self.problems:
-            raise self.problems[reservation]
-        if reservation not in self.records:
+        if reservation in self.records.problems:
+            raise self.records.problems[reservation]
+        if reservation not in self.records.reservations:
             raise exception.NotFound('reservation', reservation, 'Nova')
-        return self.records[reservation]
+        return self.records.reservations[reservation]
+
+    @property
+    def reservations(self) -> list[Reservation]:
+        """All reservations, in the order of their starts."""
+        return sorted(
+            self.records.reservations.values(), key=lambda r: (r.start, r.id)
+        )
 
     def slots(self, reservation: str) -> dict[str, Slots]:
-        """Return the slots of a reservation by name of the host.
-
-        :param reservation: Its id.
-        """
+        """Return the slots of a reservation by name of the host."""
         return dict(self._by_reservation.get(reservation, {}))
 
     @functools.cached_property
@@ -151,9 +151,7 @@ def slots_from(
 ) -> dict[str, Slots]:
     """Return the slots that inventories stand for, by id of the reservation.
 
-    :param inventories: The inventories of a reservation provider, by resource
-        class.
-    :param used: What of them is in use, by resource class.
+    Both are by resource class.
     """
     found = {}
     for name, inventory in inventories.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads how things are, with few calls.
+"""The cloud in which reservations are kept, read with few calls.
 
-A handful of lists tell most: one answer with allocation candidates has
+A handful of lists has most of it: one answer with allocation candidates has
 capacity and usage of every provider in the pool. Reservation providers with
 slots that are closed, which no such answer shows, are read one by one, and
 again only when their generation has changed.
@@ -22,16 +22,16 @@ from isolate_aggregates.placement.client import (
     ProviderSummary,
 )
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
 from isolate_aggregates.reservations.compute import Compute, Node
-from isolate_aggregates.reservations.world import (
-    Host,
+from isolate_aggregates.reservations.observed import (
     HostState,
+    ObservedState,
+    ReservationHost,
     Slots,
-    World,
     slots_from,
 )
+from isolate_aggregates.reservations.record import Reservation
 from isolate_aggregates.rest.connection import Connection
 
 # Enough to hide the time on the wire, few enough to be a good guest.
@@ -40,10 +40,9 @@ _PARALLEL = 8
 DEFAULT_POOL = 'freepool'
 
 
-class Site:
+class ReservationStore:
     """The cloud in which reservations are kept.
 
-    :param connection: How to reach it.
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
@@ -62,11 +61,15 @@ class Site:
         )
         # By uuid of the reservation provider, its slots at a generation.
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
+        # By id, the incarnation of a reservation whose project has access.
+        self._granted: dict[str, str] = {}
 
-    def read(self) -> World:
+    def read(self, closely: str | None = None) -> ObservedState:
         """Return how things are.
 
-        :raises IsolateAggregatesError: if anything can not be read.
+        :param closely: The id of a reservation that may have slots of which
+            some are open and others are not.
+        :raises IsolateAggregatesError: if anything cannot be read.
         """
         listed = self.placement.resource_providers()
         # A provider that gets the trait meanwhile is at a later generation.
@@ -81,10 +84,15 @@ class Site:
         hosts = self._hosts(
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
-        records, extra_specs, foreign, problems = self._records()
-        asked = {r.resource_class for r in records.values() if r.asked}
-        slots = self._slots(hosts, summaries, asked)
-        return World(
+        flavors = self.compute.records()
+        records = record.read(flavors)
+        mixed = {r.id for r in records.reservations.values() if r.pending}
+        if closely:
+            mixed.add(closely)
+        slots = self._slots(
+            hosts, summaries, {names.resource_class(name) for name in mixed}
+        )
+        return ObservedState(
             pool=pool,
             nodes=tuple(nodes),
             providers={
@@ -99,17 +107,43 @@ class Site:
                 for host in hosts
             },
             records=records,
-            extra_specs=extra_specs,
-            foreign=foreign,
-            problems=problems,
+            extra_specs={
+                found.flavor.id: found.flavor.extra_specs for found in flavors
+            },
             summaries=summaries,
         )
 
-    def read_pool(self) -> Aggregate | None:
-        """Return the aggregate of the pool; None if there is none.
+    def granted(self, reservations: Iterable[Reservation]) -> set[str]:
+        """Return the ids of those whose project may use the flavor.
 
-        :raises ServiceError: if Nova gives no usable answer.
+        Nova is asked once for each; what it said is remembered.
         """
+        wanted = list(reservations)
+        unknown = [r for r in wanted if not self._is_granted(r)]
+        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+            answers = pool.map(
+                lambda found: self.compute.projects(found.id), unknown
+            )
+            for found, projects in zip(unknown, answers, strict=True):
+                if found.project in projects:
+                    self._granted[found.id] = found.incarnation
+        return {found.id for found in wanted if self._is_granted(found)}
+
+    def _is_granted(self, reservation: Reservation) -> bool:
+        return self._granted.get(reservation.id) == reservation.incarnation
+
+    def grant(self, reservation: Reservation) -> None:
+        """Let the project use the flavor of its reservation."""
+        self.compute.grant(reservation.id, reservation.project)
+        self._granted[reservation.id] = reservation.incarnation
+
+    def revoke(self, reservation: str) -> None:
+        """Let no project use the flavor of a reservation any more."""
+        self._granted.pop(reservation, None)
+        self.compute.revoke(reservation)
+
+    def read_pool(self) -> Aggregate | None:
+        """Return the aggregate of the pool; None if there is none."""
         for aggregate in self.compute.aggregates():
             if aggregate.name == self.pool:
                 return aggregate
@@ -131,7 +165,7 @@ class Site:
         ready: Mapping[str, Mapping[str, Any]],
         nodes: Iterable[Node],
         pool: Aggregate | None,
-    ) -> list[Host]:
+    ) -> list[ReservationHost]:
         by_uuid = {node.uuid: node for node in nodes}
         children = {
             (entry['parent_provider_uuid'], entry['name']): entry
@@ -149,7 +183,7 @@ class Site:
             in_pool = bool(node and pool and node.service in pool.hosts)
             if not child and not in_pool:
                 continue
-            host = Host(
+            host = ReservationHost(
                 name=entry['name'],
                 root=entry['uuid'],
                 root_generation=entry['generation'],
@@ -174,9 +208,9 @@ class Site:
 
     def _slots(
         self,
-        hosts: Iterable[Host],
+        hosts: Iterable[ReservationHost],
         summaries: Mapping[str, ProviderSummary],
-        asked: set[str],
+        mixed: set[str],
     ) -> dict[str, dict[str, Slots]]:
         slots: dict[str, dict[str, Slots]] = {}
         unknown = []
@@ -190,10 +224,10 @@ class Site:
             elif (
                 summary
                 and all(summary.capacity.values())
-                and not asked & summary.capacity.keys()
+                and not mixed & summary.capacity.keys()
             ):
-                # Nothing of it is reserved: only what is asked for ever is
-                # in part.
+                # All of it is open: where slots are open, others are closed
+                # only while a change is pending.
                 slots[host.provider] = slots_from(
                     {
                         name: {'total': total}
@@ -212,7 +246,7 @@ class Site:
         return slots
 
     def _read_slots(
-        self, host: Host, summaries: Mapping[str, ProviderSummary]
+        self, host: ReservationHost, summaries: Mapping[str, ProviderSummary]
     ) -> dict[str, Slots]:
         provider = host.provider or ''
         try:
@@ -230,32 +264,6 @@ class Site:
         if host.generation == found.generation == generation:
             self._known[provider] = generation, slots
         return slots
-
-    def _records(
-        self,
-    ) -> tuple[
-        dict[str, record.Reservation],
-        dict[str, Mapping[str, str]],
-        dict[str, Flavor],
-        dict[str, exception.ReservationError],
-    ]:
-        records = {}
-        extra_specs: dict[str, Mapping[str, str]] = {}
-        foreign = {}
-        problems = {}
-        for found in self.compute.records():
-            flavor = found.flavor
-            extra_specs[flavor.id] = flavor.extra_specs
-            if not record.is_ours(found.description):
-                foreign[flavor.id] = flavor
-                continue
-            try:
-                records[flavor.id] = record.parse(flavor, found.description)
-            except exception.ReservationError as exc:
-                problems[flavor.id] = exc
-                # Its slots count as those of others do.
-                foreign[flavor.id] = flavor
-        return records, extra_specs, foreign, problems
 
 
 def _state(node: Node | None) -> HostState:

@@ -17,7 +17,7 @@ from isolate_aggregates import exception
 LOG = logging.getLogger(__name__)
 
 
-class Upkeep(base.BaseMonitorPlugin):
+class PeriodicCompletion(base.BaseMonitorPlugin):
     """Called by blazar-manager now and then.
 
     :param complete: Completes what can be completed by now.
@@ -45,11 +45,7 @@ class Upkeep(base.BaseMonitorPlugin):
     def notification_callback(
         self, event_type: str, payload: Any
     ) -> dict[str, Any]:
-        """Take no notice of a notification.
-
-        :param event_type: Its type.
-        :param payload: Its payload.
-        """
+        """Take no notice of a notification."""
         return {}
 
     def is_polling_enabled(self) -> bool:

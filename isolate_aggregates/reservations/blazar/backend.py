@@ -3,70 +3,67 @@
 
 Everything here can be repeated: it looks at what there is and does what is
 missing. The flavor is made first and deleted last, and its description says
-whose it is, so that what was left behind can be found by it, also when Blazar
-has forgotten the reservation.
+whose the reservation is and whether it is to end.
 """
 
 from collections.abc import Iterable, Mapping
+import dataclasses
 import datetime
 from typing import Any
 
-from novaclient import exceptions as nova_exceptions
-
 from isolate_aggregates import exception
-from isolate_aggregates.cloud.nova import NovaClient
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import ending, names, slots
 from isolate_aggregates.reservations.blazar.connection import Connections
-from isolate_aggregates.reservations.record import Reservation, Shape
-from isolate_aggregates.reservations.site import Site
+from isolate_aggregates.reservations.blazar.record import (
+    BlazarRecord,
+    End,
+    parse,
+)
+from isolate_aggregates.reservations.record import Record, Shape
+from isolate_aggregates.reservations.store import ReservationStore
 
-# Not the mark of the reservations that are kept without Blazar.
-DESCRIPTION = 'A reservation of Blazar; blazar-manager makes and deletes it.'
 
+class Backend:
+    """Keeps reservations of one Blazar in Nova and Placement.
 
-class Keeper:
-    """Keeps reservations of Blazar in Nova and Placement.
-
-    :param connections: How to reach them.
     :param pool: The name of the aggregate of the hosts for reservations.
+    :param database: The id of the database of this Blazar.
     """
 
-    def __init__(self, connections: Connections, pool: str) -> None:
-        self._nova = NovaClient(connections.nova)
+    def __init__(
+        self, connections: Connections, pool: str, database: str
+    ) -> None:
+        self.database = database
         self._placement = PlacementClient(
             connections.placement.adapter('placement')
         )
-        self._site = Site(connections.nova, pool)
+        self._store = ReservationStore(connections.nova, pool)
         # Blazar may use another kind of endpoint for it than for Nova.
-        self._site.placement = self._placement
+        self._store.placement = self._placement
+        self._nova = self._store.compute
 
     def prepare(self, reservation: str, shape: Shape) -> None:
-        """See that flavor and resource class are there.
-
-        :param reservation: The id of the reservation.
-        :param shape: The size of a slot.
-        :raises ServiceError: if it can not be done.
-        """
-        extra_specs = {
-            **shape.extra_specs,
-            f'resources:{names.resource_class(reservation)}': '1',
-        }
-        found = self._flavor(reservation)
-        if found is not None and _size(found) != _size_of(shape):
-            # A flavor can not be changed, and nobody may use it yet.
-            self._site.compute.delete_record(_stub(reservation))
-            found = None
+        """See that flavor and resource class are there."""
+        resource_class = names.resource_class(reservation)
+        extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
+        found = self._nova.record(reservation)
+        if found is not None:
+            self._own(found)
+            if _size(Shape.like(found.flavor)) != _size(shape):
+                # A flavor cannot be changed, and no project may use it yet.
+                self._nova.delete_flavor(reservation)
+                found = None
         if found is None:
-            found = self._create_flavor(reservation, shape)
-        inventories.create_class(
-            self._placement, names.resource_class(reservation)
-        )
-        has = dict(found.extra_specs)
+            description = BlazarRecord(reservation, self.database).describe()
+            self._nova.create_flavor(reservation, shape, description)
+        inventories.create_class(self._placement, resource_class)
+        has = found.flavor.extra_specs if found else {}
         if any(has.get(key) != value for key, value in extra_specs.items()):
-            with self._nova.translated(f'flavor {found.name}'):
-                found.set_keys(extra_specs)
+            flavor = Flavor(name=names.flavor(reservation), id=reservation)
+            self._nova.set_extra_specs(flavor, extra_specs)
 
     def publish(
         self,
@@ -76,12 +73,10 @@ class Keeper:
     ) -> None:
         """Open slots on hosts, and close those on former hosts.
 
-        :param reservation: The id of the reservation.
         :param numbers: How many slots it has, by hypervisor hostname.
         :param former: The hypervisor hostnames of hosts that may still have
             slots of it. Slots that have a server stay, closed.
         :raises NotFound: if Placement has no provider of a host.
-        :raises ServiceError: if it can not be done.
         """
         # First, so that there are never more open than were reserved.
         for host in sorted(set(former) - set(numbers)):
@@ -98,80 +93,97 @@ class Keeper:
             )
 
     def grant(self, reservation: str, project: str) -> None:
-        """Let a project use the flavor of a reservation.
+        """Let a project use the flavor of a reservation."""
+        self._nova.grant(reservation, project)
 
-        :param reservation: The id of the reservation.
-        :param project: The id of the project.
-        :raises ServiceError: if it can not be done.
+    def mark_end(self, reservation: str, by: str) -> None:
+        """Write down that a reservation is to end, unless it is already.
+
+        :param by: Who or what ends it.
+        :raises ReservationError: if it belongs to another Blazar.
         """
-        self._site.compute.grant(_stub(reservation, project))
+        flavor = self._nova.record(reservation)
+        if flavor is None:
+            return
+        found = self._own(flavor)
+        if found.end is None:
+            end = End(by, datetime.datetime.now(datetime.UTC))
+            self.write(dataclasses.replace(found, end=end))
+
+    def write(self, found: BlazarRecord) -> None:
+        """Write what the flavor of a reservation says."""
+        self._nova.describe_flavor(found.reservation, found.describe())
 
     def finish(self, reservation: str, hosts: Iterable[str]) -> str | None:
         """End a reservation as far as it can be at the moment.
 
-        :param reservation: The id of the reservation.
         :param hosts: The hypervisor hostnames of its hosts, as far as they
             are known.
         :returns: What is in the way of the rest, which the next call
             completes; None if nothing is left of it.
-        :raises ServiceError: if anything can not be done.
         """
         known = [self._provider(host) for host in sorted(set(hosts))]
         providers = [provider for provider in known if provider]
         try:
-            return ending.finish(self._site, _stub(reservation), providers)
+            waiting = ending.finish(self._store, reservation, providers)
         except exception.ServiceConflict:
-            # The class can not go while any host has slots of it.
+            # The class cannot go while any host has slots of it.
             providers = self._providers_with(reservation)
-            return ending.finish(self._site, _stub(reservation), providers)
+            waiting = ending.finish(self._store, reservation, providers)
+        if waiting is None:
+            self._nova.delete_flavor(reservation)
+        return waiting
 
-    def kept(self) -> list[str]:
-        """Return the ids of the reservations that something is left of.
-
-        :raises ServiceError: if Nova gives no usable answer.
-        """
+    def records(self) -> list[BlazarRecord]:
+        """Return what the flavors say of reservations of any Blazar."""
+        found = map(parse, self._nova.records())
         return sorted(
-            found.flavor.id
-            for found in self._site.compute.records()
-            if found.description == DESCRIPTION
+            (one for one in found if one is not None),
+            key=lambda one: one.reservation,
         )
 
-    def hosts(self) -> dict[str, list[str]]:
-        """Return the hypervisor hostnames of the hosts with slots.
+    def hosts(self) -> dict[str, dict[str, int]]:
+        """Return how many slots are on each host, by id of the reservation.
 
         Each reservation provider is read, so that this takes its time.
-
-        :returns: The hostnames by id of the reservation.
-        :raises ServiceError: if Placement gives no usable answer.
         """
-        found: dict[str, list[str]] = {}
+        found: dict[str, dict[str, int]] = {}
         for host, provider in self._providers():
-            for name in self._classes(provider):
+            for name, inventory in self._inventories(provider).items():
                 reservation = names.reservation_of(name)
                 if reservation is not None:
-                    found.setdefault(reservation, []).append(host)
+                    slots_of = found.setdefault(reservation, {})
+                    slots_of[host] = inventory['total']
         return found
 
-    def _flavor(self, reservation: str) -> Any | None:
-        with self._nova.translated(f'flavor {names.flavor(reservation)}'):
-            try:
-                return self._nova.client.flavors.get(reservation)
-            except nova_exceptions.NotFound:
-                return None
+    def projects(self, reservation: str) -> list[str]:
+        """Return the ids of the projects that may use a reservation."""
+        return self._nova.projects(reservation)
 
-    def _create_flavor(self, reservation: str, shape: Shape) -> Any:
-        with self._nova.translated(f'flavor {names.flavor(reservation)}'):
-            return self._nova.client.flavors.create(
-                names.flavor(reservation),
-                shape.ram,
-                shape.vcpus,
-                shape.disk,
-                flavorid=reservation,
-                ephemeral=shape.ephemeral,
-                swap=shape.swap,
-                is_public=False,
-                description=DESCRIPTION,
+    def servers(self, reservation: str) -> list[str]:
+        """Return the ids of the servers of a reservation."""
+        return self._nova.servers_of(reservation)
+
+    def shape(self, reservation: str) -> Shape:
+        """Return the size of a slot, by the flavor of the reservation.
+
+        :raises NotFound: if it has no flavor.
+        """
+        found = self._nova.record(reservation)
+        if found is None:
+            raise exception.NotFound('flavor', reservation, 'Nova')
+        return Shape.like(found.flavor)
+
+    def _own(self, flavor: Record) -> BlazarRecord:
+        """Return what a flavor of this Blazar says."""
+        found = parse(flavor)
+        if found is None or found.database != self.database:
+            raise exception.ReservationError(
+                flavor.flavor.id,
+                'belongs to another Blazar, by what its flavor says; see '
+                'reservation blazar list',
             )
+        return found
 
     def _provider(self, host: str) -> str | None:
         """Return the uuid of the reservation provider of a host."""
@@ -209,15 +221,15 @@ class Keeper:
         return [
             provider
             for _, provider in self._providers()
-            if wanted in self._classes(provider)
+            if wanted in self._inventories(provider)
         ]
 
-    def _classes(self, provider: str) -> Iterable[str]:
-        """Return the resource classes a provider has inventories of."""
+    def _inventories(self, provider: str) -> Mapping[str, Mapping[str, Any]]:
+        """Return the inventories of a provider by resource class."""
         try:
             return inventories.read(self._placement, provider).by_class
         except exception.ServiceNotFound:
-            return ()
+            return {}
 
     def _withdraw(self, reservation: str, provider: str) -> None:
         """Take slots away; those that have a server only close."""
@@ -251,33 +263,5 @@ def _put(
     )
 
 
-def _stub(reservation: str, project: str = '') -> Reservation:
-    """Return a reservation that is known by its id; Blazar has the rest."""
-    return Reservation(
-        id=reservation,
-        project=project,
-        start=datetime.datetime.min,
-        end=None,
-        amount=0,
-        shape=Shape(0, 0),
-    )
-
-
-def _size(flavor: Any) -> tuple[int, ...]:
-    return (
-        flavor.vcpus,
-        flavor.ram,
-        flavor.disk,
-        flavor.ephemeral,
-        int(flavor.swap or 0),
-    )
-
-
-def _size_of(shape: Shape) -> tuple[int, ...]:
-    return (
-        shape.vcpus,
-        shape.ram,
-        shape.disk,
-        shape.ephemeral,
-        shape.swap,
-    )
+def _size(shape: Shape) -> Shape:
+    return dataclasses.replace(shape, extra_specs={})

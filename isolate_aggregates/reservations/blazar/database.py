@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which database a Blazar has.
+
+Several Blazars may keep reservations in one Nova, and one Blazar may be given
+another database by mistake. The id of a database is created once and kept in a
+table of its own there, so that a reservation can tell whose it is.
+"""
+
+from blazar.db.sqlalchemy import facade_wrapper
+from oslo_db import exception as db_exceptions
+from oslo_utils import uuidutils
+import sqlalchemy as sa
+
+_TABLE = sa.Table(
+    'isolate_aggregates_database',
+    sa.MetaData(),
+    # Always the same, so that there is one row.
+    sa.Column('name', sa.String(16), primary_key=True),
+    sa.Column('id', sa.String(36), nullable=False),
+)
+_NAME = 'database'
+
+
+def database_id() -> str:
+    """Return the id of Blazar's database, which gets one if it has none."""
+    with facade_wrapper.session_for_write() as session:
+        connection = session.connection()
+        if not sa.inspect(connection).has_table(_TABLE.name):
+            _TABLE.create(connection, checkfirst=True)
+    found = _read()
+    if found is None:
+        try:
+            with facade_wrapper.session_for_write() as session:
+                session.execute(
+                    _TABLE.insert().values(
+                        name=_NAME, id=uuidutils.generate_uuid()
+                    )
+                )
+        except db_exceptions.DBDuplicateEntry:
+            # Another blazar-manager was faster.
+            pass
+        found = _read()
+    return str(found)
+
+
+def _read() -> str | None:
+    with facade_wrapper.session_for_read() as session:
+        found = session.execute(sa.select(_TABLE.c.id)).scalar()
+        return None if found is None else str(found)

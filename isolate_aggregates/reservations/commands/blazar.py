@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation blazar``: what is kept in Nova for Blazars.
+
+Blazar is imported only when a command runs, as it need not be installed.
+"""
+
+import argparse
+from collections.abc import Iterable, Sequence
+import types
+from typing import TYPE_CHECKING, Any
+
+from isolate_aggregates import exception
+from isolate_aggregates.cli import fields, output
+from isolate_aggregates.reservations import names
+from isolate_aggregates.reservations.commands import common, times
+
+if TYPE_CHECKING:
+    from isolate_aggregates.reservations.blazar.kept import Kept
+
+_CONFIG_FILE = '/etc/blazar/blazar.conf'
+
+
+def _kept() -> types.ModuleType:
+    try:
+        from isolate_aggregates.reservations.blazar import kept
+    except ImportError as exc:
+        raise exception.InvalidRequest(
+            f'This command needs Blazar ({exc}); run it where blazar-manager '
+            'is installed.'
+        ) from exc
+    return kept
+
+
+def _add_config_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--blazar-config-file',
+        default=_CONFIG_FILE,
+        metavar='<file>',
+        help='Configuration file of blazar-manager, which says how to reach '
+        f'its database, Nova and Placement; default: {_CONFIG_FILE}',
+    )
+
+
+def _document(found: 'Kept') -> dict[str, Any]:
+    """Return all there is to know of a reservation, for machines."""
+    end = found.record.end
+    return {
+        'id': found.record.reservation,
+        'projects': list(found.projects),
+        'state': _state(found),
+        'database': found.record.database,
+        'ended': end and {'by': end.by, 'at': times.text(end.at)},
+        'slots': sum(found.slots.values()),
+        'servers': list(found.servers),
+        'hosts': dict(sorted(found.slots.items())),
+    }
+
+
+def _state(found: 'Kept') -> str:
+    if found.record.end is not None:
+        return 'ending'
+    if not found.is_ours:
+        return 'other'
+    return 'known' if found.is_known else 'unknown'
+
+
+class ListBlazarReservations(output.ReportLister):
+    """Show the reservations that are kept in Nova for Blazars.
+
+    The state is that of the reservation with the Blazar of the configuration
+    file: ``known`` if its database knows the reservation, ``unknown`` if it
+    belongs to this database, which does not know it, ``other`` if it belongs
+    to another database, and ``ending`` if it was ended and is not gone yet.
+    Unknown ones and others are left alone until ``reservation blazar adopt``
+    or ``reservation blazar end``.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        _add_config_file(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """List the reservations."""
+        kept = _kept()
+        backend = kept.backend(parsed_args.blazar_config_file)
+        self._found = [_document(one) for one in kept.everything(backend)]
+        return (
+            ('Id', 'Projects', 'State', 'Database', 'Slots', 'Servers'),
+            [
+                (
+                    found['id'],
+                    ', '.join(found['projects']),
+                    found['state'],
+                    found['database'],
+                    found['slots'],
+                    len(found['servers']),
+                )
+                for found in self._found
+            ],
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the reservations with all there is to know of them."""
+        return {'reservations': self._found}
+
+    def before(self) -> Iterable[str]:
+        """Yield a sentence if there is nothing to list."""
+        if not self._found:
+            yield 'Nova has no reservations of Blazar.'
+
+
+class _OneBlazarReservation(common.OneReservation):
+    """Does something to a reservation that is kept for a Blazar."""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        common.add_reservation(parser)
+        _add_config_file(parser)
+        common.add_yes(parser)
+        return parser
+
+    def _shown(self, found: 'Kept') -> tuple[Sequence[str], Iterable[Any]]:
+        values = {k: fields.field(v) for k, v in _document(found).items()}
+        return tuple(values), tuple(values.values())
+
+
+class AdoptBlazarReservation(_OneBlazarReservation):
+    """Let the Blazar of the configuration file keep a reservation.
+
+    If its database does not know the reservation, it gets a lease that has
+    started, with the slots and the project that the reservation has in
+    Placement and Nova. Servers stay as they are.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--end',
+            type=times.moment,
+            metavar='<time>',
+            help=f'When the lease ends, {common.TIME}, or a duration from '
+            'now, such as 7d; needed if the database does not know the '
+            'reservation',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """Adopt it."""
+        kept = _kept()
+        backend = kept.backend(parsed_args.blazar_config_file)
+        name = names.reservation_id(parsed_args.reservation)
+        found = kept.one(backend, name)
+        now = times.now()
+        if parsed_args.end is None and not found.is_known:
+            self._usage.error('give --end, as there is no lease yet')
+        until = self.time(parsed_args.end or times.moment('now'), now)
+        if not found.is_known and until <= now:
+            self._usage.error('--end is over')
+        if not parsed_args.yes:
+            common.confirm(
+                self.app,
+                f'Reservation {name} belongs to the Blazar with the database '
+                f'{found.record.database}',
+                f'Let the one with the database {backend.database} keep it?',
+                'let another one keep it',
+            )
+        kept.adopt(backend, found, until)
+        return self._shown(kept.one(backend, name))
+
+
+class EndBlazarReservation(_OneBlazarReservation):
+    """End a reservation that is kept for a Blazar, and delete its servers.
+
+    They are deleted for good, shelved ones too. The status is 3 as long as
+    some are being deleted: run it again, or let its Blazar do the rest.
+    """
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """End it."""
+        kept = _kept()
+        backend = kept.backend(parsed_args.blazar_config_file)
+        name = names.reservation_id(parsed_args.reservation)
+        found = kept.one(backend, name)
+        if not parsed_args.yes:
+            common.confirm_end(
+                self.app, name, ', '.join(found.projects), len(found.servers)
+            )
+        self._waiting = kept.end(backend, found)
+        if self._waiting:
+            found = kept.one(backend, name)
+        return self._shown(found)
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 3 as long as servers are being deleted.
+        """
+        code = super().run(parsed_args)
+        return code or (common.NOT_YET if self._waiting else 0)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tells in which conditions there is something to do for a reservation."""
+
+import datetime
+
+from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.record import Reservation
+
+
+def is_settled(
+    observed: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+    is_granted: bool,
+    move: bool = False,
+) -> bool:
+    """Tell whether there is nothing to do for a reservation.
+
+    :param is_granted: Whether the project may use the flavor.
+    :param move: Whether slots leave hosts that are down, disabled or gone.
+    """
+    return not (
+        reservation.pending
+        or reservation.has_ended(now)
+        or reservation.id in observed.records.superseded
+        or lacks_extra_specs(observed, reservation)
+        or is_misplaced(observed, reservation, move)
+        or to_open(observed, reservation, now)
+        or (reservation.has_started(now) and not is_granted)
+    )
+
+
+def lacks_extra_specs(
+    observed: ObservedState, reservation: Reservation
+) -> bool:
+    """Tell whether the flavor lacks extra specs."""
+    has = observed.extra_specs.get(reservation.id, {})
+    return any(
+        has.get(key) != value
+        for key, value in reservation.flavor.extra_specs.items()
+    )
+
+
+def is_misplaced(
+    observed: ObservedState, reservation: Reservation, move: bool
+) -> bool:
+    """Tell whether there are too few or too many slots, or some to move.
+
+    :param move: Whether slots leave hosts that are down, disabled or gone.
+    """
+    found = observed.slots(reservation.id)
+    if sum(slots.total for slots in found.values()) != reservation.amount:
+        return True
+    return move and any(
+        observed.hosts[name].obstacle and slots.used < slots.total
+        for name, slots in found.items()
+    )
+
+
+def to_open(
+    observed: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> list[str]:
+    """Return the hosts whose slots are not open or closed as they should."""
+    has_started = reservation.has_started(now)
+    return [
+        name
+        for name, found in sorted(observed.slots(reservation.id).items())
+        if found.open != (found.total if has_started else 0)
+    ]
+
+
+def others_pending(observed: ObservedState, reservation: Reservation) -> bool:
+    """Tell whether changes of other reservations are pending."""
+    return any(
+        other.pending and other.id != reservation.id
+        for other in observed.records.reservations.values()
+    )

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Commands that run at the same time: what each operator is told stays true.
+
+Before each call of one command, another command runs from start to end. In the
+end both were told the truth, no host is sold twice, and nothing is left over.
+
+An ordinary run has some pairs of commands, and lets the other one in before
+every fourth call; with ``THOROUGH=1`` it is all pairs, and before each call.
+"""
+
+import dataclasses
+import itertools
+import os
+
+import pytest
+import reservation_world
+from reservation_world import HOUR, NOW, PROJECT
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import names
+
+world = reservation_world.empty_world
+
+EVERY = 1 if os.environ.get('THOROUGH') else 4
+
+X, Y, Z, W = (f'4d17d41a-830d-47b2-91c7-4f9fc0ae611{c}' for c in 'cdef')
+SHAPE = reservations.Shape(4, 1024, 10)
+SLOTS_OF_A_HOST = 2
+START = NOW + HOUR
+
+
+def make(store, name, start, end, amount=1):
+    wanted = reservations.new(
+        PROJECT, amount, SHAPE, start, end, reservation_id=name
+    )
+    return reservations.create(store, wanted, NOW)
+
+
+def begin(world):
+    """Two hosts with room for four slots; three are about to start."""
+    world.add_host('h1')
+    world.add_host('h2')
+    for name in (X, Y, Z):
+        make(world.store, name, START, NOW + 10 * HOUR)
+    world.wire.calls.clear()
+
+
+def reconcile_all(store):
+    reservations.reconcile_all(store, START)
+
+
+def repair(store):
+    reservations.repair(store, START)
+
+
+def more(store):
+    return reservations.update(store, X, START, amount=2)
+
+
+def longer(store):
+    return reservations.update(store, X, START, end=None)
+
+
+def shorter(store):
+    return reservations.update(store, X, START, end=NOW + 5 * HOUR)
+
+
+def too_many(store):
+    return reservations.update(store, X, START, amount=3)
+
+
+def end(store):
+    return reservations.end(store, X, START)
+
+
+def give_away(store):
+    """Shorten a reservation, and give its time to another one."""
+    found = reservations.update(store, X, START, end=NOW + 2 * HOUR)
+    make(store, W, NOW + 2 * HOUR, NOW + 10 * HOUR, amount=2)
+    return found
+
+
+def create(store):
+    return make(store, W, NOW, None)
+
+
+# What each command promises of the reservation in the end, if it succeeded.
+PROMISES = {
+    more: {'amount': 2},
+    longer: {'end': None},
+    shorter: {'end': NOW + 5 * HOUR},
+    give_away: {'end': NOW + 2 * HOUR},
+    end: {'is_gone': True},
+}
+
+
+def attempt(command, store):
+    """Run a command; return whether it succeeded, and why if it did not."""
+    try:
+        command(store)
+    except (exception.ReservationError, exception.NotFound) as exc:
+        return str(exc)
+    return None
+
+
+def check(world, promises):
+    """Nothing is oversold or left over, and the promises are kept."""
+    for _ in range(2):
+        reservations.reconcile_all(world.store, START)
+    found = {
+        status.reservation.id: status
+        for status in reservations.list_reservations(world.store, START)
+    }
+    is_gone = promises.pop('is_gone', False)
+    assert (X not in found) is is_gone
+    if not is_gone:
+        one = found[X].reservation
+        assert {name: getattr(one, name) for name in promises} == promises
+    for status in found.values():
+        assert status.problems == ()
+        assert status.reservation.pending is None
+        assert status.slots == status.reservation.amount
+        has_started = status.reservation.start <= START
+        assert {slots.open for slots in status.hosts.values()} <= (
+            {slots.total for slots in status.hosts.values()}
+            if has_started
+            else {0}
+        )
+        access = world.nova.access[status.reservation.id]
+        assert access == ({PROJECT} if has_started else set())
+    for moment in {status.reservation.start for status in found.values()}:
+        taken = {}
+        for status in found.values():
+            one = status.reservation
+            if one.start <= moment and (one.end is None or moment < one.end):
+                for host, slots in status.hosts.items():
+                    taken[host] = taken.get(host, 0) + slots.total
+        assert all(number <= SLOTS_OF_A_HOST for number in taken.values())
+    assert {name for _, name in world.slots()} <= set(found)
+    assert len(world.classes()) == len(found)
+    assert set(world.records()) == set(found)
+    assert world.litter() == []
+
+
+PAIRS = [
+    (reconcile_all, more),
+    (reconcile_all, shorter),
+    (reconcile_all, end),
+    (reconcile_all, give_away),
+    (more, end),
+    (more, longer),
+    (longer, create),
+    (too_many, more),
+    (end, more),
+]
+if os.environ.get('THOROUGH'):
+    PAIRS = itertools.product(
+        [reconcile_all, more, longer, too_many, end, repair],
+        [more, shorter, end, give_away, create, reconcile_all],
+    )
+
+
+@pytest.mark.parametrize(
+    ('command', 'other'), PAIRS, ids=lambda command: command.__name__
+)
+def test_both_are_told_the_truth(world, command, other):
+    for number in numbers(world, command):
+        told, refusal = interleave(world, number, command, other)
+        promises = {}
+        if told is None:
+            promises |= PROMISES.get(other, {})
+        if refusal is None and not promises.get('is_gone'):
+            # It was told later, so that it is the last to change anything.
+            promises |= PROMISES.get(command, {})
+        try:
+            check(world, promises)
+        except AssertionError as exc:
+            raise AssertionError((number, told, refusal)) from exc
+
+
+def numbers(world, command):
+    """Set the scene again and again, for the number of each call to run at."""
+    begin(world)
+    scene = world.keep()
+    attempt(command, world.store)
+    for number in range(1, len(world.wire.calls) + 1, EVERY):
+        world.put_back(scene)
+        yield number
+
+
+def interleave(world, number, command, other):
+    """Run a command, and another one before one of its calls.
+
+    Return why each of them did not succeed, the other one first.
+    """
+    world.wire.calls.clear()
+    told = []
+
+    def meddle(method, url):
+        if len(world.wire.calls) >= number:
+            world.wire.meddle = None
+            told.append(attempt(other, world.new_store()))
+
+    world.wire.meddle = meddle
+    refusal = attempt(command, world.store)
+    world.wire.meddle = None
+    return told[0] if told else 'did not run', refusal
+
+
+def end_new(store):
+    return reservations.end(store, W, START)
+
+
+@pytest.mark.parametrize(
+    'other',
+    [end_new, create, reconcile_all],
+    ids=lambda command: command.__name__,
+)
+def test_what_is_ended_while_it_is_made_stays_ended(world, other):
+    for number in numbers(world, create):
+        told, refusal = interleave(world, number, create, other)
+        if other is end_new and told is None:
+            found = reservations.list_reservations(world.store, START)
+            assert W not in {status.reservation.id for status in found}
+        else:
+            assert refusal is None
+            reservations.end(world.store, W, START)
+        check(world, {})
+
+
+def test_a_command_that_is_too_late_changes_nothing(world):
+    """It writes a revision that others wrote and deleted long ago."""
+    begin(world)
+    late = world.store.read().reservation(X)
+    for _ in range(2):
+        more(world.store)
+        reservations.update(world.store, X, START, amount=1)
+    store = world.new_store()
+    written = store.compute.write_record(
+        dataclasses.replace(late, end=NOW + 2 * HOUR)
+    )
+    assert [written.revision] == [
+        names.revision_of(flavor).number for flavor in world.litter()
+    ]
+    check(world, {'amount': 1, 'end': NOW + 10 * HOUR})
+
+
+def test_a_command_about_an_earlier_reservation_changes_nothing(world):
+    begin(world)
+    late = world.store.read().reservation(X)
+    end(world.store)
+    make(world.store, X, START, NOW + 9 * HOUR)
+    world.new_store().compute.write_record(
+        dataclasses.replace(late, end=NOW + 2 * HOUR)
+    )
+    check(world, {'end': NOW + 9 * HOUR})
