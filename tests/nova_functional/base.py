@@ -99,13 +99,14 @@ class Plugin(Patient):
             aggregate_source=self.SOURCE,
             group=ia_conf.GROUP,
         )
-        # Neither is a compute service down because its turn comes late, nor
-        # is a call lost.
-        self.flags(service_down_time=SECONDS, rpc_response_timeout=SECONDS)
+        # A compute service whose turn comes late is not down.
+        self.flags(service_down_time=SECONDS)
         for group, option, value in self.OPTIONS:
             self.flags(group=group, **{option: value})
         self.addCleanup(registration.uninstall)
         super().setUp()
+        # Registered by now. A call that is answered late is not lost.
+        self.flags(rpc_response_timeout=SECONDS)
 
     def __delattr__(self, name):
         # Nova's tests drop their attributes at the end, which pytest wants to
