@@ -7,14 +7,20 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.properties import Declared
 
 UUID = '00000000-0000-0000-0000-00000000000'
-A, B, C = (Aggregate(f'{UUID}{name}', name) for name in 'abc')
+A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')
 FLAVOR = {
     'name': 'f', 'flavorid': '7', 'vcpus': 1, 'memory_mb': 2, 'root_gb': 3,
     'ephemeral_gb': 4, 'swap': 5, 'extra_specs': {'k': 'v'},
@@ -70,6 +76,23 @@ def test_what_nova_does_not_say_is_not_known():
     assert seen.image is None
     assert seen.image_properties == {}
     assert request(image=None).image is None
+    assert request(scheduler_hints=None).scheduler_hints == {}
+    assert request(is_bfv=False).boot_from_volume is False
+
+
+def test_reading_changes_nothing():
+    """What is not set stays so; Nova's objects set it when it is read."""
+    for destination in (None, objects.Destination()):
+        spec = objects.RequestSpec(flavor=objects.Flavor(**FLAVOR))
+        if destination:
+            spec.requested_destination = destination
+        before = spec.obj_to_primitive()
+        adapter.asked_so_far(spec)
+        seen = adapter.NovaRequest(spec, lambda image_id: None)
+        assert seen.operator_traits == frozenset()
+        assert seen.declaring(DISTRO).image is None
+        _ = seen.project_id, seen.scheduler_hints, seen.boot_from_volume
+        assert spec.obj_to_primitive() == before
 
 
 @pytest.mark.parametrize(
@@ -114,10 +137,11 @@ def test_a_property_that_cannot_be_had_refuses_at_once():
     [
         (['a', 'b'], ('a', 'b')),
         (['a'], ('a',)),
-        ('a', ('a',)),
+        ('abc', ('abc',)),
         # Nova takes these for no hint.
         ([''], None),
         ([], None),
+        (None, None),
     ],
 )
 def test_a_hint_has_the_values_that_it_was_given(values, seen):
@@ -163,7 +187,7 @@ def test_what_nova_says_of_aggregates_is_known():
     found = asked(aggregates=['a,b', 'c'], forbidden_aggregates={'d'})
     assert found == ([frozenset({'a', 'b'}), frozenset({'c'})], {'d'})
     assert asked() == ([], set())
-    assert asked(aggregates=None) == ([], set())
+    assert asked(aggregates=None, forbidden_aggregates=None) == ([], set())
     for spec in (
         objects.RequestSpec(),
         objects.RequestSpec(requested_destination=None),
@@ -192,8 +216,10 @@ def test_a_decision_is_put_onto_the_destination(fields):
         return applied(objects.RequestSpec(**fields), *constraints)
 
     assert put() is None
-    aggregates, forbidden = put(Require((B, A), 'x'), Require((C,), 'y'))
-    assert aggregates == [f'{A.uuid},{B.uuid}', C.uuid]
+    aggregates, forbidden = put(Require((D, B, E, A), 'x'), Require((C,), 'y'))
+    assert aggregates == [
+        f'{A.uuid},{B.uuid},{D.uuid},{E.uuid}', C.uuid
+    ]  # fmt: skip
     assert not forbidden
     aggregates, forbidden = put(Forbid((A, B), 'x'))
     assert not aggregates
@@ -216,3 +242,15 @@ def test_a_refusal_leaves_the_request_spec_alone():
     with pytest.raises(exception.RequestRefused):
         applied(spec, Forbid((A,), 'x'), Refuse('no'))
     assert 'requested_destination' not in spec
+
+
+def test_a_trait_that_a_filter_forbids_is_forbidden_beside_novas_own():
+    spec = objects.RequestSpec()
+    spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
+    applied(spec, ForbidRootTrait('CUSTOM_A', 'because'))
+    assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
+
+
+def test_a_tree_that_nova_cannot_be_asked_for_refuses():
+    with pytest.raises(exception.RequestRefused, match='one provider tree'):
+        applied(objects.RequestSpec(), InTree('uuid', 'because'))

@@ -70,6 +70,33 @@ def test_glance_is_asked_once_for_everything_else(name):
     assert glance.read == 1
 
 
+@pytest.mark.parametrize('name', ['os_distro', 'hw_vif_multiqueue_enabled'])
+def test_glance_is_asked_for_what_nova_keeps_in_another_way(name):
+    assert seen((name,)) == TRAIT | {name: GLANCE[name]}
+
+
+def test_a_trait_that_was_not_required_when_nova_was_asked_is_not():
+    glance = Glance(GLANCE | {'trait:CUSTOM_B': 'required'})
+    assert seen(('os_*', 'trait:*'), read=glance) == TRAIT | {
+        'os_distro': 'debian'
+    }
+
+
+def test_an_image_of_which_nova_knows_nothing_has_no_properties():
+    objects.register_all()
+    image = objects.ImageMeta()
+    declared = Declared(frozenset({'hw_machine_type'}))
+    assert images.properties(image, declared, Glance()) == {}
+
+
+def test_all_that_is_missing_is_named_in_order():
+    needed = [f'license:{name}' for name in 'dbeac']
+    with pytest.raises(exception.RequestRefused) as caught:
+        seen(needed, read=Glance(None))
+    [reason] = caught.value.reasons
+    assert f'the image properties {", ".join(sorted(needed))} ca' in reason
+
+
 @pytest.mark.parametrize(
     ('read', 'image_id'),
     [(Glance(None), 'image-1'), (Glance(), None)],
@@ -127,10 +154,10 @@ class TestImageProperties:
     """Images that are read from Glance are remembered for a while."""
 
     @pytest.fixture(autouse=True)
-    def _known(self):
+    def _known(self, monkeypatch):
         self.api, self.clock = Api(), Clock()
+        monkeypatch.setattr(images.glance, 'API', lambda: self.api)
         self.known = images.ImageProperties(self.clock)
-        self.known._api = self.api
 
     def get(self, image_id='image-1'):
         return self.known.get(nova_context.get_admin_context(), image_id)

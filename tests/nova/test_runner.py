@@ -22,7 +22,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.nova import host_filter, registration
+from isolate_aggregates.nova import host_filter, images, registration
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement.group import forbidden_length
 from isolate_aggregates.placement.provider import Provider
@@ -211,6 +211,18 @@ def test_a_restriction_that_nova_does_not_know_is_refused():
     assert worker.observer.told == [('', exception.RequestRefused)]
 
 
+def test_a_runner_need_not_be_observed():
+    worker = Worker(Filter(FORBID))
+    worker.runner = Runner(
+        worker.conf,
+        worker.runner.filters,
+        IndexCache(worker.read),
+        Shortener(3500, lambda index: (), worker.members),
+        worker.members,
+    )
+    assert worker.narrow() is True
+
+
 @pytest.mark.parametrize('server', [f'{UUID}1', None])
 def test_a_refusal_is_logged_with_its_server(caplog, server):
     worker = Worker(Filter(Refuse('no')))
@@ -322,20 +334,24 @@ class Needy(Filter):
 
 
 @pytest.mark.parametrize('filter_class', [Keyed, Needy])
-def test_without_glance_hosts_are_judged_only_by_what_keeps_out(filter_class):
+def test_without_glance_hosts_are_judged_only_by_what_keeps_out(
+    filter_class, monkeypatch, caplog
+):
     """A key that cannot be read opens nothing; a property is needed."""
+    monkeypatch.setattr(images, 'ImageProperties', Glance)
     worker = Worker(filter_class(FORBID))
-    worker.runner._images = Glance()
     worker.spec.image = objects.ImageMeta(
         id=f'{UUID}1', properties=objects.ImageMetaProps()
     )
     # When a server is made, the image must be readable.
     assert 'Glance is broken' in worker.refusal()
+    caplog.set_level(logging.DEBUG)
     if filter_class is Keyed:
         assert worker.objections()['host-a'] == ['aggregates a, b: because']
     else:
         with pytest.raises(exception.RequestRefused, match=r'mine:\*'):
             worker.objections()
+    assert 'Judging without the image: Glance is broken.' in caplog.messages
 
 
 # The host filter of Nova that asks for these judgements.
@@ -365,10 +381,16 @@ def install(monkeypatch):
     ('constraints', 'hosts'),
     [([], ['host-a', 'host-c']), ([FORBID], ['host-c']), ([Refuse('no')], [])],
 )
-def test_a_host_passes_if_nothing_is_against_it(install, constraints, hosts):
+def test_a_host_passes_if_nothing_is_against_it(
+    install, caplog, constraints, hosts
+):
     worker = Worker(Filter(*constraints))
     install(worker.runner)
-    assert passing(worker.spec) == hosts
+    with caplog.at_level(logging.INFO):
+        assert passing(worker.spec) == hosts
+    for host in ('host-a', 'host-c'):
+        logged = f'Host {host} is not for server None' in caplog.text
+        assert logged is (host not in hosts)
 
 
 def test_every_host_passes_that_placement_has_judged(install):
