@@ -22,7 +22,7 @@ import threading
 import types
 from unittest import mock
 
-from isolate_aggregates.cli import exporter, periodic
+from isolate_aggregates.cli import periodic
 
 _SCRIPT = """\
 #!{python} -IS
@@ -42,7 +42,7 @@ sys.exit(code)
 # Nothing that a program writes.
 _END = '\x1e'
 # Where programs wait that go on until they are asked to end.
-_UNENDING = (periodic.watch.__code__, exporter.ExportMetrics._serve.__code__)
+_UNENDING = (periodic.watch.__code__, signal.sigwait.__code__)
 
 Program = Callable[[Sequence[str]], int | None]
 

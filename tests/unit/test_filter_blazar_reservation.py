@@ -137,14 +137,19 @@ def test_rule_3_a_reservation_is_not_for_preemptible_servers():
 
 
 @pytest.mark.parametrize(
-    ('preemptible', 'allowed'),
-    [(None, False), (None, True), ('false', True), ('true', False)],
+    ('extra_specs', 'settings'),
+    [
+        ({}, {}),
+        ({}, {'allow_preemptibles': True}),
+        ({'blazar:preemptible': 'false'}, {'allow_preemptibles': True}),
+        # By default they may not use it.
+        ({'blazar:preemptible': 'true'}, {}),
+    ],
 )
 def test_rule_4_everything_else_stays_out_of_all_of_blazar(
-    preemptible, allowed
+    extra_specs, settings
 ):
-    extra_specs = {'blazar:preemptible': preemptible} if preemptible else {}
-    [found] = conclusions(extra_specs, allow_preemptibles=allowed)
+    [found] = conclusions(extra_specs, **settings)
     assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
     assert found.cause == NotReserved()
 

@@ -194,7 +194,7 @@ def test_an_image_cannot_loosen_a_thread_policy(image):
 
 
 def test_persistent_memory_is_a_resource_for_each_label():
-    found = ask({'hw:pmem': '6GB, 6GB,ssd, ,'})
+    found = ask({'hw:pmem': '6GB , 6GB,ssd, ,'})
     assert found.resources == {
         'CUSTOM_PMEM_NAMESPACE_6GB': 2,
         'CUSTOM_PMEM_NAMESPACE_SSD': 1,

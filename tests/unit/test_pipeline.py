@@ -259,6 +259,27 @@ def test_all_installed_filters_are_listed_those_that_run_first(conf):
     assert all(row.origin.startswith('isolate-aggregates ') for row in rows)
 
 
+def test_filters_of_other_packages_are_listed_by_their_names(
+    conf, tmp_path, monkeypatch
+):
+    info = tmp_path / 'other-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: other\nVersion: 1.0\n', 'utf-8')
+    lines = [f'{name} = other:{name}' for name in ('z1', 'a2', 'z0', 'a1')]
+    (info / 'entry_points.txt').write_text(
+        '\n'.join([f'[{loading.NAMESPACE}]', *lines]), 'utf-8'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [
+        (row.name, row.origin)
+        for row in loading.installed_filters(conf)
+        if row.origin.startswith('other ')
+    ]
+    assert rows == [
+        (name, f'other 1.0, other:{name}') for name in ('a1', 'a2', 'z0', 'z1')
+    ]
+
+
 def test_a_filter_that_is_switched_on_has_a_number(conf):
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
