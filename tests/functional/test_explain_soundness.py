@@ -10,7 +10,7 @@ amount could come from in any case; the cloud in Placement has these classes
 too. Placement has its known mistakes repaired, as in
 ``test_simulator_differential``.
 
-An ordinary run has 80 clouds; a long one as many as the environment says::
+An ordinary run has 40 clouds; a long one as many as the environment says::
 
     EXPLAIN_EXAMPLES=5000 pytest tests/functional -k explain_soundness
 """
@@ -44,7 +44,7 @@ from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Inventory
 
-EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '80'))
+EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '40'))
 
 # Sets of requirements that are tried out one by one to find smaller remedies.
 MOST_SETS = 30

@@ -10,11 +10,12 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 
-from prometheus_client import parser
 import pytest
+from samples import parsed
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
@@ -92,16 +93,15 @@ def exporter(tmp_path):
 
 def scrape(url, until=lambda found: True):
     """Return the samples of an address as Prometheus reads them."""
+    end = time.monotonic() + LONG
     while True:
         with urllib.request.urlopen(url, timeout=LONG) as answer:
             text = answer.read().decode()
-        found = {
-            (sample.name, *sorted(sample.labels.values())): sample.value
-            for family in parser.text_string_to_metric_families(text)
-            for sample in family.samples
-        }
+        found = parsed(text)
         if until(found):
             return found
+        assert time.monotonic() < end, text
+        time.sleep(0.1)
 
 
 def up(value):

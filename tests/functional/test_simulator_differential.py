@@ -2,7 +2,7 @@
 """The simulator answers as Placement does, whatever the cloud and the query.
 
 Each example is a random cloud, put into a real Placement in this process, and
-random questions that both are asked. An ordinary run has 300 clouds; a long
+random questions that both are asked. An ordinary run has 150 clouds; a long
 one has as many as the environment says::
 
     SIMULATOR_EXAMPLES=5000 pytest tests/functional -k simulator_differential
@@ -32,7 +32,7 @@ from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator import Simulator
 
-EXAMPLES = int(os.environ.get('SIMULATOR_EXAMPLES', '300'))
+EXAMPLES = int(os.environ.get('SIMULATOR_EXAMPLES', '150'))
 NEWEST = Feature(39, 'a test', 'Yoga')
 
 

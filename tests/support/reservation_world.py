@@ -15,12 +15,12 @@ from urllib import parse
 
 from keystoneauth1 import session, token_endpoint
 import placement_backup
+import placement_rows
 import pytest
 import requests
 from requests import adapters
 
 from isolate_aggregates import reservations
-from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import names
 from isolate_aggregates.rest.connection import Connection
@@ -319,6 +319,8 @@ class World:
     def connection(self):
         """Return what another process would connect with."""
         http = requests.Session()
+        # It needs no proxies; to look for them takes as long as a call.
+        http.trust_env = False
         http.mount('http://', self.wire)
         return Connection(
             session.Session(token_endpoint.Token(NOVA, 'admin'), session=http),
@@ -436,27 +438,17 @@ class World:
         return names.provider_uuid(uuid(1, host))
 
     def classes(self):
-        found = self.direct.get('/resource_classes')['resource_classes']
-        return [
-            entry['name']
-            for entry in found
-            if names.reservation_of(entry['name'])
-        ]
+        found = placement_rows.custom('resource_classes')
+        return [name for name in found if names.reservation_of(name)]
 
     def slots(self):
         """Return total and open slots by host and reservation."""
-        found = {}
-        for entry in self.direct.resource_providers():
-            if not entry['parent_provider_uuid']:
-                continue
-            by_class = inventories.read(self.direct, entry['uuid']).by_class
-            for name, inventory in by_class.items():
-                key = entry['name'], names.reservation_of(name)
-                found[key] = (
-                    inventory['total'],
-                    inventory['total'] - inventory['reserved'],
-                )
-        return found
+        return {
+            (name, names.reservation_of(found)): (total, total - reserved)
+            for name, rows in placement_rows.read().items()
+            if rows.parent
+            for found, (total, reserved) in rows.inventories.items()
+        }
 
     def records(self):
         """Return the flavors of reservations as their newest records are."""
@@ -495,18 +487,15 @@ class World:
 
     def picture(self):
         """Return all that the library writes, in Placement and Nova."""
-        providers = {}
-        for entry in self.direct.resource_providers():
-            path = f'/resource_providers/{entry["uuid"]}'
-            providers[entry['name']] = {
-                'parent': entry['parent_provider_uuid'],
-                'traits': self.direct.get(f'{path}/traits')['traits'],
-                'aggregates': self.direct.get(f'{path}/aggregates')[
-                    'aggregates'
-                ],
-            }
         return {
-            'providers': providers,
+            'providers': {
+                name: {
+                    'parent': rows.parent,
+                    'traits': sorted(rows.traits),
+                    'aggregates': sorted(rows.aggregates),
+                }
+                for name, rows in placement_rows.read().items()
+            },
             'slots': self.slots(),
             'classes': sorted(self.classes()),
             'flavors': {

@@ -12,6 +12,7 @@ import json
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
 import placement_backup
+import placement_rows
 import requests
 
 from isolate_aggregates import conf as ia_conf
@@ -195,17 +196,14 @@ class World:
         return [f'{c.host}: {c.action} {c.subject}' for c in changes]
 
     def custom_traits(self):
-        found = self.direct.get('/traits?name=startswith:CUSTOM_')
-        return sorted(found['traits'])
+        return placement_rows.custom('traits')
 
     def of(self, host, part):
-        path = f'/resource_providers/{uuid(1, host)}/{part}'
-        return set(self.direct.get(path)[part])
+        return getattr(placement_rows.read()[host], part)
 
     def picture(self):
         """Return all that sync might change: providers, and custom traits."""
-        hosts = [p['name'] for p in self.direct.resource_providers()]
         return {
-            host: {part: self.of(host, part) for part in PARTS}
-            for host in hosts
+            host: {'traits': rows.traits, 'aggregates': rows.aggregates}
+            for host, rows in placement_rows.read().items()
         }, self.custom_traits()
