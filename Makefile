@@ -6,6 +6,8 @@ BIN = $(VENV)/bin
 JOBS ?= auto
 # Of those whose services mostly wait for each other.
 WAITING_JOBS ?= 3
+export JOBS WAITING_JOBS
+RUN_TESTS = $(BIN)/python tools/run_tests.py
 # What a release takes, and nothing else, so that it hides nothing.
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
@@ -18,16 +20,21 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo test cover test-nova test-blazar test-browser test-databases e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
+.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
-	@echo "make test   run all tests"
-	@echo "make cover  run them and see which lines they run"
+	@echo "make unit   run the tests that need no other program: seconds"
+	@echo "make test   run these, those with a Placement in the process, and"
+	@echo "            enough of each part with real programs: minutes"
+	@echo "make test-rest   run what make test leaves out"
+	@echo "make test-all    run all tests"
 	@echo "make test-nova   run the part with a real nova-scheduler alone"
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make test-databases   run the part with MariaDB and PostgreSQL alone"
+	@echo "make cover  run all tests and see which lines they run"
+	@echo "            each of these takes ARGS for pytest: ARGS='-k sync'"
 	@echo "make cloud   bring up an OpenStack of released packages, to try things"
 	@echo "make cloud-down   bring it down again"
 	@echo "make e2e    play stories on it, and bring it down if it was"
@@ -42,14 +49,24 @@ help:
 	@echo "make architecture   draw the imports of the code and the way of a request anew"
 	@echo "make clean  remove what these made"
 
+# "pip install ." puts a copy of the package into the environment, and tests
+# would go on with that copy. So anything but this clone is replaced.
+ORIGIN = $(VENV)/lib/python3*/site-packages/isolate_aggregates-*.dist-info/direct_url.json
+HERE := $(shell pwd | sed 's|[^A-Za-z0-9._/-]|.*|g')
+REPLACED := $(shell grep -qs '"file://$(HERE)"' $(ORIGIN) && \
+    grep -qs '"editable": *true' $(ORIGIN) || echo replaced)
+.PHONY: replaced
+
 # One stamp per set of extras; made again when the requirements change.
-$(VENV)/.demo: requirements.txt setup.cfg pyproject.toml
+$(VENV)/.demo: requirements.txt setup.cfg pyproject.toml $(REPLACED)
+	@echo "Installing this clone into $(VENV)."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[embedded]'
 	touch $@
 
-$(VENV)/.all: requirements.txt setup.cfg pyproject.toml
+$(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
+	@echo "Installing this clone into $(VENV)."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[embedded,test,doc]'
@@ -72,42 +89,27 @@ $(RELEASE_VENV)/.release: requirements.txt setup.cfg pyproject.toml
 demo: $(VENV)/.demo
 	@BIN=$(BIN) sh examples/demo.sh
 
+unit: $(VENV)/.all
+	$(RUN_TESTS) unit -- $(ARGS)
+
 test: $(VENV)/.all
-	$(BIN)/pytest -n $(JOBS) $(ARGS)
-	$(MAKE) test-browser
-	$(MAKE) test-databases
-	$(MAKE) test-nova
-	$(MAKE) test-blazar
+	$(RUN_TESTS) library databases browser:smoke nova:smoke blazar:smoke -- $(ARGS)
 
-# A third slower.
+test-rest: $(VENV)/.all
+	$(RUN_TESTS) browser:rest nova:rest blazar:rest -- $(ARGS)
+
+test-all: $(VENV)/.all
+	$(RUN_TESTS) library databases browser nova blazar -- $(ARGS)
+
+# A third slower. The browser runs none of these lines.
 cover: $(VENV)/.all
-	$(BIN)/pytest -n $(JOBS) --cov --cov-report= $(ARGS)
-	$(MAKE) test-databases COVER='--cov --cov-append --cov-report='
-	$(MAKE) test-nova COVER='--cov --cov-append --cov-report='
-	$(MAKE) test-blazar COVER='--cov --cov-append --cov-report=term'
+	$(BIN)/coverage erase
+	$(RUN_TESTS) library databases nova blazar -- \
+	    --cov --cov-append --cov-report= $(ARGS)
+	$(BIN)/coverage report
 
-# A process of its own: Nova's fixtures decide how threads work before
-# anything else is imported.
-test-nova: $(VENV)/.all
-	$(BIN)/pytest -n $(WAITING_JOBS) --confcutdir=tests/nova_functional $(COVER) \
-	    tests/nova_functional
-
-# A process of its own: Blazar's threads and configuration are not Nova's,
-# which it starts in another one.
-test-blazar: $(VENV)/.all
-	$(BIN)/pytest -n $(WAITING_JOBS) --dist loadfile \
-	    --confcutdir=tests/blazar $(COVER) tests/blazar
-
-# A process of its own: playwright runs an event loop in it. Without Chromium
-# these tests say so and are skipped.
-test-browser: $(VENV)/.all
-	$(BIN)/pytest tests/browser
-
-# A process of its own: it has Nova's configuration and messaging, and Nova's
-# database, as one of Nova's services has them. Where MariaDB or PostgreSQL is
-# not installed the tests with it say so and are skipped.
-test-databases: $(VENV)/.all
-	$(BIN)/pytest --confcutdir=tests/databases $(COVER) tests/databases
+test-nova test-blazar test-browser test-databases: $(VENV)/.all
+	$(RUN_TESTS) $(@:test-%=%) -- $(ARGS)
 
 cloud: $(CLOUD_VENV)/.cloud
 	$(CONTROL_PLANE) up
@@ -154,6 +156,8 @@ lint: $(VENV)/.all
 	$(BIN)/lint-imports
 
 docs: $(VENV)/.all
+	$(BIN)/python doc/drawings.py --check
+	$(BIN)/python tools/support_matrix.py --check
 	$(BIN)/sphinx-build -W --keep-going -b html doc/source doc/build/html
 	$(BIN)/sphinx-build -W -b html releasenotes/source releasenotes/build/html
 
@@ -165,8 +169,7 @@ sample: $(VENV)/.all
 	    --config-file etc/isolate-aggregates/config-generator.conf
 
 architecture: $(VENV)/.all
-	$(BIN)/python doc/draw_architecture.py
-	$(BIN)/python doc/draw_request.py
+	$(BIN)/python doc/drawings.py
 
 clean: cloud-down
 	rm -rf $(VENV) $(RELEASE_VENV) $(CLOUD_VENV) build dist doc/build releasenotes/build *.egg-info

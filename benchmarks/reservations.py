@@ -5,10 +5,10 @@
 
 Placement is a real one (in this process, on SQLite); Nova answers at once from
 memory. Each reservation has four slots, starts within a month and lasts up to
-two weeks. What is measured: planning alone with all that is known of the hosts,
-creating one more reservation, reconciling in a new process with nothing to do,
-reconciling again in the same process, and reconciling when one in a hundred
-reservations starts. HTTP calls are counted as they leave.
+two weeks. What is measured: planning alone with all that is known of the
+hosts, creating one more reservation, reconciling in a new process with nothing
+to do, reconciling again in the same process, and reconciling when one in a
+hundred reservations starts. HTTP calls are counted as they leave.
 """
 
 from collections.abc import Callable

@@ -10,6 +10,7 @@ import textwrap
 from typing import Any
 import warnings
 
+import any_machine  # noqa: F401
 from http_fakes import FakeGlance, FakeKeystone, FakeNova
 import jsonschema
 from live_example import CREDENTIALS, Live

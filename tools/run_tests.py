@@ -16,6 +16,7 @@ from collections.abc import Sequence
 import dataclasses
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -69,7 +70,7 @@ PARTS = {
     # Blazar's threads and configuration are not Nova's.
     'blazar': Part(
         ('tests/blazar',),
-        ('--confcutdir=tests/blazar', '--dist=loadfile', *WAITING_JOBS),
+        ('--confcutdir=tests/blazar', *WAITING_JOBS),
     ),
 }
 
@@ -131,20 +132,12 @@ class Totals:
         return f'{said} in {time.monotonic() - self._began:.2f}s'
 
 
-def main() -> int:
-    """Run parts and return the exit status."""
-    names = [*PARTS, *(f'{p}:{s}' for p in PARTS for s in SELECTIONS if s)]
-    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
-    parser.add_argument('parts', nargs='+', choices=names, metavar='part')
-    own, _, arguments = ' '.join(sys.argv[1:]).partition(' -- ')
-    del own, arguments
-    split = sys.argv.index('--') if '--' in sys.argv else len(sys.argv)
-    parts = parser.parse_args(sys.argv[1:split]).parts
-    return run(parts, sys.argv[split + 1 :])
-
-
 def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
-    """Run parts and return the exit status."""
+    """Run parts and return the exit status.
+
+    :param parts: Names of parts, with or without a selection.
+    :param arguments: The arguments for pytest.
+    """
     totals = Totals()
     statuses = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -153,22 +146,41 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
             words = command(name, arguments)
             if words is None:
                 continue
-            print(f'\n{name}:', flush=True)
-            statuses[name] = subprocess.call(  # noqa: S603
-                [*words, f'--junitxml={report}'], cwd=ROOT
-            )
+            print(f'\nTests of {name}', flush=True)
+            words.append(f'--junitxml={report}')
+            # What is run was asked for by a developer.
+            statuses[name] = subprocess.call(words, cwd=ROOT)  # noqa: S603
             if statuses[name] not in (PASSED, FAILED, EMPTY):
                 return statuses[name]
             totals.add(report)
     if set(statuses.values()) <= {EMPTY}:
-        print(f'No test is selected by: {" ".join(arguments)}')
+        print(f'\nNo part has a test for: {shlex.join(arguments)}')
         return EMPTY
     if len(statuses) > 1:
-        print(f' All parts: {totals} '.center(80, '='))
+        print(f'\n{f" {totals} ":=^79}')
     failed = [name for name, status in statuses.items() if status == FAILED]
     if failed:
-        print(f'Failed: {", ".join(failed)}.')
+        print(f'Failed: {", ".join(failed)}')
     return FAILED if failed else PASSED
+
+
+def main() -> int:
+    """Run what the command line says."""
+    here = sys.argv[1:]
+    split = here.index('--') if '--' in here else len(here)
+    parser = argparse.ArgumentParser(
+        description='Run the tests part by part.',
+        epilog='What follows -- goes to pytest.',
+    )
+    parser.add_argument(
+        'parts',
+        nargs='+',
+        choices=[f'{p}:{s}'.rstrip(':') for p in PARTS for s in SELECTIONS],
+        metavar='part',
+        help=f'one of {", ".join(PARTS)}; a part with :smoke or :rest '
+        'behind it is limited to what is marked as smoke, or is not',
+    )
+    return run(parser.parse_args(here[:split]).parts, here[split + 1 :])
 
 
 if __name__ == '__main__':

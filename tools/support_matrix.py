@@ -6,14 +6,17 @@ Run it with the Python that ran the tests, with the reports that
 
     python tools/support_matrix.py nova.xml nova_functional.xml
 
-A run takes the place of an older one with the same versions.
+A run takes the place of an older one with the same versions. ``--check`` says
+what the matrix lacks instead: a column, or a release of Nova that tox runs.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+import configparser
 import csv
 from importlib import metadata
 import pathlib
 import platform
+import re
 import sys
 from xml.etree import ElementTree
 
@@ -97,8 +100,36 @@ def read(path: pathlib.Path) -> list[Row]:
         return list(csv.DictReader(file))
 
 
-def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> None:
-    """Add the reports of one environment to the matrix."""
+def releases() -> set[str]:
+    """Return the releases of Nova that tox has an environment for."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / 'tox.ini')
+    [found] = [
+        match[1].split(',')
+        for section in parser.sections()
+        if (match := re.fullmatch(r'testenv:nova\{(.+)\}', section))
+    ]
+    return set(found)
+
+
+def faults(matrix: pathlib.Path) -> Iterator[str]:
+    """Yield what a matrix lacks."""
+    rows = read(matrix)
+    for name in COLUMNS:
+        if any(name not in row for row in rows):
+            yield f'There is no column {name}.'
+    known = {row['Nova'].partition('.')[0] for row in rows if 'Nova' in row}
+    for release in sorted(releases() - known):
+        yield f'There is no row for Nova {release}; run tox -e nova{release}.'
+
+
+def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
+    """Add the reports of one environment to the matrix, or check it."""
+    if list(arguments) == ['--check']:
+        found = list(faults(matrix))
+        for fault in found:
+            print(f'{matrix.name}: {fault}')
+        return 1 if found else 0
     by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
     for name in arguments:
         # Of tests that were run here.
@@ -112,7 +143,8 @@ def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> None:
         writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
         writer.writeheader()
         writer.writerows(rows)
+    return 0
 
 
 if __name__ == '__main__':
-    main(sys.argv[1:])
+    sys.exit(main(sys.argv[1:]))

@@ -66,9 +66,16 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
 def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """Return the filters that repeat what Nova itself adds.
 
-    :raises FilterError: if one of them can not be loaded.
+    :raises FilterError: if one of them cannot be loaded, or none is there.
     """
-    return _load(MIRRORED, _installed(MIRRORED), conf)
+    names = _installed(MIRRORED)
+    if not names:
+        # Without them hosts would be shown that Nova does not use.
+        raise exception.FilterError(
+            MIRRORED,
+            'has no entry points here; install isolate-aggregates again.',
+        )
+    return _load(MIRRORED, names, conf)
 
 
 def deciding(

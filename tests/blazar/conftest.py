@@ -15,6 +15,7 @@ import live
 from oslo_utils import timeutils
 import pytest
 
+from isolate_aggregates.reservations.blazar import connection
 from isolate_aggregates.rest import client
 
 HERE = pathlib.Path(__file__).parent
@@ -25,7 +26,7 @@ PLUGINS = (
 )
 
 
-@pytest.fixture(scope='module')
+@pytest.fixture(scope='session')
 def endpoint(tmp_path_factory):
     """Start Nova, Placement and Keystone in a process of their own."""
     port = tmp_path_factory.mktemp('cloud') / 'port'
@@ -91,6 +92,8 @@ def make_manager(conf, database, monkeypatch):
     from blazar.manager import service as manager_service
 
     monkeypatch.setattr(client, 'RETRIES', 0)
+    # A busy machine is no service that fails.
+    monkeypatch.setattr(connection, 'TIMEOUT', live.SECONDS)
     notifier.init()
 
     def make(plugins=PLUGINS, server_deletion_wait=0):

@@ -3,7 +3,7 @@
 
 from blazar.db import api as db_api
 from blazar.manager import exceptions as manager_exceptions
-from live import OWNER
+from live import OWNER, SECONDS
 import pytest
 
 from isolate_aggregates.reservations.blazar.instance_plugin import (
@@ -106,7 +106,7 @@ def test_what_others_keep_is_left_alone(blazar, cloud):
 
 
 def test_the_end_waits_a_while_for_servers(start, cloud):
-    blazar = start(server_deletion_wait=60)
+    blazar = start(server_deletion_wait=SECONDS)
     _, reservation = blazar.reserve(amount=1, end=30)
     blazar.pass_time()
     cloud.boot(OWNER, reservation)

@@ -12,6 +12,7 @@ import pytest
 from isolate_aggregates.reservations.blazar.periodic import PeriodicCompletion
 
 
+@pytest.mark.smoke
 def test_a_lease_from_its_creation_to_its_end(blazar, cloud):
     lease, reservation = blazar.reserve(amount=3, vcpus=5, start=10, end=60)
 
@@ -207,6 +208,7 @@ def test_an_active_lease_may_grow_and_end_later(blazar, cloud):
     assert blazar.status(lease) == 'TERMINATED'
 
 
+@pytest.mark.smoke
 def test_ordinary_servers_keep_out_of_the_free_pool(blazar, cloud):
     """It is the filter that does it; there is no BlazarFilter here."""
     plain = cloud.plain_flavor()

@@ -89,6 +89,7 @@ def big_cloud():
 # Loading.
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize('example', ['campus', 'no-valid-host'])
 def test_it_loads_without_an_error_and_without_a_request(open_report, example):
     opened = open_report(example)
@@ -100,6 +101,7 @@ def test_it_loads_without_an_error_and_without_a_request(open_report, example):
     assert opened.requests == [opened.page.url]
 
 
+@pytest.mark.smoke
 def test_the_policy_of_the_page_forbids_to_load_anything(open_report):
     opened = open_report('campus')
     failed = opened.page.evaluate(
@@ -135,6 +137,7 @@ def test_a_cell_gives_its_reason_to_the_mouse(open_report):
     assert opened.page.locator('#reason').is_hidden()
 
 
+@pytest.mark.smoke
 def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
     opened = open_report('campus')
     keyboard = opened.page.keyboard
@@ -217,6 +220,7 @@ def test_columns_may_be_something_else(open_report, view, column, verdict):
 # Search and filters.
 
 
+@pytest.mark.smoke
 def test_search_leaves_what_is_called_so(open_report):
     opened = open_report('campus')
     page = opened.page
@@ -268,6 +272,7 @@ def test_findings_may_be_those_of_a_severity(open_report):
 # Names that mean harm.
 
 
+@pytest.mark.smoke
 def test_hostile_names_are_text_and_nothing_else(open_report):
     snapshot = make_snapshot(
         [make_aggregate(HOSTILE, {'trait:CUSTOM_X': 'required'}, [HOSTILE])],
@@ -348,6 +353,7 @@ def test_a_phone_scrolls_the_matrix_and_not_the_page(open_report):
     assert cell['y'] + cell['height'] <= panel['y']
 
 
+@pytest.mark.smoke
 def test_paper_gets_the_matrix_and_no_controls(open_report):
     opened = open_report('campus')
     opened.page.emulate_media(media='print')

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pathlib
 import tempfile
 
+import any_machine  # noqa: F401
 from nova import objects, rpc
 import nova.conf
 from nova_database import KINDS, NovaDatabase

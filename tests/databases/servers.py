@@ -24,7 +24,7 @@ import sqlalchemy as sa
 
 HOST = '127.0.0.1'
 
-_SECONDS = 60
+_SECONDS = 300
 _POSTGRESQL = pathlib.Path('/usr/lib/postgresql')
 
 

@@ -22,6 +22,8 @@ import threading
 import types
 from unittest import mock
 
+from isolate_aggregates.cli import periodic
+
 _SCRIPT = """\
 #!{python} -IS
 import json, os, socket, sys
@@ -39,8 +41,8 @@ sys.exit(code)
 """
 # Nothing that a program writes.
 _END = '\x1e'
-# After so long a program that does not end is asked to.
-_PATIENCE = 2
+# Where programs wait that go on until they are asked to end.
+_UNENDING = (periodic.watch.__code__, signal.sigwait.__code__)
 
 Program = Callable[[Sequence[str]], int | None]
 
@@ -204,8 +206,10 @@ def _asked_to_end():
 
     def ask() -> None:
         main = threads.main_thread().ident
-        while not done.wait(_PATIENCE):
-            signal.pthread_kill(main, signal.SIGTERM)
+        while not done.wait(0.1):
+            # Not before it has done what it does first, however long it takes.
+            if sys._current_frames()[main].f_code in _UNENDING:
+                signal.pthread_kill(main, signal.SIGTERM)
 
     # To others it is nothing.
     before = signal.signal(signal.SIGTERM, lambda *_: None)

@@ -1,19 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawing of a request is made from its text, and says what it shows."""
+"""Drawings are checked and drawn anew, and say what they show."""
 
 import runpy
+import sys
 from xml.etree import ElementTree as ET
 
 import pages
+import pytest
 import yaml
 
 DRAW = runpy.run_path(str(pages.ROOT / 'doc' / 'draw_request.py'))
 SVG = '{http://www.w3.org/2000/svg}'
 
 
-def test_the_image_is_drawn_from_the_text():
-    drawn = DRAW['IMAGE'].read_text('utf-8')
-    assert drawn == DRAW['draw'](), 'run "make architecture"'
+@pytest.fixture
+def drawings(monkeypatch, tmp_path):
+    """What draws, with a single image."""
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    found = runpy.run_path(str(pages.ROOT / 'doc' / 'drawings.py'))
+    image = tmp_path / 'image.svg'
+    found['main'].__globals__.update(
+        ROOT=tmp_path, drawn=lambda: [(image, 'new')]
+    )
+    return found['main'], image
+
+
+def test_what_is_out_of_date_is_named_and_left_alone(
+    drawings, monkeypatch, capsys
+):
+    main, image = drawings
+    image.write_text('old')
+    monkeypatch.setattr(sys, 'argv', ['drawings.py', '--check'])
+    assert main() == 1
+    assert capsys.readouterr().out == (
+        'image.svg is out of date; run "make architecture".\n'
+    )
+    assert image.read_text() == 'old'
+
+
+def test_what_is_out_of_date_is_drawn_anew(drawings, monkeypatch):
+    main, image = drawings
+    monkeypatch.setattr(sys, 'argv', ['drawings.py'])
+    assert main() == 0
+    assert image.read_text() == 'new'
+    monkeypatch.setattr(sys, 'argv', ['drawings.py', '--check'])
+    assert main() == 0
 
 
 def test_the_image_says_in_words_what_it_shows():

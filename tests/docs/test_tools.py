@@ -43,12 +43,64 @@ def test_make_knows_what_it_is_asked_for(words):
     )
     assert asked.returncode == 0, asked.stderr
     for argument in words[2:]:
-        assert argument.partition('=')[2] in asked.stdout
+        name, _, value = argument.partition('=')
+        assert value in asked.stdout or name in read_by_tests()
 
 
-def test_make_demo_and_make_test_are_run_before_each_change():
+def read_by_tests():
+    """Return the environment variables that tests read."""
+    return {
+        name
+        for path in (pages.ROOT / 'tests').rglob('*.py')
+        for name in re.findall(
+            r"environ\.get\('(\w+)'", path.read_text('utf-8')
+        )
+    }
+
+
+def test_make_demo_and_all_tests_are_run_before_each_change():
     gate = (pages.ROOT / '.ci' / 'run').read_text().splitlines()
-    assert {'make demo', 'make test'} <= set(gate)
+    assert {'make demo', 'make test', 'make test-rest'} <= set(gate)
+
+
+EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'
+
+
+@pytest.mark.parametrize(
+    ('origin', 'is_kept'),
+    [
+        pytest.param(EDITABLE, True, id='this clone'),
+        pytest.param(
+            '{{"dir_info": {{}}, "url": "file://{clone}"}}',
+            False,
+            id='pip install .',
+        ),
+        pytest.param(
+            EDITABLE.replace('{clone}', '{clone}-2'), False, id='another clone'
+        ),
+        pytest.param(None, False, id='a released package'),
+    ],
+)
+@pytest.mark.parametrize('target', ['unit', 'test', 'demo', 'lint', 'docs'])
+def test_make_replaces_what_is_not_this_clone(
+    target, origin, is_kept, tmp_path
+):
+    package = 'lib/python3.11/site-packages/isolate_aggregates-1.0.dist-info'
+    information = tmp_path / package
+    information.mkdir(parents=True)
+    if origin:
+        text = origin.format(clone=pages.ROOT)
+        (information / 'direct_url.json').write_text(text)
+    for stamp in ('.demo', '.all'):
+        (tmp_path / stamp).touch()
+    would = subprocess.run(
+        ['make', '--dry-run', f'VENV={tmp_path}', target],
+        cwd=pages.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ('pip install' not in would.stdout) is is_kept
 
 
 @pytest.mark.parametrize('words', shown('pip install '), ids=' '.join)

@@ -6,7 +6,9 @@ import contextlib
 import pathlib
 from typing import Any
 
+import clients
 from clients import Cloud, OpenStack
+from control_plane import bootstrap
 from control_plane.plane import Plane
 from control_plane.settings import Settings
 import pytest
@@ -40,6 +42,33 @@ def plane() -> Iterator[Plane]:
     finally:
         if not was_running:
             found.down()
+
+
+@pytest.fixture(autouse=True)
+def _left_as_it_was(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fail a story that leaves anything behind for those after it."""
+    if 'plane' not in request.fixturenames:
+        yield
+        return
+    before = _what_there_is(request.getfixturevalue('plane'))
+    yield
+    assert _what_there_is(request.getfixturevalue('plane')) == before
+
+
+def _what_there_is(plane: Plane) -> dict[str, set[str]]:
+    """Return the names of all that stories make."""
+    nova = clients.nova(plane, 'admin')
+    with bootstrap.connect(plane.settings, 'admin') as sdk:
+        images = {image.name for image in sdk.image.images()}
+    return {
+        'aggregates': {found.name for found in nova.aggregates.list()},
+        'flavors': {f.name for f in nova.flavors.list(is_public=None)},
+        'images': images,
+        'servers': {
+            found.name
+            for found in nova.servers.list(search_opts={'all_tenants': True})
+        },
+    }
 
 
 @pytest.fixture(scope='session')

@@ -26,7 +26,7 @@ metrics = scheduler.WorkerMetrics(['isolate_tenants'])
 metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 """
 # Seconds that nothing here takes, even on a slow machine.
-LONG = 120
+LONG = 300
 
 
 class Exporter:

@@ -155,7 +155,7 @@ class Cloud:
 
     def finish(self):
         """Wait for the end; return the exit status and the output."""
-        output, _ = self.process.communicate(timeout=60)
+        output, _ = self.process.communicate(timeout=300)
         return self.process.returncode, output
 
 

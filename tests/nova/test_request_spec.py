@@ -14,13 +14,8 @@ import pytest
 import test_in_tree
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.decision import decide
-from isolate_aggregates.filters.constraints import ForbidRootTrait, InTree
-from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.nova import adapter, registration
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.nova import registration
 
 engine = test_in_tree.engine
 
@@ -158,22 +153,3 @@ def in_any_order(value):
     if isinstance(value, (list, tuple)):
         return sorted(map(in_any_order, value), key=repr)
     return value
-
-
-def decided(constraint):
-    pipeline = Pipeline({'mine': lambda *_: [constraint]})
-    return decide(Request(Flavor('f')), AggregateIndex(), pipeline)
-
-
-def test_a_trait_that_a_filter_forbids_is_forbidden_beside_novas_own():
-    spec = objects.RequestSpec()
-    spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
-    adapter.apply(decided(ForbidRootTrait('CUSTOM_A', 'because')), spec)
-    assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
-
-
-def test_a_tree_that_nova_cannot_be_asked_for_refuses():
-    with pytest.raises(exception.RequestRefused, match='one provider tree'):
-        adapter.apply(
-            decided(InTree('uuid', 'because')), objects.RequestSpec()
-        )

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real nova-scheduler with the filters switched on by configuration only."""
 
+import time
+
 from keystoneauth1 import loading, session, token_endpoint
 from nova.api import auth
 import nova.conf
@@ -17,6 +19,9 @@ from isolate_aggregates.rest.connection import Connection
 
 CONF = nova.conf.CONF
 
+# More than anything takes here, also on a busy machine.
+SECONDS = 300
+
 # Those of Nova's Glance fixture; neither says anything about traits.
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
 OTHER_IMAGE = 'a2459075-d96c-40d5-893e-577ff92e721c'
@@ -31,7 +36,40 @@ def request_filter_names():
     return names
 
 
-class Plugin:
+def _patient(name):
+    """Return a method that lets one of Nova's wait until it succeeds."""
+
+    def wait(self, *args, **kwargs):
+        until = time.monotonic() + SECONDS
+        while True:
+            try:
+                return getattr(super(Patient, self), name)(*args, **kwargs)
+            except AssertionError:
+                if time.monotonic() > until:
+                    raise
+
+    return wait
+
+
+class Patient:
+    """Mixed into a functional test of Nova, waits on a busy machine too.
+
+    Nova's own methods give up after five seconds.
+    """
+
+    _wait_for_assert = _patient('_wait_for_assert')
+    _wait_for_instance_action_event = _patient(
+        '_wait_for_instance_action_event'
+    )
+    _wait_for_log = _patient('_wait_for_log')
+    _wait_for_migration_status = _patient('_wait_for_migration_status')
+    _wait_for_server_allocations = _patient('_wait_for_server_allocations')
+    _wait_for_server_parameter = _patient('_wait_for_server_parameter')
+    _wait_for_service_parameter = _patient('_wait_for_service_parameter')
+    _wait_until_deleted = _patient('_wait_until_deleted')
+
+
+class Plugin(Patient):
     """Mixed into a functional test of Nova, switches the filters on.
 
     The constants are the nova.conf of the test; ``OPTIONS`` are groups,
@@ -61,10 +99,14 @@ class Plugin:
             aggregate_source=self.SOURCE,
             group=ia_conf.GROUP,
         )
+        # A compute service whose turn comes late is not down.
+        self.flags(service_down_time=SECONDS)
         for group, option, value in self.OPTIONS:
             self.flags(group=group, **{option: value})
         self.addCleanup(registration.uninstall)
         super().setUp()
+        # Registered by now. A call that is answered late is not lost.
+        self.flags(rpc_response_timeout=SECONDS)
 
     def __delattr__(self, name):
         # Nova's tests drop their attributes at the end, which pytest wants to
@@ -204,7 +246,7 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         made = self.user(project).post_server(
             {'server': server, 'os:scheduler_hints': hints or {}}
         )
-        return self._wait_for_state_change(made, status, max_retries=60)
+        return self._wait_for_state_change(made, status)
 
     def host_for(self, flavor, **request):
         """Boot a server and return the host it is on."""

@@ -3,6 +3,7 @@
 
 from base import OverApi, Plugin, request_filter_names
 from nova.tests.functional import test_aggregates
+import pytest
 
 
 def _poisoned(*args, **kwargs):
@@ -25,6 +26,7 @@ class InTreeMustNotRun(Plugin):
         super().tearDown()
 
 
+@pytest.mark.smoke
 class IsolateAggregateFilterTest(
     InTreeMustNotRun, test_aggregates.IsolateAggregateFilterTest
 ):

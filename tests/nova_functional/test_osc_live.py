@@ -7,6 +7,7 @@ import warnings
 
 from day_two import CommandTest
 from openstackclient import shell
+import pytest
 import yaml
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
@@ -46,6 +47,7 @@ class OpenStackTest(CommandTest):
         assert (finished.code, finished.err) == (0, '')
         return finished.document
 
+    @pytest.mark.smoke
     def test_lock_grant_boot_and_back(self):
         self.aggregate('licensed', ['host1'])
         keyed, plain = self.flavor(), self.flavor()

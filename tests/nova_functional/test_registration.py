@@ -191,7 +191,7 @@ def start_scheduler(tmp_path):
             ],
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
         )
         assert ended.returncode == 1
         return ended.stdout + ended.stderr
@@ -222,6 +222,7 @@ def test_options_are_shared_with_nova_and_blazar(start_scheduler, available):
     assert 'MissingAuthPlugin' in output
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(
     ('mistake', 'error'),
     [

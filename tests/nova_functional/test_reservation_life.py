@@ -86,6 +86,7 @@ class ReservationTest(OverApi, CloudTest):
             [status] = reservations.reconcile_all(self.store, now)
         raise AssertionError(status)
 
+    @pytest.mark.smoke
     def test_the_life_of_a_reservation(self):
         # When creating a host.
         self.enable('host1', 'host2')

@@ -8,6 +8,7 @@ forbidden aggregate membership
 
 from base import CloudTest, host_of
 from keystoneauth1 import exceptions as ks_exceptions
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -34,6 +35,7 @@ class ReservationsTest(CloudTest):
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
     )
 
+    @pytest.mark.smoke
     def test_reserved_hosts_are_for_flavors_that_name_the_reservation(self):
         pool = self.aggregate(
             'freepool', ['host1'], {'reservation:2e1dfa7c': 'true'}

@@ -6,6 +6,7 @@ from urllib import parse
 from base import CONF, CloudTest
 from keystoneauth1 import loading
 from nova.scheduler.client import report
+import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import rollups
@@ -86,6 +87,7 @@ class ShorteningTest(CloudTest):
         _, _, query = self.queries[-1].partition('?')
         return parse.parse_qs(query)['member_of']
 
+    @pytest.mark.smoke
     def test_a_rollup_stands_for_all_aggregates(self):
         self.licensed(['host1', 'host2'])
         self.roll_up('host1', 'host2')

@@ -24,7 +24,7 @@ APPLICATION = 'placement.wsgi.api:application'
 # begins with "admin" for the administrator's.
 TOKEN = f'admin:{"x" * 194}'
 
-_SECONDS = 60
+_SECONDS = 300
 _BIN = pathlib.Path(sys.prefix) / 'bin'
 
 CONFIGURATION = """
@@ -60,7 +60,14 @@ class WebServer:
 
 
 def _gunicorn(address: str) -> Sequence[str]:
-    return [str(_BIN / 'gunicorn'), '--bind', address, APPLICATION]
+    return [
+        str(_BIN / 'gunicorn'),
+        # A busy machine is no worker that hangs.
+        f'--timeout={_SECONDS}',
+        '--bind',
+        address,
+        APPLICATION,
+    ]
 
 
 def _uwsgi(address: str) -> Sequence[str]:
@@ -163,9 +170,14 @@ def _wait(found: Running, process: subprocess.Popen[bytes]) -> None:
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End a process; what it leaves behind is ended and reported."""
     process.terminate()
-    try:
-        process.wait(_SECONDS)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError):
+        try:
+            process.wait(_SECONDS)
+            until = time.monotonic() + _SECONDS
+            # Its workers end a moment later.
+            while time.monotonic() < until:
+                os.killpg(process.pid, 0)
+                time.sleep(0.05)
+        finally:
             os.killpg(process.pid, signal.SIGKILL)
-            raise AssertionError('the web server left processes behind')
+        raise AssertionError('the web server left processes behind')

@@ -107,6 +107,31 @@ def test_locks_that_fail_are_an_error_of_the_filter():
     assert caught.value.name == 'mine'
 
 
+@pytest.mark.parametrize(
+    ('request_filter', 'sources'),
+    [
+        (IsolateAggregates(), {'flavor', 'image'}),
+        (IsolateAggregates(('flavor',)), {'flavor'}),
+        (IsolateTenants(), set()),
+        (BlazarReservation(), {'flavor', 'hint'}),
+        (ReservationPrefix(('r:',), (), ('hint',)), {'flavor', 'hint'}),
+        # What a tenant claims counts only for a prefix that requires.
+        (ReservationPrefix((), ('r:',), ('hint',)), {'flavor'}),
+    ],
+)
+def test_filters_say_where_keys_come_from(request_filter, sources):
+    assert NamedFilter('mine', request_filter).key_sources == sources
+
+
+def test_filters_say_how_they_know_reservations_and_projects():
+    prefix = NamedFilter('r', ReservationPrefix(('r:',), ('f:',), (), 'owner'))
+    assert prefix.reservation_keys == ReservationKeys(
+        ('r:',), ('f:',), 'owner'
+    )
+    tenants = NamedFilter('t', IsolateTenants('project_'))
+    assert tenants.project_keys == ('project_',)
+
+
 # No filter reads metadata that it does not declare.
 
 PROJECT = '0f3c' * 8

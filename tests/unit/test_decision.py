@@ -4,11 +4,13 @@
 import pytest
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import QUERY_LIMIT, decide
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import RequestGroup
+from isolate_aggregates.placement.group import RequestGroup, forbidden_length
+from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Shortener, SnapshotMembers
 from isolate_aggregates.request import Flavor, Request
 
@@ -42,6 +44,21 @@ def test_a_query_asks_for_what_the_filters_require_and_for_resources():
     }  # fmt: skip
 
 
+def test_a_query_forbids_what_stands_for_several_aggregates():
+    lock = Lock('t:', 't:1', (A, B))
+    member = frozenset({A.uuid, B.uuid, uuid_of('t:1')})
+    shortener = Shortener(
+        forbidden_length(1),
+        lambda index: [lock],
+        SnapshotMembers([Provider('u', 'h1', aggregates=member)], INDEX.hosts),
+    )
+    decision = decide(REQUEST, INDEX, FORBIDDING, shortener)
+    assert decision.forbidden == {uuid_of('t:1')}
+    group = decision.query(REQUEST).group()
+    assert group.forbidden_aggregates == {uuid_of('t:1')}
+    decision.check()
+
+
 def test_without_a_limit_nothing_is_made_to_fit():
     decision = decide(REQUEST, INDEX, FORBIDDING)
     assert decision.forbidden == {A.uuid, B.uuid}
@@ -72,9 +89,10 @@ def test_a_request_that_is_refused_is_not_made_to_fit():
     )
     decision = decide(REQUEST, INDEX, both, limited(60))
     assert decision.too_long is None
-    with pytest.raises(exception.RequestRefused) as caught:
-        decision.query(REQUEST)
-    assert caught.value.reasons == ('no',)
+    for ask in (decision.check, lambda: decision.query(REQUEST)):
+        with pytest.raises(exception.RequestRefused) as caught:
+            ask()
+        assert caught.value.reasons == ('no',)
 
 
 def test_a_decision_remembers_what_it_was_compared_with():

@@ -11,6 +11,7 @@ from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
     InTree,
+    LazyForbid,
     Refuse,
     Require,
 )
@@ -125,16 +126,59 @@ def test_conclusions_keep_their_reasons_and_who_said_so():
     assert conclusion.constraint.reason == 'aggregate A: asked for'
 
 
+def test_a_reason_names_five_aggregates_and_counts_the_rest():
+    many = Forbid((G, F, E, D, C, B, A), 'why')
+    assert many.reason == 'aggregates A, B, C, D, E and 2 more: why'
+
+
+def test_requiring_one_of_no_aggregates_is_refused_with_its_cause():
+    [constraint] = NOTHING
+    reason = 'one of no aggregates is required: nothing'
+    assert constraint.reason == reason
+    assert folded(constraint).refusals == [reason]
+
+
 @pytest.mark.parametrize(
-    ('aggregates', 'reason'),
-    [
-        ((A,), 'aggregate A: why'),
-        ((E, D, C, B, A), 'aggregates A, B, C, D, E: why'),
-        ((F, E, D, C, B, A), 'aggregates A, B, C, D, E and 1 more: why'),
-        ((G, F, E, D, C, B, A), 'aggregates A, B, C, D, E and 2 more: why'),
-    ],
+    'constraint', [InTree('uuid', 'x'), ForbidRootTrait('T', 'x'), Refuse('x')]
 )
-def test_a_reason_names_five_aggregates_and_counts_the_rest(
-    aggregates, reason
-):
-    assert Forbid(aggregates, 'why').reason == reason
+def test_the_reason_of_what_names_no_aggregates_is_its_cause(constraint):
+    assert constraint.reason == 'x'
+
+
+def test_a_lazy_constraint_is_each_of_its_parts():
+    parts = (Forbid((A,), 'x'), Forbid((B,), 'y'))
+    lazy = LazyForbid(frozenset({'uuid-A', 'uuid-B'}), lambda: iter(parts))
+    destination = folded(lazy)
+    assert destination.forbidden_aggregates == {'uuid-A', 'uuid-B'}
+    assert lazy.reason == 'aggregate A: x; aggregate B: y'
+    assert [one.constraint for one in destination.conclusions] == [*parts]
+
+
+def test_a_conclusion_has_a_destination_of_its_own():
+    destination = folded(Forbid((A,), 'x'), Forbid((B,), 'y'), Refuse('z'))
+    alone = [one.alone for one in destination.conclusions]
+    assert [one.forbidden_aggregates for one in alone] == [
+        {'uuid-A'}, {'uuid-B'}, set()
+    ]  # fmt: skip
+    assert [one.refusals for one in alone] == [[], [], ['z']]
+
+
+def test_the_first_filter_that_leaves_no_host_is_remembered():
+    destination = Destination()
+    destination.add(Forbid((A,), 'x'), 'one')
+    assert destination.refused_by is None
+    for name in ('two', 'three'):
+        destination.add(Refuse('no'), name)
+    assert destination.refused_by == 'two'
+
+
+def test_what_stands_for_the_forbidden_aggregates_is_put_onto_the_query():
+    request = ResourceRequest()
+    folded(Forbid((A, B), 'x')).apply_to(request, ['uuid-rollup'])
+    assert request.group().forbidden_aggregates == {'uuid-rollup'}
+
+
+def test_no_opinion_leaves_a_query_alone():
+    request = ResourceRequest()
+    folded().apply_to(request)
+    assert request == ResourceRequest()

@@ -94,6 +94,19 @@ def test_rule_2_the_flavor_of_an_instance_reservation_is_left_alone(
     assert conclusions(extra_specs, reservation_required=required) == []
 
 
+@pytest.mark.parametrize(
+    'key',
+    [
+        'resources:CUSTOM_OTHER',
+        'trait:CUSTOM_RESERVATION_4D17',
+        'reservation',
+    ],
+)
+def test_rule_2_is_for_classes_of_instance_reservations_only(key):
+    [found] = conclusions({key: '1'})
+    assert found.cause == NotReserved()
+
+
 def test_rule_1_goes_before_rule_2():
     [found] = conclusions(RESERVED[0], hint=['r3'])
     assert isinstance(found, Refuse)
@@ -109,15 +122,45 @@ def test_rule_3_preemptible_servers_use_the_preemptible_aggregate_alone():
     ]
 
 
-def test_rule_4_everything_else_stays_out_of_all_of_blazar():
-    for extra_specs in ({}, {'blazar:preemptible': 'true'}):
-        [found] = conclusions(extra_specs)
-        assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
-        assert found.cause == NotReserved()
+def test_rule_3_a_reservation_is_not_for_preemptible_servers():
+    """Not even one that is named like the preemptible aggregate."""
+    reserved = Aggregate('uuid-r', 'spot', availability_zone='blazar_spot')
+    required, forbidden = conclusions(
+        {'blazar:preemptible': 'true'},
+        index=AggregateIndex([SPOT, reserved]),
+        allow_preemptibles=True,
+    )
+    assert (required.aggregates, forbidden.aggregates) == (
+        (SPOT,),
+        (reserved,),
+    )
+
+
+@pytest.mark.parametrize(
+    ('extra_specs', 'settings'),
+    [
+        ({}, {}),
+        ({}, {'allow_preemptibles': True}),
+        ({'blazar:preemptible': 'false'}, {'allow_preemptibles': True}),
+        # By default they may not use it.
+        ({'blazar:preemptible': 'true'}, {}),
+    ],
+)
+def test_rule_4_everything_else_stays_out_of_all_of_blazar(
+    extra_specs, settings
+):
+    [found] = conclusions(extra_specs, **settings)
+    assert found.aggregates == (POOL, SPOT, MINE, GRANTED, FOREIGN)
+    assert found.cause == NotReserved()
 
 
 def test_without_aggregates_of_blazar_there_is_nothing_to_forbid():
     assert conclusions(index=AggregateIndex([OPEN])) == []
+
+
+def test_without_reservations_there_is_no_lock():
+    made = BlazarReservation()
+    assert list(made.locks(AggregateIndex([POOL, OPEN]))) == []
 
 
 def test_a_cloud_may_require_a_reservation_of_everybody():

@@ -70,6 +70,37 @@ def test_a_trait_in_any_request_group_opens():
     assert forbidden(request, GPU) == []
 
 
+IMAGE = Image('debian', properties={'trait:HW_GPU': 'required'})
+
+
+@pytest.mark.parametrize(
+    ('sources', 'closed'),
+    [(('flavor', 'image'), []), (('flavor',), [('HW_GPU', None)])],
+)
+def test_a_trait_of_the_image_opens_if_images_count(sources, closed):
+    found = IsolateAggregates(sources)(
+        asking(image=IMAGE), AggregateIndex([GPU])
+    )
+    assert [
+        (trait, part.cause.image)
+        for one in found
+        for part in one.parts
+        for trait in part.cause.traits
+    ] == closed
+
+
+def test_where_nothing_is_closed_nothing_is_concluded():
+    assert list(IsolateAggregates()(asking(), AggregateIndex([OPEN]))) == []
+
+
+def test_locks_are_in_the_order_of_their_names():
+    tags = {f'trait:{name}': 'required' for name in 'DBACE'}
+    locks = IsolateAggregates().locks(
+        AggregateIndex([Aggregate('uuid', 'a', tags)])
+    )
+    assert [one.name for one in locks] == sorted(tags)
+
+
 def test_a_forbidden_trait_opens_nothing():
     request = Request(Flavor('f', extra_specs={'trait:HW_GPU': 'forbidden'}))
     assert forbidden(request, GPU) == ['uuid-gpu']

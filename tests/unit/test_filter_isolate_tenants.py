@@ -4,7 +4,10 @@
 import pytest
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.filters.isolate_tenants import IsolateTenants
+from isolate_aggregates.filters.isolate_tenants import (
+    IsolateTenants,
+    OtherProjects,
+)
 from isolate_aggregates.request import Flavor, Request
 
 OPEN = Aggregate('uuid-open', 'open', {'tenant_id': 'a'})
@@ -39,6 +42,49 @@ def test_an_aggregate_that_names_projects_is_closed_to_the_others(
 ):
     [found] = conclusions(project)
     assert found.aggregates == closed
+
+
+@pytest.mark.parametrize(
+    'metadata',
+    [
+        {'filter_tenant_id': 'a', 'owner': 'x'},
+        {'filter_tenant_id': 'a', 'filter_tenant': 'x'},
+    ],
+)
+def test_other_metadata_names_no_projects(metadata):
+    request = Request(Flavor('f'), project_id='x')
+    index = AggregateIndex([Aggregate('uuid', 'one', metadata)])
+    [found] = IsolateTenants()(request, index)
+    assert found.cause == OtherProjects('x', 'filter_tenant_id')
+
+
+def test_what_is_between_two_commas_is_no_project():
+    request = Request(Flavor('f'), project_id='')
+    sloppy = Aggregate('uuid', 'one', {'filter_tenant_id': 'a, ,b,'})
+    [found] = IsolateTenants()(request, AggregateIndex([sloppy]))
+    assert found.aggregates == (sloppy,)
+
+
+def test_where_no_aggregate_is_closed_nothing_is_concluded():
+    request = Request(Flavor('f'), project_id='a')
+    assert list(IsolateTenants()(request, AggregateIndex([ONE, OPEN]))) == []
+
+
+def test_locks_are_in_the_order_of_their_projects():
+    locks = IsolateTenants().locks(INDEX)
+    assert [(one.name, one.aggregates) for one in locks] == [
+        ('filter_tenant_id=', (EMPTY,)),
+        ('filter_tenant_id=a', (ONE,)),
+        ('filter_tenant_id=a,b,c', (LIST,)),
+        ('filter_tenant_id=a,d', (KEYS,)),
+    ]
+
+
+def test_a_project_that_is_not_known_is_said_to_be_so():
+    assert str(OtherProjects(None, 'p:')) == (
+        'kept for other projects; project of the request, which is unknown, '
+        'is not among those named by p:'
+    )
 
 
 def test_the_reason_names_project_and_aggregates():

@@ -76,6 +76,16 @@ def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
     assert found == Refuse(ForeignReservation(('reservation:2',), project))
 
 
+def test_of_several_aggregates_with_a_key_a_tenant_gets_those_that_are_his():
+    other = Aggregate(
+        'uuid-other', 'other', {'reservation:2': 'x', 'blazar:owner': 'other'}
+    )
+    index = AggregateIndex([other, TWO])
+    request = naming(image_keys=['reservation:2'])
+    [found] = conclusions(request, RESERVATION, RESERVATION, index)
+    assert found == Require((TWO,), NamesReservation(('reservation:2',)))
+
+
 def test_a_flavor_is_trusted_whoever_uses_it():
     request = naming('reservation:2', project='other')
     [found] = conclusions(request, RESERVATION, RESERVATION)
@@ -106,6 +116,17 @@ def test_a_request_that_names_none_stays_out_of_all():
     assert found == Forbid(
         (FREE, ONE, TWO, GRANTED), NamesNoReservation('reservation:', 'f')
     )
+
+
+def test_an_image_that_names_none_is_named_in_the_cause():
+    [found] = conclusions(naming(image_keys=['os']), (), RESERVATION)
+    assert found.cause == NamesNoReservation('reservation:', 'f', 'i')
+
+
+def test_keys_are_named_in_their_order():
+    keys = [f'reservation:{number}' for number in (8, 6, 9, 7)]
+    [found] = conclusions(naming(*keys), RESERVATION)
+    assert found.cause == UnknownReservation(tuple(sorted(keys)))
 
 
 def test_several_keys_of_one_prefix_are_alternatives():

@@ -16,6 +16,7 @@ GLANCE = {
     'license:oracle': 'true',
     'trait:CUSTOM_A': 'required',
     'trait:CUSTOM_B': 'forbidden',
+    'secure_boot': 'required',
 }
 TRAIT = {'trait:CUSTOM_A': 'required'}
 

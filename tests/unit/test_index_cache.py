@@ -10,7 +10,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.cache import IndexCache
 
-PATIENCE = 10  # seconds until a thread that hangs fails a test
+PATIENCE = 120  # seconds until a thread that hangs fails a test
 
 
 class Source:

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loading the request filters, and running them."""
 
+import time
+
 from oslo_config import cfg
 import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.filters import loading, pipeline
 from isolate_aggregates.filters.constraints import Forbid, Refuse
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.request import Flavor, Request
 
 A = Aggregate('uuid-A', 'A', {'trait:X': 'required', 'reservation:1': '1'})
@@ -60,6 +63,52 @@ def test_a_filter_that_breaks_refuses_the_request(broken):
         runner.evaluate(REQUEST, INDEX)
 
 
+def unreadable(request, aggregates):
+    raise exception.ServiceError('Nova', None, 'is broken.')
+
+
+def test_an_error_of_ours_is_not_a_fault_of_the_filter():
+    runner = pipeline.Pipeline({'mine': unreadable})
+    with pytest.raises(exception.ServiceError):
+        runner.evaluate(REQUEST, INDEX)
+
+
+@pytest.mark.parametrize('second', [refuse, raises])
+def test_a_timer_is_told_how_long_each_filter_took(second):
+    took = {}
+    runner = pipeline.Pipeline({'b': forbid, 'a': second}, took.__setitem__)
+    started_at = time.perf_counter()
+    try:
+        destination = runner.evaluate(REQUEST, INDEX)
+    except exception.FilterError:
+        assert second is raises
+    else:
+        assert destination.forbidden_aggregates == {A.uuid}
+        assert destination.refusals == ['no']
+    assert list(took) == ['b', 'a']
+    total = time.perf_counter() - started_at
+    assert all(0 <= seconds <= total for seconds in took.values())
+
+
+class Locking:
+    """A filter with a lock of its own."""
+
+    def __init__(self, name):
+        self.lock = Lock('mine:', f'mine:{name}', (A,))
+
+    def __call__(self, request, aggregates):
+        return ()
+
+    def locks(self, aggregates):
+        yield self.lock
+
+
+def test_locks_are_those_of_all_filters():
+    b, a = Locking('b'), Locking('a')
+    runner = pipeline.Pipeline({'b': b, 'no': forbid, 'a': a})
+    assert runner.locks(INDEX) == (b.lock, a.lock)
+
+
 @pytest.mark.parametrize(
     'shape', [object(), lambda request: [], lambda a, b, c: []]
 )
@@ -70,6 +119,39 @@ def test_a_filter_of_the_wrong_shape_is_refused_when_it_is_registered(shape):
 
 def test_by_default_isolate_aggregates_is_off(conf):
     assert loading.deciding(conf).names == ('reservation_prefix',)
+
+
+def test_filters_that_are_loaded_already_are_not_loaded_again(conf):
+    assert loading.deciding(conf, ()).names == ()
+
+
+def test_where_there_is_no_nova_what_nova_adds_is_added_last(conf):
+    assert loading.as_in_nova(conf).names == (
+        'reservation_prefix',
+        'compute_status',
+        'requested_host',
+    )
+
+
+def test_what_nova_itself_adds_is_not_to_be_named(conf):
+    conf.set_override(
+        'request_filters',
+        ['requested_host', 'isolate_tenants', 'compute_status'],
+        ia_conf.GROUP,
+    )
+    with pytest.raises(exception.ConfigError) as caught:
+        loading.deciding(conf)
+    assert 'names requested_host, compute_status, which' in str(caught.value)
+
+
+def test_locks_are_known_of_filters_that_are_off(conf):
+    found = loading.locks(conf, INDEX)
+    assert [lock.name for lock in found] == ['trait:X']
+
+
+def test_settings_are_handed_over_as_values_that_cannot_change(conf):
+    made = {one.name: one.request_filter for one in loading.load(conf)}
+    assert made['isolate_aggregates'] == IsolateAggregates(('flavor', 'image'))
 
 
 def test_the_configuration_orders_and_sets_up_the_filters(conf):
@@ -177,6 +259,39 @@ def test_all_installed_filters_are_listed_those_that_run_first(conf):
     assert all(row.origin.startswith('isolate-aggregates ') for row in rows)
 
 
+def test_filters_of_other_packages_are_listed_by_their_names(
+    conf, tmp_path, monkeypatch
+):
+    info = tmp_path / 'other-1.0.dist-info'
+    info.mkdir()
+    (info / 'METADATA').write_text('Name: other\nVersion: 1.0\n', 'utf-8')
+    lines = [f'{name} = other:{name}' for name in ('z1', 'a2', 'z0', 'a1')]
+    (info / 'entry_points.txt').write_text(
+        '\n'.join([f'[{loading.NAMESPACE}]', *lines]), 'utf-8'
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    rows = [
+        (row.name, row.origin)
+        for row in loading.installed_filters(conf)
+        if row.origin.startswith('other ')
+    ]
+    assert rows == [
+        (name, f'other 1.0, other:{name}') for name in ('a1', 'a2', 'z0', 'z1')
+    ]
+
+
+def test_a_filter_that_is_switched_on_has_a_number(conf):
+    conf.set_override(
+        'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
+    )
+    [first, *_] = loading.installed_filters(conf)
+    assert (first.name, first.enabled, first.note) == (
+        'isolate_aggregates',
+        True,
+        'number 1 of 2',
+    )
+
+
 class WithOptions:
     """A filter of somebody else, with an option of its own."""
 
@@ -197,6 +312,13 @@ class Unregistered:
     SETTINGS = {'color': ('mine', 'color')}  # noqa: RUF012
 
 
+class UnregisteredSwitch:
+    ENABLED_BY = ('mine', 'enabled')
+
+    def __call__(self, request, aggregates):
+        return ()
+
+
 class WrongArguments:
     def __init__(self, color):
         pass
@@ -207,7 +329,27 @@ def test_a_filter_may_bring_its_own_options(conf):
     assert made.request_filter.color == 'red'
 
 
-@pytest.mark.parametrize('broken', [Unregistered, WrongArguments])
-def test_settings_that_do_not_fit_stop_everything(conf, broken):
-    with pytest.raises(exception.FilterError, match=r'^Request filter mine'):
+@pytest.mark.parametrize(
+    ('broken', 'problem'),
+    [
+        (
+            Unregistered,
+            'reads the option [mine] color, which is not registered.',
+        ),
+        (WrongArguments, 'can not be made from its SETTINGS'),
+    ],
+)
+def test_settings_that_do_not_fit_stop_everything(conf, broken, problem):
+    with pytest.raises(exception.FilterError) as caught:
         loading._build('mine', broken, conf)
+    assert caught.value.name == 'mine'
+    assert caught.value.problem.startswith(problem)
+
+
+def test_a_switch_that_is_not_registered_stops_everything(conf):
+    made = loading._build('mine', UnregisteredSwitch, conf)
+    with pytest.raises(exception.FilterError) as caught:
+        loading.deciding(conf, [made])
+    assert caught.value.problem == (
+        'reads the option [mine] enabled, which is not registered.'
+    )

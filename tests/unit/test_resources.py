@@ -40,6 +40,11 @@ def asked(extra_specs=None, properties=None, **fields):
             id='a GiB of swap is a GiB of disk',
         ),
         pytest.param(
+            {'swap': 1025},
+            {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 12},
+            id='a part of a GiB counts as one',
+        ),
+        pytest.param(
             {'volume': True, 'ephemeral': 3},
             {'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 3},
             id='a volume takes no root disk',
@@ -53,6 +58,61 @@ def asked(extra_specs=None, properties=None, **fields):
 )
 def test_the_size_of_a_flavor_becomes_resources(fields, amounts):
     assert asked(**fields).group().resources == amounts
+
+
+def test_a_flavor_without_a_size_asks_for_nothing():
+    request = Request(Flavor('f'))
+    assert resources.resource_request(request).groups == {}
+    assert request.num_instances == 1
+
+
+def test_without_a_volume_the_root_disk_is_on_the_host():
+    request = resources.resource_request(Request(Flavor('f', disk=5)))
+    assert request.group().resources == {'DISK_GB': 5}
+
+
+@pytest.mark.parametrize(
+    ('extra_specs', 'amounts'),
+    [
+        (
+            {'resources:PCPU': '2'},
+            {'PCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 10},
+        ),
+        (
+            {'resources:CUSTOM_GPU': '1', 'resources:DISK_GB': '1'},
+            {'CUSTOM_GPU': 1, 'VCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 1},
+        ),
+    ],
+)
+def test_a_class_of_an_extra_spec_is_asked_for(extra_specs, amounts):
+    assert asked(extra_specs).group().resources == amounts
+
+
+def test_what_settings_imply_is_asked_for():
+    group = asked(
+        {
+            'hw:cpu_policy': 'dedicated',
+            'os:secure_boot': 'required',
+            'hw:cpu_thread_policy': 'isolate',
+        }
+    ).group()
+    assert group.resources == {'PCPU': 2, 'MEMORY_MB': 512, 'DISK_GB': 10}
+    assert group.required_traits == {'COMPUTE_SECURITY_UEFI_SECURE_BOOT'}
+    assert group.forbidden_traits == {'HW_CPU_HYPERTHREADING'}
+
+
+def test_traits_of_ports_and_device_profiles_are_required():
+    request = Request(Flavor('f'), derived_traits=frozenset({'CUSTOM_PORT'}))
+    group = resources.resource_request(request).group()
+    assert group.required_traits == {'CUSTOM_PORT'}
+
+
+@pytest.mark.parametrize('policy', ['none', 'isolate', None])
+def test_a_group_policy_is_that_of_the_flavor(caplog, policy):
+    with caplog.at_level(logging.WARNING):
+        request = asked({'group_policy': policy} if policy else {})
+    assert request.group_policy == policy
+    assert caplog.text == ''
 
 
 def test_an_extra_spec_overrides_the_size_and_zero_drops_the_class():

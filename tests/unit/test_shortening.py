@@ -310,7 +310,7 @@ def test_while_one_thread_asks_again_the_others_go_on():
 
     def slowly(rollup):
         asking.set()
-        go_on.wait(10)
+        assert go_on.wait(120)
         return covered(rollup)
 
     members.covered = slowly
@@ -319,7 +319,7 @@ def test_while_one_thread_asks_again_the_others_go_on():
         target=shortener.shorten, args=(destination, index)
     )
     slow.start()
-    assert asking.wait(10)
+    assert asking.wait(120)
     clock.now += 29
     assert shortener.shorten(destination, index) is first
 

@@ -10,7 +10,11 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.cli import output
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import judge, loading
+from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common
 
@@ -99,19 +103,14 @@ class EnableHost(_HostCommand):
 
     def _warn_if_open(self) -> None:
         """Say so when no filter of the configuration guards the pool."""
-        conf = self.app.conf
-        prefixes = conf[
-            ia_conf.SCHEDULER
-        ].placement_req_default_forbidden_member_prefix
-        guards = {
-            'isolate_aggregates': conf[
-                ia_conf.SCHEDULER
-            ].enable_isolated_aggregate_filtering,
-            'reservation_prefix': names.POOL_KEY.startswith(tuple(prefixes)),
-            'blazar_reservation': True,
-        }
-        filters = conf[ia_conf.GROUP].request_filters
-        if not any(on and name in filters for name, on in guards.items()):
+        name = self.app.conf[ia_conf.BLAZAR].aggregate_freepool_name
+        pool = Aggregate('pool', name, names.POOL_METADATA)
+        ordinary = decide(
+            Request(Flavor('ordinary')),
+            AggregateIndex([pool]),
+            loading.deciding(self.app.conf),
+        ).destination
+        if not judge.objections(ordinary, {pool.uuid}):
             LOG.warning(
                 'With this configuration nothing keeps ordinary servers out '
                 'of the pool; set [scheduler] '

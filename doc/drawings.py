@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws all images that are made from code, text or figures.
+
+    python doc/drawings.py
+    python doc/drawings.py --check
+
+With ``--check`` nothing is written: what is out of date is named instead.
+"""
+
+import argparse
+from collections.abc import Iterator
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / 'doc'), str(ROOT / 'benchmarks')]
+
+import draw_architecture  # noqa: E402
+import draw_request  # noqa: E402
+import plot  # noqa: E402
+
+
+def drawn() -> Iterator[tuple[pathlib.Path, str]]:
+    """Yield each file with the text that it should have."""
+    used = draw_architecture.uses()
+    yield draw_architecture.IMAGE, draw_architecture.draw(used)
+    yield draw_architecture.LIST, draw_architecture.listed(used)
+    yield draw_request.IMAGE, draw_request.draw()
+    for one in plot.plots():
+        yield plot.IMAGES / f'{one.name}.svg', plot.draw(one)
+
+
+def main() -> int:
+    """Write what is out of date, or say so and fail."""
+    parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
+    parser.add_argument('--check', action='store_true')
+    only_check = parser.parse_args().check
+    found = False
+    for path, text in drawn():
+        if path.exists() and path.read_text('utf-8') == text:
+            continue
+        found = True
+        name = path.relative_to(ROOT)
+        if only_check:
+            print(f'{name} is out of date; run "make architecture".')
+        else:
+            path.write_text(text, 'utf-8')
+            print(name)
+    return 1 if only_check and found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nova's request spec as filters see it, and what a decision puts onto it."""
+
+from nova import objects
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.nova import adapter
+from isolate_aggregates.request import Flavor, Image, Request
+from isolate_aggregates.request.properties import Declared
+
+UUID = '00000000-0000-0000-0000-00000000000'
+A, B, C, D, E = (Aggregate(f'{UUID}{name}', name) for name in 'abcde')
+FLAVOR = {
+    'name': 'f', 'flavorid': '7', 'vcpus': 1, 'memory_mb': 2, 'root_gb': 3,
+    'ephemeral_gb': 4, 'swap': 5, 'extra_specs': {'k': 'v'},
+}  # fmt: skip
+DISTRO = Declared(frozenset({'os_distro'}))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _nova():
+    objects.register_all()
+
+
+def image_meta(**fields):
+    properties = objects.ImageMetaProps.from_dict(
+        {'trait:CUSTOM_A': 'required'}
+    )
+    return objects.ImageMeta(properties=properties, **fields)
+
+
+def request(read=None, **fields):
+    spec = objects.RequestSpec(**fields)
+    return adapter.NovaRequest(spec, read or (lambda image_id: None))
+
+
+def test_what_nova_says_is_what_filters_see():
+    seen = request(
+        flavor=objects.Flavor(**FLAVOR),
+        project_id='p',
+        num_instances=3,
+        is_bfv=True,
+        scheduler_hints={'group': ['g']},
+        image=image_meta(id=f'{UUID}1', name='debian', owner='o'),
+    )
+    assert seen.flavor == Flavor('f', '7', 1, 2, 3, 4, 5, {'k': 'v'})
+    assert (seen.project_id, seen.num_instances) == ('p', 3)
+    assert seen.boot_from_volume is True
+    assert seen.scheduler_hints == {'group': ('g',)}
+    assert seen.requested_host is None
+    traits = {'trait:CUSTOM_A': 'required'}
+    assert seen.image == Image('debian', f'{UUID}1', traits, 'o')
+    assert seen.image_properties == traits
+
+
+def test_what_nova_does_not_say_is_not_known():
+    sizes = {
+        key: value for key, value in FLAVOR.items() if isinstance(value, int)
+    }
+    seen = request(flavor=objects.Flavor(**sizes))
+    assert seen.flavor == Flavor('', '', 1, 2, 3, 4, 5, {})
+    assert (seen.project_id, seen.num_instances) == (None, 1)
+    assert seen.boot_from_volume is False
+    assert seen.scheduler_hints == {}
+    assert seen.image is None
+    assert seen.image_properties == {}
+    assert request(image=None).image is None
+    assert request(scheduler_hints=None).scheduler_hints == {}
+    assert request(is_bfv=False).boot_from_volume is False
+
+
+def test_reading_changes_nothing():
+    """What is not set stays so; Nova's objects set it when it is read."""
+    for destination in (None, objects.Destination()):
+        spec = objects.RequestSpec(flavor=objects.Flavor(**FLAVOR))
+        if destination:
+            spec.requested_destination = destination
+        before = spec.obj_to_primitive()
+        adapter.asked_so_far(spec)
+        seen = adapter.NovaRequest(spec, lambda image_id: None)
+        assert seen.operator_traits == frozenset()
+        assert seen.declaring(DISTRO).image is None
+        _ = seen.project_id, seen.scheduler_hints, seen.boot_from_volume
+        assert spec.obj_to_primitive() == before
+
+
+@pytest.mark.parametrize(
+    ('identity', 'name'),
+    [
+        ({'id': f'{UUID}1', 'name': 'debian'}, 'debian'),
+        ({'id': f'{UUID}1', 'name': ''}, f'{UUID}1'),
+        ({'id': f'{UUID}1'}, f'{UUID}1'),
+        ({}, 'unnamed'),
+    ],
+)
+def test_an_image_without_a_name_is_called_something(identity, name):
+    image = request(image=image_meta(**identity)).image
+    assert (image.name, image.id) == (name, identity.get('id', ''))
+    assert image.owner is None
+
+
+def test_an_image_is_read_when_a_property_of_it_is_declared():
+    read = []
+    seen = request(
+        lambda image_id: read.append(image_id) or {'os_distro': 'debian'},
+        image=image_meta(id=f'{UUID}1'),
+    )
+    assert seen.declaring(Declared()) is not seen
+    assert read == []
+    declaring = seen.declaring(DISTRO)
+    assert read == [f'{UUID}1']
+    assert declaring.image_properties == {
+        'trait:CUSTOM_A': 'required', 'os_distro': 'debian'
+    }  # fmt: skip
+    assert read == [f'{UUID}1']
+
+
+def test_a_property_that_cannot_be_had_refuses_at_once():
+    seen = request(image=image_meta(id=f'{UUID}1'))
+    with pytest.raises(exception.RequestRefused):
+        seen.declaring(Declared(frozenset({'license:*'})))
+
+
+@pytest.mark.parametrize(
+    ('values', 'seen'),
+    [
+        (['a', 'b'], ('a', 'b')),
+        (['a'], ('a',)),
+        ('abc', ('abc',)),
+        # Nova takes these for no hint.
+        ([''], None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_a_hint_has_the_values_that_it_was_given(values, seen):
+    spec = objects.RequestSpec()
+    # As before Nova's own fields make lists of them.
+    spec._obj_scheduler_hints = {'reservation': values}
+    found = adapter.NovaRequest(spec, lambda image_id: None).scheduler_hints
+    assert found.get('reservation') == seen
+
+
+def test_traits_of_an_image_open_only_where_tenants_are_trusted():
+    seen = request(
+        flavor=objects.Flavor(
+            **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
+        ),
+        image=image_meta(),
+        requested_resources=[
+            objects.RequestGroup(
+                requester_id='port', required_traits={'CUSTOM_PORT'}
+            )
+        ],
+        is_bfv=False,
+    )
+    assert seen.required_traits >= {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_PORT'}
+    assert seen.operator_traits == {'CUSTOM_B', 'CUSTOM_PORT'}
+
+
+def test_without_ports_the_flavor_alone_says_what_no_tenant_can_add():
+    seen = request(flavor=objects.Flavor(**FLAVOR), requested_resources=None)
+    assert seen.operator_traits == frozenset()
+
+
+def asked(**fields):
+    group = adapter.asked_so_far(
+        objects.RequestSpec(
+            requested_destination=objects.Destination(**fields)
+        )
+    )
+    return group.aggregates, group.forbidden_aggregates
+
+
+def test_what_nova_says_of_aggregates_is_known():
+    found = asked(aggregates=['a,b', 'c'], forbidden_aggregates={'d'})
+    assert found == ([frozenset({'a', 'b'}), frozenset({'c'})], {'d'})
+    assert asked() == ([], set())
+    assert asked(aggregates=None, forbidden_aggregates=None) == ([], set())
+    for spec in (
+        objects.RequestSpec(),
+        objects.RequestSpec(requested_destination=None),
+    ):
+        assert adapter.asked_so_far(spec).is_empty
+
+
+def applied(spec, *constraints):
+    pipeline = Pipeline({'mine': lambda *_: constraints})
+    decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
+    adapter.apply(decision, spec)
+    if 'requested_destination' not in spec or not spec.requested_destination:
+        return None
+    found = spec.requested_destination
+    return (
+        found.aggregates if 'aggregates' in found else None,
+        found.forbidden_aggregates
+        if found.obj_attr_is_set('forbidden_aggregates')
+        else None,
+    )
+
+
+@pytest.mark.parametrize('fields', [{}, {'requested_destination': None}])
+def test_a_decision_is_put_onto_the_destination(fields):
+    def put(*constraints):
+        return applied(objects.RequestSpec(**fields), *constraints)
+
+    assert put() is None
+    aggregates, forbidden = put(Require((D, B, E, A), 'x'), Require((C,), 'y'))
+    assert aggregates == [
+        f'{A.uuid},{B.uuid},{D.uuid},{E.uuid}', C.uuid
+    ]  # fmt: skip
+    assert not forbidden
+    aggregates, forbidden = put(Forbid((A, B), 'x'))
+    assert not aggregates
+    assert forbidden == {A.uuid, B.uuid}
+
+
+def test_what_is_on_the_destination_already_stays():
+    spec = objects.RequestSpec(
+        requested_destination=objects.Destination(
+            host='h', aggregates=[C.uuid], forbidden_aggregates={B.uuid}
+        )
+    )
+    found = applied(spec, Require((A,), 'x'), Forbid((C,), 'y'))
+    assert found == ([C.uuid, A.uuid], {B.uuid, C.uuid})
+    assert spec.requested_destination.host == 'h'
+
+
+def test_a_refusal_leaves_the_request_spec_alone():
+    spec = objects.RequestSpec()
+    with pytest.raises(exception.RequestRefused):
+        applied(spec, Forbid((A,), 'x'), Refuse('no'))
+    assert 'requested_destination' not in spec
+
+
+def test_a_trait_that_a_filter_forbids_is_forbidden_beside_novas_own():
+    spec = objects.RequestSpec()
+    spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
+    applied(spec, ForbidRootTrait('CUSTOM_A', 'because'))
+    assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
+
+
+def test_a_tree_that_nova_cannot_be_asked_for_refuses():
+    with pytest.raises(exception.RequestRefused, match='one provider tree'):
+        applied(objects.RequestSpec(), InTree('uuid', 'because'))

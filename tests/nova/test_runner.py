@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the request filters do with Nova's requests, and with their hosts."""
+
+import logging
+import time
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+from oslo_config import cfg
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, Lock
+from isolate_aggregates.aggregates.cache import IndexCache
+from isolate_aggregates.aggregates.rollups import uuid_of
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    InTree,
+    Refuse,
+    Require,
+)
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.inspect.metrics.observer import Observer
+from isolate_aggregates.nova import host_filter, images, registration
+from isolate_aggregates.nova.runner import Runner
+from isolate_aggregates.placement.group import forbidden_length
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import Shortener, SnapshotMembers
+
+UUID = '00000000-0000-0000-0000-00000000000'
+A, B = (
+    Aggregate(f'{UUID}{name}', name, hosts=frozenset([f'host-{name}']))
+    for name in 'ab'
+)
+ROLLUP = uuid_of('mine:')
+FORBID = Forbid((A, B), 'because')
+CONTEXT = nova_context.get_admin_context()
+
+
+class Filter:
+    """Concludes what it is told to."""
+
+    def __init__(self, *constraints):
+        self.constraints = constraints
+        self.requests = []
+
+    def __call__(self, request, aggregates):
+        self.requests.append(request)
+        return self.constraints
+
+    def locks(self, aggregates):
+        return [Lock('mine:', 'mine:', (A, B))]
+
+
+class Members:
+    """The aggregates of hosts, and how often they were asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def hosts(self):
+        return {}
+
+    def aggregates_of(self, hosts):
+        self.asked.append(sorted(hosts))
+        return {'host-a': frozenset({A.uuid})}
+
+
+class Recorder(Observer):
+    """Remembers what it was told."""
+
+    def __init__(self):
+        self.told = []
+
+    def passed(self, started_at, shortened):
+        assert 0 <= time.monotonic() - started_at < 60
+        self.told.append(shortened)
+
+    def refused(self, name, error):
+        self.told.append((name, type(error)))
+
+
+class Worker:
+    """A runner in the middle of what it talks to."""
+
+    def __init__(self, *filters, limit=3500):
+        self.conf = cfg.ConfigOpts()
+        self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
+        self.members = Members()
+        self.observer = Recorder()
+        self.broken = False
+        provider = Provider('u', 'h', aggregates={ROLLUP, A.uuid, B.uuid})
+        self.runner = Runner(
+            self.conf,
+            [
+                LoadedFilter(f'filter{number}', one, ('mine', 'on'))
+                for number, one in enumerate(filters, 1)
+            ],
+            IndexCache(self.read),
+            Shortener(
+                limit,
+                lambda index: filters[0].locks(index),
+                SnapshotMembers([provider], {}),
+            ),
+            self.members,
+            self.observer,
+        )
+        self.spec = objects.RequestSpec(
+            flavor=objects.Flavor(
+                name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
+                ephemeral_gb=0, swap=0, extra_specs={},
+            )
+        )  # fmt: skip
+
+    def read(self):
+        if self.broken:
+            raise exception.ServiceError('Nova', None, 'is broken.')
+        return (A, B)
+
+    def narrow(self):
+        return self.runner(CONTEXT, self.spec)
+
+    def refusal(self):
+        with pytest.raises(nova_exception.RequestFilterFailed) as caught:
+            self.narrow()
+        return caught.value.kwargs['reason']
+
+    def forbidden(self):
+        return self.spec.requested_destination.forbidden_aggregates
+
+    def objections(self):
+        return dict(self.runner.objections(self.spec, ['host-a', 'host-c']))
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _nova():
+    objects.register_all()
+
+
+def test_a_request_that_a_filter_narrows_goes_to_placement():
+    worker = Worker(Filter(FORBID))
+    assert worker.narrow() is True
+    assert worker.forbidden() == {A.uuid, B.uuid}
+    assert worker.observer.told == [False]
+
+
+def test_without_a_filter_that_is_on_nothing_is_looked_at():
+    mine = Filter(FORBID)
+    worker = Worker(mine)
+    worker.conf.set_override('on', False, group='mine')
+    assert worker.narrow() is False
+    assert 'requested_destination' not in worker.spec
+    assert worker.objections() == {}
+    assert (mine.requests, worker.observer.told) == ([], [])
+    worker.conf.clear_override('on', group='mine')
+    assert worker.narrow() is True
+    assert len(mine.requests) == 1
+
+
+@pytest.mark.parametrize('limit', [forbidden_length(1), forbidden_length(2)])
+def test_a_query_is_shortened_only_if_it_would_be_too_long(limit):
+    worker = Worker(Filter(FORBID), limit=limit)
+    worker.narrow()
+    shortened = limit == forbidden_length(1)
+    assert worker.forbidden() == ({ROLLUP} if shortened else {A.uuid, B.uuid})
+    assert worker.observer.told == [shortened]
+
+
+def test_what_nova_says_of_aggregates_already_takes_room():
+    worker = Worker(Filter(FORBID), limit=forbidden_length(2))
+    other = f'{UUID}c'
+    worker.spec.requested_destination = objects.Destination(
+        forbidden_aggregates={other}
+    )
+    worker.narrow()
+    assert worker.forbidden() == {ROLLUP, other}
+
+
+def test_a_refusal_has_all_reasons_and_the_name_of_the_first_filter():
+    worker = Worker(Filter(), Filter(Refuse('no')), Filter(Refuse('never')))
+    assert worker.refusal() == 'no; never'
+    assert worker.observer.told == [('filter2', exception.RequestRefused)]
+
+
+def test_a_query_that_does_not_fit_is_refused():
+    worker = Worker(Filter(FORBID), limit=10)
+    assert 'to forbid 2 aggregates' in worker.refusal()
+    assert worker.observer.told == [
+        ('max_query_length', exception.QueryNotShortened)
+    ]
+
+
+def test_a_filter_that_fails_refuses_and_is_named():
+    broken = Filter('nonsense')
+    worker = Worker(broken)
+    assert worker.refusal().startswith('Request filter filter1 failed with')
+    assert worker.observer.told == [('filter1', exception.FilterError)]
+
+
+def test_without_aggregates_there_is_no_filter_to_blame():
+    worker = Worker(Filter(FORBID))
+    worker.broken = True
+    assert 'Nova is broken' in worker.refusal()
+    assert worker.observer.told == [('', exception.AggregatesUnreadable)]
+
+
+def test_a_restriction_that_nova_does_not_know_is_refused():
+    worker = Worker(Filter(InTree('uuid', 'because')))
+    assert 'one provider tree' in worker.refusal()
+    assert worker.observer.told == [('', exception.RequestRefused)]
+
+
+def test_a_runner_need_not_be_observed():
+    worker = Worker(Filter(FORBID))
+    worker.runner = Runner(
+        worker.conf,
+        worker.runner.filters,
+        IndexCache(worker.read),
+        Shortener(3500, lambda index: (), worker.members),
+        worker.members,
+    )
+    assert worker.narrow() is True
+
+
+@pytest.mark.parametrize('server', [f'{UUID}1', None])
+def test_a_refusal_is_logged_with_its_server(caplog, server):
+    worker = Worker(Filter(Refuse('no')))
+    if server:
+        worker.spec.instance_uuid = server
+    with caplog.at_level(logging.INFO):
+        worker.refusal()
+    assert f'Refused to schedule server {server}: no' in caplog.messages
+
+
+@pytest.mark.parametrize(
+    ('limit', 'instead'),
+    [(3500, ''), (forbidden_length(1), f"; in their place: ['{ROLLUP}']")],
+)
+def test_what_was_decided_is_logged_for_debugging(caplog, limit, instead):
+    worker = Worker(Filter(Require((A,), 'x'), FORBID), limit=limit + 60)
+    with caplog.at_level(logging.DEBUG):
+        worker.narrow()
+    [message] = [one for one in caplog.messages if ' took ' in one]
+    before, _, rest = message.partition(' took ')
+    took, _, after = rest.partition(' ms; ')
+    assert before == 'Request filters filter1'
+    assert 0 <= float(took) < 60_000
+    assert after == (
+        f'constraints: filter1: aggregate a: x; filter1: aggregates a, b: '
+        f"because; required aggregates: [['{A.uuid}']]; forbidden "
+        f"aggregates: ['{A.uuid}', '{B.uuid}']{instead}"
+    )
+
+
+def test_that_nothing_was_concluded_is_logged_too(caplog):
+    worker = Worker(Filter())
+    with caplog.at_level(logging.DEBUG):
+        worker.narrow()
+    assert 'constraints: none; required aggregates: []' in caplog.text
+
+
+# Hosts are judged for requests that Placement has not judged.
+
+
+def test_hosts_of_a_request_that_was_not_seen_are_judged():
+    worker = Worker(Filter(FORBID))
+    assert worker.objections() == {
+        'host-a': ['aggregates a, b: because'],
+        'host-c': [],
+    }
+    assert worker.members.asked == [['host-a', 'host-c']]
+
+
+def test_hosts_of_a_request_that_must_be_in_an_aggregate_are_judged():
+    worker = Worker(Filter(Require((A,), 'because')))
+    assert worker.objections() == {
+        'host-a': [],
+        'host-c': ['aggregate a: because'],
+    }
+
+
+def test_what_placement_has_judged_is_not_judged_again():
+    worker = Worker(Filter(FORBID))
+    worker.narrow()
+    assert worker.objections() == {}
+    assert worker.members.asked == []
+
+
+def test_hosts_are_judged_again_if_the_query_was_shortened():
+    mine = Filter(FORBID)
+    worker = Worker(mine, limit=forbidden_length(1))
+    worker.narrow()
+    assert worker.objections()['host-a'] == ['aggregates a, b: because']
+    # By what the filters concluded then.
+    assert len(mine.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ('constraints', 'reasons'),
+    [
+        pytest.param([], [], id='no opinion'),
+        pytest.param([InTree('u', 'x')], [], id='nothing about aggregates'),
+        pytest.param([FORBID, Refuse('no')], ['no'], id='refused'),
+    ],
+)
+def test_aggregates_of_hosts_are_asked_for_only_if_they_matter(
+    constraints, reasons
+):
+    worker = Worker(Filter(*constraints))
+    assert worker.objections() == {'host-a': reasons, 'host-c': reasons}
+    assert worker.members.asked == []
+
+
+def test_a_request_that_was_refused_is_judged():
+    worker = Worker(Filter(Refuse('no')))
+    worker.refusal()
+    assert worker.objections() == {'host-a': ['no'], 'host-c': ['no']}
+
+
+class Glance:
+    """Cannot be asked."""
+
+    def get(self, context, image_id):
+        raise exception.ServiceError('Glance', None, 'is broken.')
+
+
+class Keyed(Filter):
+    IMAGE_KEYS = ('mine:*',)
+
+
+class Needy(Filter):
+    IMAGE_PROPERTIES = ('mine:*',)
+
+
+@pytest.mark.parametrize('filter_class', [Keyed, Needy])
+def test_without_glance_hosts_are_judged_only_by_what_keeps_out(
+    filter_class, monkeypatch, caplog
+):
+    """A key that cannot be read opens nothing; a property is needed."""
+    monkeypatch.setattr(images, 'ImageProperties', Glance)
+    worker = Worker(filter_class(FORBID))
+    worker.spec.image = objects.ImageMeta(
+        id=f'{UUID}1', properties=objects.ImageMetaProps()
+    )
+    # When a server is made, the image must be readable.
+    assert 'Glance is broken' in worker.refusal()
+    caplog.set_level(logging.DEBUG)
+    if filter_class is Keyed:
+        assert worker.objections()['host-a'] == ['aggregates a, b: because']
+    else:
+        with pytest.raises(exception.RequestRefused, match=r'mine:\*'):
+            worker.objections()
+    assert 'Judging without the image: Glance is broken.' in caplog.messages
+
+
+# The host filter of Nova that asks for these judgements.
+
+
+class State:
+    def __init__(self, host):
+        self.host = host
+
+
+def passing(spec):
+    """Return the hosts that pass, asked for together and one by one."""
+    states = [State(host) for host in ('host-a', 'host-c')]
+    made = host_filter.IsolatedAggregatesFilter()
+    found = [one.host for one in made.filter_all(states, spec)]
+    assert found == [one.host for one in states if made.host_passes(one, spec)]
+    return found
+
+
+@pytest.fixture
+def install(monkeypatch):
+    """Put a worker in the place of the installed one."""
+    return lambda runner: monkeypatch.setattr(registration, '_runner', runner)
+
+
+@pytest.mark.parametrize(
+    ('constraints', 'hosts'),
+    [([], ['host-a', 'host-c']), ([FORBID], ['host-c']), ([Refuse('no')], [])],
+)
+def test_a_host_passes_if_nothing_is_against_it(
+    install, caplog, constraints, hosts
+):
+    worker = Worker(Filter(*constraints))
+    install(worker.runner)
+    with caplog.at_level(logging.INFO):
+        assert passing(worker.spec) == hosts
+    for host in ('host-a', 'host-c'):
+        logged = f'Host {host} is not for server None' in caplog.text
+        assert logged is (host not in hosts)
+
+
+def test_every_host_passes_that_placement_has_judged(install):
+    worker = Worker(Filter(FORBID))
+    install(worker.runner)
+    worker.narrow()
+    assert passing(worker.spec) == ['host-a', 'host-c']
+
+
+def test_no_host_passes_if_it_cannot_be_found_out(install, caplog):
+    worker = Worker(Filter(FORBID))
+    worker.broken = True
+    install(worker.runner)
+    worker.spec.instance_uuid = f'{UUID}1'
+    with caplog.at_level(logging.INFO):
+        assert passing(worker.spec) == []
+    assert f'Host host-a is not for server {UUID}1: The host' in caplog.text
+
+
+def test_no_host_passes_without_request_filters(install, caplog):
+    install(None)
+    assert passing(objects.RequestSpec()) == []
+    assert 'no host passes' in caplog.text
