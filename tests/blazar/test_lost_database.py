@@ -9,6 +9,7 @@ import datetime
 import json
 import logging
 
+from blazar import context
 from blazar.db import api as db_api
 from blazar.db.sqlalchemy import facade_wrapper
 import live
@@ -212,11 +213,20 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
 ):
     lease, reservation, _ = running(blazar, cloud)
     cloud.hold_deletions(True)
-    blazar.delete(lease)
+    with context.BlazarContext(user_name='jane'):
+        blazar.manager.delete_lease(lease_id=lease)
     [found] = blazar.plugin.backend.records()
-    assert found.end.by == f'lease {lease} was deleted'
+    assert found.end.by == f'lease {lease} was deleted by jane'
     assert blazar.reservation(reservation) is None
     cloud.hold_deletions(False)
     cloud.wait_until_gone()
     type(blazar.plugin)().complete()
     assert cloud.left() == []
+
+
+def test_a_configuration_that_is_not_there_is_named(run, conf):
+    finished = run(
+        *('reservation', 'blazar', 'list', '--blazar-config-file', '/none')
+    )
+    assert finished.code == 1
+    assert '/none' in finished.err

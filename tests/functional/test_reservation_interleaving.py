@@ -114,15 +114,13 @@ def check(world, *promises):
         status.reservation.id: status
         for status in reservations.list_reservations(world.store, START)
     }
-    told = [
-        {name: value for name, value in kept.items() if name != 'is_gone'}
-        for kept in promises
-        if kept.get('is_gone', False) is (X not in found)
-    ]
-    one = X in found and found[X].reservation
+    one = found[X].reservation if X in found else None
     assert any(
-        all(getattr(one, name) == value for name, value in kept.items())
-        for kept in told
+        one is None
+        if kept.get('is_gone')
+        else one
+        and all(getattr(one, name) == value for name, value in kept.items())
+        for kept in promises
     ), (one, promises)
     for status in found.values():
         assert status.problems == ()

@@ -139,7 +139,7 @@ class ReservationTest(OverApi, CloudTest):
 
         # When terminating a lease.
         self.ended(found, later)
-        assert self.store.read().records == {}
+        assert self.store.compute.records() == []
         classes = self.store.placement.get('/resource_classes')
         assert found.resource_class not in str(classes)
         for server in servers:
@@ -203,7 +203,7 @@ class ReservationTest(OverApi, CloudTest):
         self.ended(found)
         for server in (shelved, deleted):
             self._wait_until_deleted(server)
-        assert self.store.read().records == {}
+        assert self.store.compute.records() == []
 
     def test_reserved_servers_move_within_the_slots(self):
         self.enable('host1', 'host2')

@@ -60,7 +60,7 @@ class LifeTest(ReservationTest):
         said = self.refused('end', found)
         assert 'has 3 servers; give --yes' in said
         said = self.refused('update', found, '--amount', '1')
-        assert 'can not have 1 slots, as 2 have servers' in said
+        assert 'cannot have 1 slot, as 2 have servers' in said
 
         self.end(found)
         assert self.state() == before

@@ -7,6 +7,7 @@ import configparser
 import datetime
 import pathlib
 import shlex
+import sys
 from typing import Any
 
 import pytest
@@ -175,3 +176,15 @@ def test_the_unit_is_installed_and_starts_a_command_that_there_is() -> None:
     command, name, own = started.command_manager.find_command(rest)
     assert name == 'reservation reconcile'
     assert command(started, None).get_parser(name).parse_args(own).watch
+
+
+def test_commands_about_blazar_say_that_they_need_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(
+        sys.modules, 'isolate_aggregates.reservations.blazar.kept', False
+    )
+    monkeypatch.setitem(sys.modules, 'blazar', None)
+    finished = run('reservation', 'blazar', 'list')
+    assert finished.code == 1
+    assert 'This command needs Blazar' in finished.err

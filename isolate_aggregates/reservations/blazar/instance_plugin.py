@@ -10,9 +10,9 @@ import dataclasses
 import functools
 import logging
 import time
-from typing import Any
+from typing import Any, ClassVar
 
-from blazar import status
+from blazar import context, status
 from blazar.db import api as db_api
 from oslo_config import cfg
 
@@ -50,6 +50,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     title = 'Virtual Instance Plugin with Placement'
 
+    # What has been warned of; the plugin for flavors has one of these, too.
+    _told: ClassVar[set[str]] = set()
+
     def __init__(self) -> None:
         super().__init__()
         # Blazar's own monitor of hosts, where the healing is registered now,
@@ -63,8 +66,6 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         self._doubtful: set[str] = set()
         self._unfinished: set[str] = set()
         self._has_looked = False
-        # What has been warned of.
-        self._told: set[str] = set()
 
     @functools.cached_property
     def backend(self) -> Backend:
@@ -130,7 +131,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if lease['status'] == status.lease.DELETING:
             # Blazar is about to forget it. Whatever is not done by then is
             # done because the flavor says so.
-            by = f'lease {lease["id"]} was deleted'
+            by = f'lease {lease["id"]} was deleted{_by_user()}'
             with translated(reservation):
                 try:
                     self.backend.mark_end(reservation, by)
@@ -283,3 +284,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             db_api.host_allocation_destroy(allocation['id'])
         self._unfinished.discard(reservation)
         return True
+
+
+def _by_user() -> str:
+    """Return who asked for what is being done, as the end of a sentence."""
+    try:
+        user = context.BlazarContext.current().user_name
+    except RuntimeError:
+        return ''
+    return f' by {user}' if user else ''
