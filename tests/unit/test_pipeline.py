@@ -133,6 +133,14 @@ def test_where_there_is_no_nova_what_nova_adds_is_added_last(conf):
     )
 
 
+def test_without_what_nova_adds_hosts_would_be_shown_in_vain(
+    conf, monkeypatch
+):
+    monkeypatch.setattr(loading, 'MIRRORED', 'isolate_aggregates.nonesuch')
+    with pytest.raises(exception.FilterError, match='has no entry points'):
+        loading.as_in_nova(conf)
+
+
 def test_what_nova_itself_adds_is_not_to_be_named(conf):
     conf.set_override(
         'request_filters',

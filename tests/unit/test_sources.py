@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where the host aggregates are read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 import pathlib
 
@@ -12,7 +12,11 @@ import requests_mock
 from stevedore import named
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, sources
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    sources,
+)
 from isolate_aggregates.cloud.file_source import FileSource
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.novaclient_source import NovaclientSource
@@ -127,6 +131,64 @@ def test_a_source_that_can_not_be_imported_is_refused_with_the_reason(
         'broken, which can not be loaded from no_such_module:Source: No '
         "module named 'no_such_module'."
     )
+
+
+def no_source(conf: cfg.ConfigOpts, connect: Callable[[], Connection]) -> str:
+    return 'nothing that has aggregates'
+
+
+def test_what_is_no_source_is_refused_with_what_it_lacks(
+    conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = metadata.EntryPoint(
+        'wrong', f'{__name__}:no_source', sources.NAMESPACE
+    )
+    monkeypatch.setattr(
+        named.NamedExtensionManager, 'list_entry_points', lambda self: [wrong]
+    )
+    with pytest.raises(exception.ConfigError) as caught:
+        sources.load(conf, never, 'wrong')
+    assert str(caught.value).endswith(
+        'wrong, which is no aggregate source: str has no method aggregates().'
+    )
+
+
+class WithHosts:
+    """A source that returns aggregates with their hosts."""
+
+    def aggregates(self) -> Sequence[Aggregate]:
+        return [
+            Aggregate('uuid-1', 'a', hosts=frozenset({'h1', 'h2'})),
+            Aggregate('uuid-2', 'b', hosts=frozenset({'h2'})),
+        ]
+
+
+class WithMembership(WithHosts):
+    """A source that knows by itself which hosts are where."""
+
+    def hosts(self) -> Mapping[str, frozenset[str]]:
+        return {}
+
+    def aggregates_of(
+        self, hosts: Iterable[str]
+    ) -> Mapping[str, frozenset[str]]:
+        return {}
+
+
+def test_hosts_are_those_of_the_aggregates() -> None:
+    source = WithHosts()
+    members = sources.membership(
+        source, lambda: AggregateIndex(source.aggregates())
+    )
+    assert members.hosts() == {'uuid-1': {'h1', 'h2'}, 'uuid-2': {'h2'}}
+    assert members.aggregates_of(['h2', 'h3']) == {
+        'h2': {'uuid-1', 'uuid-2'}, 'h3': set()
+    }  # fmt: skip
+
+
+def test_a_source_may_know_the_hosts_by_itself() -> None:
+    source = WithMembership()
+    assert sources.membership(source, AggregateIndex) is source
 
 
 def test_the_sources_that_need_no_nova_are_registered() -> None:
