@@ -84,6 +84,11 @@ def create(store):
     return make(store, W, NOW, None)
 
 
+def create_later(store):
+    """Reserve all there is once the others have ended."""
+    return make(store, W, NOW + 10 * HOUR, None, amount=4)
+
+
 # What each command promises of the reservation in the end, if it succeeded.
 PROMISES = {
     more: {'amount': 2},
@@ -155,14 +160,15 @@ PAIRS = [
     (reconcile_all, give_away),
     (more, end),
     (more, longer),
-    (longer, create),
+    (longer, create_later),
+    (create_later, longer),
     (too_many, more),
     (end, more),
 ]
 if os.environ.get('THOROUGH'):
     PAIRS = itertools.product(
-        [reconcile_all, more, longer, too_many, end, repair],
-        [more, shorter, end, give_away, create, reconcile_all],
+        [reconcile_all, more, longer, too_many, end, repair, create_later],
+        [more, longer, shorter, end, give_away, create, reconcile_all],
     )
 
 
@@ -271,3 +277,36 @@ def test_a_command_about_an_earlier_reservation_changes_nothing(world):
         dataclasses.replace(late, end=NOW + 2 * HOUR)
     )
     check(world, {'end': NOW + 9 * HOUR})
+
+
+def test_what_another_command_took_back_is_not_granted(world):
+    """It took slots back, as hosts had shrunk, and was interrupted then."""
+    begin(world)
+    revisions = []
+    taken = []
+
+    def shrink(method, url):
+        revisions.extend([url] * is_revision(method, url))
+        if len(revisions) == 2:
+            # The change fits and is about to be granted.
+            world.wire.meddle = None
+            for host in ('h1', 'h2'):
+                world.set_vcpus(host, 4)
+            world.wire.fault = interrupt
+            reconcile_all(world.new_store())
+            world.wire.fault = None
+
+    def interrupt(number):
+        method, url = world.wire.calls[number - 1]
+        taken.extend([url] * (method == 'PUT' and 'inventories' in url))
+        return 'refused' if taken and is_revision(method, url) else None
+
+    world.wire.meddle = shrink
+    refusal = attempt(more, world.store)
+    assert taken
+    assert 'room for' in refusal
+    assert world.store.read().reservation(X).amount == 1
+
+
+def is_revision(method, url):
+    return method == 'POST' and url.endswith('/flavors')

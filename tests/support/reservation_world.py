@@ -372,6 +372,18 @@ class World:
         if enable:
             self._enable(name, root)
 
+    def set_vcpus(self, name, vcpus):
+        """Let a compute node have another number of VCPUs."""
+        found = inventories.read(self.direct, uuid(1, name))
+        by_class = {**found.by_class}
+        by_class['VCPU'] = {**by_class['VCPU'], 'total': vcpus}
+        by_class['VCPU']['max_unit'] = vcpus
+        inventories.write(
+            self.direct,
+            uuid(1, name),
+            inventories.Inventories(found.generation, by_class),
+        )
+
     def _enable(self, name, root):
         """Do what the library does, in fewer calls."""
         if not self.nova.aggregates:
