@@ -21,6 +21,7 @@ import requests
 from requests import adapters
 
 from isolate_aggregates import reservations
+from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import names
 from isolate_aggregates.rest.connection import Connection
