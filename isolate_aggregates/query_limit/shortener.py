@@ -63,7 +63,6 @@ class Shortener:
         self._locks = locks
         self._members = members
         self._clock = clock
-        self._lock = threading.Lock()
 
     def shorten(
         self,
