@@ -66,7 +66,7 @@ class ImagePropertiesTest(LiveTest):
 
     def seen_on_the_command_line(self, image):
         with GlanceApi(self.glance.images).interceptor:
-            found = glance.GlanceReader(self.connection(image=URL)).image(
+            found = glance.GlanceClient(self.connection(image=URL)).image(
                 image
             )
         pipeline = Pipeline({'recorder': self.recorder})
