@@ -8,6 +8,7 @@ state of the same, or that of another Blazar.
 import datetime
 import json
 import logging
+import types
 
 from blazar import context
 from blazar.db import api as db_api
@@ -16,6 +17,7 @@ import live
 from live import OWNER
 import pytest
 
+from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.blazar import database
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
@@ -37,20 +39,29 @@ def replace_database(conf, tmp_path):
 
 
 @pytest.fixture
-def command(run, tmp_path):
+def command(capsys, monkeypatch, tmp_path):
     """Return a function that runs a command about reservations of Blazar."""
+    monkeypatch.setenv('HOME', str(tmp_path))
     root = logging.getLogger()
 
     def run_it(action, *arguments):
         handlers = list(root.handlers)
-        finished = run(
-            *('reservation', 'blazar', action),
-            *('--blazar-config-file', str(tmp_path / 'blazar.conf')),
-            *arguments,
-        )
+        try:
+            code = app.main(
+                [
+                    *('reservation', 'blazar', action),
+                    *('--blazar-config-file', str(tmp_path / 'blazar.conf')),
+                    *arguments,
+                ]
+            )
+        except SystemExit as exc:
+            code = int(exc.code or 0)
         # Each run adds a handler of its own.
         root.handlers[:] = handlers
-        return finished
+        written = capsys.readouterr()
+        return types.SimpleNamespace(
+            code=code, out=written.out, err=written.err
+        )
 
     return run_it
 

@@ -133,6 +133,17 @@ class Worker:
         return dict(self.runner.objections(self.spec, ['host-a', 'host-c']))
 
 
+@pytest.fixture(autouse=True)
+def heard(monkeypatch):
+    """Let what is logged be heard, whatever programs ran here before."""
+    monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
+    names = ('', '.nova', '.nova.runner', '.nova.host_filter')
+    for logger in (logging.getLogger(f'isolate_aggregates{n}') for n in names):
+        monkeypatch.setattr(logger, 'disabled', False)
+        monkeypatch.setattr(logger, 'propagate', True)
+        logger.setLevel(logging.NOTSET)
+
+
 @pytest.fixture(scope='module', autouse=True)
 def _nova():
     objects.register_all()
