@@ -39,21 +39,15 @@ def replace_database(conf, tmp_path):
 
 
 @pytest.fixture
-def command(capsys, monkeypatch, tmp_path):
+def program(capsys, monkeypatch, tmp_path):
     """Return a function that runs a command about reservations of Blazar."""
     monkeypatch.setenv('HOME', str(tmp_path))
     root = logging.getLogger()
 
-    def run_it(action, *arguments):
+    def run_it(*arguments):
         handlers = list(root.handlers)
         try:
-            code = app.main(
-                [
-                    *('reservation', 'blazar', action),
-                    *('--blazar-config-file', str(tmp_path / 'blazar.conf')),
-                    *arguments,
-                ]
-            )
+            code = app.main(['reservation', 'blazar', *arguments])
         except SystemExit as exc:
             code = int(exc.code or 0)
         # Each run adds a handler of its own.
@@ -64,6 +58,15 @@ def command(capsys, monkeypatch, tmp_path):
         )
 
     return run_it
+
+
+@pytest.fixture
+def command(program, tmp_path):
+    """Return a function that runs it with the configuration of Blazar."""
+    path = str(tmp_path / 'blazar.conf')
+    return lambda action, *arguments: program(
+        action, '--blazar-config-file', path, *arguments
+    )
 
 
 def listed(command):
@@ -235,9 +238,7 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
     assert cloud.left() == []
 
 
-def test_a_configuration_that_is_not_there_is_named(run, conf):
-    finished = run(
-        *('reservation', 'blazar', 'list', '--blazar-config-file', '/none')
-    )
+def test_a_configuration_that_is_not_there_is_named(program, conf):
+    finished = program('list', '--blazar-config-file', '/none')
     assert finished.code == 1
     assert '/none' in finished.err
