@@ -117,9 +117,10 @@ cloud: $(CLOUD_VENV)/.cloud
 cloud-down:
 	if [ -e $(CLOUD_VENV)/.cloud ]; then $(CONTROL_PLANE) down; fi
 
-# A process of its own, in another environment.
+# A process of its own, in another environment. Stories take their time.
 e2e: $(CLOUD_VENV)/.cloud
-	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e $(ARGS) tests/e2e
+	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e --timeout 3600 $(ARGS) \
+	    tests/e2e
 
 # Looks at what is committed.
 release-check: $(RELEASE_VENV)/.release

@@ -152,7 +152,10 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
             statuses[name] = subprocess.call(words, cwd=ROOT)  # noqa: S603
             if statuses[name] not in (PASSED, FAILED, EMPTY):
                 return statuses[name]
-            totals.add(report)
+            # There is none if a test hung and took its process with it.
+            if report.exists():
+                totals.add(report)
+                report.unlink()
     if set(statuses.values()) <= {EMPTY}:
         print(f'\nNo part has a test for: {shlex.join(arguments)}')
         return EMPTY

@@ -71,6 +71,21 @@ def test_a_path_is_run_in_its_part_alone(run, capfd):
     assert run('one', '--', path) == 5
 
 
+def test_a_test_that_hangs_fails_and_the_other_parts_are_run(
+    run, tmp_path, capfd
+):
+    hanging = tmp_path / 'tests' / 'one' / 'test_hanging.py'
+    hanging.write_text(
+        'import threading\ndef test_hanging(): threading.Event().wait()\n'
+    )
+    options = ('--timeout', '2', '--timeout-method', 'thread')
+    assert run('one', 'two', '--', *options) == 1
+    out = capfd.readouterr().out
+    assert 'threading.Event().wait()' in out
+    assert '2 passed' in out
+    assert total(out) == 'Failed: one'
+
+
 def test_a_part_that_fails_is_named_and_the_others_are_run(
     run, tmp_path, capfd
 ):
