@@ -22,7 +22,7 @@ from isolate_aggregates.filters import judge
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.nova import adapter, images
+from isolate_aggregates.nova import adapter
 from isolate_aggregates.query_limit import Shortener
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +57,6 @@ class Runner:
         self._cache = cache
         self._shortener = shortener
         self._members = members
-        self._images = images.ImageProperties()
         # By which of the filters are switched on.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
         # What was decided on the requests that are being worked on.
@@ -85,7 +84,7 @@ class Runner:
         decision = None
         try:
             decision = decide(
-                self._request(context, request_spec),
+                adapter.NovaRequest(request_spec),
                 self._cache.get(),
                 pipeline,
                 self._shortener,
@@ -119,10 +118,9 @@ class Runner:
             if decision is None or not decision.shortened:
                 return {}
         else:
-            request = self._request(
-                nova_context.get_admin_context(), spec, only_keys=True
+            decision = decide(
+                adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
             )
-            decision = decide(request, self._cache.get(), self._pipeline())
         destination = decision.destination
         looks_at_hosts = (
             destination.required_aggregates or destination.forbidden
@@ -142,29 +140,6 @@ class Runner:
             filters = itertools.compress(self.filters, on)
             made = Pipeline(filters, self._observer.timer)
             return self._pipelines.setdefault(on, made)
-
-    def _request(
-        self,
-        context: nova_context.RequestContext,
-        spec: objects.RequestSpec,
-        only_keys: bool = False,
-    ) -> adapter.NovaRequest:
-        """Return Nova's request as filters see it.
-
-        :param only_keys: Whether Glance may fail if nothing but keys is
-            declared, which open nothing then.
-        """
-
-        def read(image_id: str) -> Mapping[str, str] | None:
-            try:
-                return self._images.get(context, image_id)
-            except exception.ServiceError as exc:
-                if not only_keys:
-                    raise
-                LOG.debug('Judging without the image: %s', exc)
-                return None
-
-        return adapter.NovaRequest(spec, read)
 
     def _refusal(
         self,
