@@ -20,6 +20,7 @@ from isolate_aggregates.inspect.audit import (
     audit,
     repairs,
 )
+from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
@@ -98,12 +99,11 @@ class AuditCloud(output.ReportLister):
             (
                 number,
                 finding.severity.label,
-                *map(
-                    _printable,
-                    (finding.subject, finding.problem, finding.consequence),
-                ),
+                finding.subject,
+                finding.problem,
+                finding.consequence,
                 finding.kind,
-                _printable(finding.repair_text or ''),
+                finding.repair_text or '',
                 finding.safe,
             )
             for number, finding in enumerate(self._findings, 1)
@@ -145,7 +145,7 @@ class AuditCloud(output.ReportLister):
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
-            yield f'{mark} {places}: {_printable(repairs.shown(repair))}'
+            yield f'{mark} {places}: {repairs.shown(repair)}'
 
     def _count(self, level: str) -> int:
         return Counter(f.severity.label for f in self._findings)[level]
@@ -165,7 +165,7 @@ class AuditCloud(output.ReportLister):
         error = self.app.stderr
         error.write('Safe repairs:\n')
         for repair in safe:
-            error.write(f'  {_printable(repairs.shown(repair))}\n')
+            error.write(f'  {escaped(repairs.shown(repair))}\n')
         if not args.yes:
             error.write('Apply them? [y/N] ')
             error.flush()
@@ -176,7 +176,7 @@ class AuditCloud(output.ReportLister):
             for command in repair:
                 status = _run(command, _Beside(self.app))
                 if status:
-                    shown = _printable(repairs.shown((command,)))
+                    shown = escaped(repairs.shown((command,)))
                     LOG.error('%s ended with status %d.', shown, status)
                     break
         return True
@@ -207,12 +207,4 @@ def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:
     """Return the repairs that are safe, each once."""
     return list(
         dict.fromkeys(f.repair for f in findings if f.safe and f.repair)
-    )
-
-
-def _printable(text: str) -> str:
-    """Return a text without control characters."""
-    return ''.join(
-        c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
-        for c in text
     )

@@ -22,8 +22,9 @@ from isolate_aggregates.filters import judge
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.nova import adapter
+from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
@@ -92,11 +93,12 @@ class Runner:
             )
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
-            raise self._refusal(request_spec, decision, exc) from exc
+            raise self._refusal(context, request_spec, decision, exc) from exc
         self._decisions[request_spec] = decision
         self._observer.passed(started_at, bool(decision.shortened))
+        messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
-            _log(decision, pipeline, started_at)
+            _log(request_spec, decision, pipeline, started_at)
         return True
 
     def objections(
@@ -143,6 +145,7 @@ class Runner:
 
     def _refusal(
         self,
+        context: nova_context.RequestContext,
         spec: objects.RequestSpec,
         decision: Decision | None,
         error: exception.IsolateAggregatesError,
@@ -153,20 +156,15 @@ class Runner:
         elif decision is not None:
             name = decision.destination.refused_by or ''
         self._observer.refused(name, error)
-        reason = (
-            '; '.join(error.reasons)
-            if isinstance(error, exception.RequestRefused)
-            else str(error)
-        )
-        server = spec.instance_uuid if 'instance_uuid' in spec else None
-        LOG.info(
-            'Refused to schedule server %(server)s: %(reason)s',
-            {'server': server, 'reason': reason},
-        )
-        return nova_exception.RequestFilterFailed(reason=reason)
+        return messages.refused(context, spec, error)
 
 
-def _log(decision: Decision, pipeline: Pipeline, started_at: float) -> None:
+def _log(
+    spec: objects.RequestSpec,
+    decision: Decision,
+    pipeline: Pipeline,
+    started_at: float,
+) -> None:
     destination = decision.destination
     instead = (
         f'; in their place: {sorted(decision.forbidden)}'
@@ -174,14 +172,15 @@ def _log(decision: Decision, pipeline: Pipeline, started_at: float) -> None:
         else ''
     )
     LOG.debug(
-        'Request filters %(names)s took %(milliseconds).1f ms; '
+        'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
         'constraints: %(constraints)s; required aggregates: %(required)s; '
         'forbidden aggregates: %(forbidden)s%(instead)s',
         {
+            'server': messages.server(spec),
             'names': ', '.join(pipeline.names),
             'milliseconds': 1000 * (time.monotonic() - started_at),
             'constraints': '; '.join(
-                f'{one.filter_name}: {one.constraint.reason}'
+                f'{one.filter_name}: {escaped(one.constraint.reason)}'
                 for one in destination.conclusions
             )
             or 'none',
