@@ -84,7 +84,7 @@ class ReservedImageTest(ImageCloudTest):
         assert host_of(self.move(server)) in ('host2', 'host3')
 
         # Who boots from it now is refused.
-        assert 'No valid host' in self.refusal_of(
+        assert 'no aggregate has' in self.refusal_of(
             self.flavor(), image=image, project=STRANGER
         )
 
