@@ -165,8 +165,8 @@ Where a request may name a reservation beside the flavor.
 Image properties and scheduler hints are written by tenants; a reservation
 named there is granted only to a project that owns it: the aggregate's
 ``blazar:owner`` is the project's id, or one of its metadata keys is. A foreign
-one is refused. With ``image``, nova-scheduler reads the image from Glance, as
-Nova keeps only the image properties it knows; an empty list saves that.
+one is refused. With ``image``, nova-scheduler reads what the image said when
+the server was accepted from Nova's databases; without it that is saved.
 
 Related options:
 
