@@ -113,7 +113,8 @@ class LogTest(CloudTest):
         assert len(debug) == 2
         assert re.fullmatch(
             rf'DEBUG For server {server["id"]} of project \w+ request filters '
-            r'isolate_aggregates, blazar_reservation took \d+\.\d ms; constraints: isolate_aggregates: aggregate '
+            r'isolate_aggregates, blazar_reservation took \d+\.\d ms; '
+            r'constraints: isolate_aggregates: aggregate '
             r'gpu: locked by trait HW_GPU, which neither flavor \w+ nor '
             r'image \w+ requires; required aggregates: \[\]; forbidden '
             rf"aggregates: \['{uuid}'\]",
