@@ -188,7 +188,7 @@ class NeededTest(ImageCloudTest):
         super().setUp()
         self.licence = Licence()
         self.install()
-        self.aggregate('free', ['host3'])
+        self.aggregate('free', ['host2'])
 
     def install(self):
         runner = registration.installed()
@@ -204,7 +204,7 @@ class NeededTest(ImageCloudTest):
         self.install()
 
         server = self._confirm_resize(self._migrate_server(server))
-        assert host_of(server) == 'host2'
+        assert host_of(server) == 'host3'
         server = self._live_migrate(server)
         assert host_of(server) == 'host1'
         assert all(
@@ -217,7 +217,7 @@ class NeededTest(ImageCloudTest):
         self.write(image, {})
         self.install()
         server = self._confirm_resize(self._migrate_server(server))
-        assert host_of(server) == 'host2'
+        assert host_of(server) == 'host3'
         assert host_of(self.evacuate(server)) == 'host1'
 
     def test_a_server_of_which_nova_does_not_know_it_is_not_moved(self):
