@@ -5,6 +5,7 @@ import argparse
 import collections
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 from oslo_log import log as logging
@@ -86,7 +87,7 @@ class SyncPlacement(output.ReportLister):
         if parsed_args.apply:
             live = LiveCloud(self.app.conf, self.app.connect)
             self._plan = self._plan_for(live, parsed_args)
-            self._result = _carry_out(self._plan, live)
+            self._result = self._carry_out(self._plan, live)
             _report(self._result)
         else:
             with base.opened(self.app, parsed_args) as cloud:
@@ -142,6 +143,21 @@ class SyncPlacement(output.ReportLister):
         self._told = frozenset(plan.problems)
         return plan
 
+    def _carry_out(
+        self,
+        plan: plans.SyncPlan,
+        cloud: LiveCloud,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> apply.SyncResult:
+        return apply.carry_out(
+            plan,
+            cloud.placement,
+            cloud.aggregates,
+            functools.partial(loading.locks, self.app.conf),
+            progress.changing,
+            stopped,
+        )
+
     def _watch(self, args: argparse.Namespace) -> None:
         # Without credentials there is nothing to watch.
         self.app.connect()
@@ -149,7 +165,7 @@ class SyncPlacement(output.ReportLister):
         def once(stopped: Callable[[], bool]) -> None:
             cloud = LiveCloud(self.app.conf, self.app.connect)
             plan = self._plan_for(cloud, args)
-            result = _carry_out(plan, cloud, stopped)
+            result = self._carry_out(plan, cloud, stopped)
             for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '
@@ -159,16 +175,6 @@ class SyncPlacement(output.ReportLister):
             _report(result)
 
         periodic.watch(once, args.watch)
-
-
-def _carry_out(
-    plan: plans.SyncPlan,
-    cloud: LiveCloud,
-    stopped: Callable[[], bool] = lambda: False,
-) -> apply.SyncResult:
-    return apply.carry_out(
-        plan, cloud.placement, cloud.aggregates, progress.changing, stopped
-    )
 
 
 def _report(result: apply.SyncResult) -> None:
