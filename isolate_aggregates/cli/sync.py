@@ -64,6 +64,13 @@ class SyncPlacement(output.ReportLister):
                 dest='without',
                 help=f'Do not {what}',
             )
+        parser.add_argument(
+            '--forget',
+            action='store_true',
+            help='Take rollups and marks away, and leave traits and '
+            'memberships as they are; before isolate-aggregates is '
+            'uninstalled, and after it has left nova-scheduler',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -71,6 +78,8 @@ class SyncPlacement(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
         base.check_live(self._usage, parsed_args, 'apply', 'watch')
+        if parsed_args.forget and parsed_args.watch:
+            self._usage.error('--forget is done once, without --watch')
         if parsed_args.watch:
             self._watch(parsed_args)
             return DONE
@@ -135,7 +144,10 @@ class SyncPlacement(output.ReportLister):
         locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
         plan = plans.make(
-            found, locks, [p for p in plans.Part if p not in without]
+            found,
+            locks,
+            [p for p in plans.Part if p not in without],
+            args.forget,
         )
         for problem in plan.problems:
             if problem not in self._told:

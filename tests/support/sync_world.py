@@ -189,15 +189,15 @@ class World:
             frozenset(hosts),
         )
 
-    def plan(self, parts=tuple(plans.Part)):
+    def plan(self, parts=tuple(plans.Part), forget=False):
         found = read(self.cloud)
         locks = self.pipeline.locks(found.index)
-        return plans.make(found, locks, parts)
+        return plans.make(found, locks, parts, forget)
 
-    def sync(self, parts=tuple(plans.Part), parallel=1):
+    def sync(self, parts=tuple(plans.Part), parallel=1, forget=False):
         """Run sync once."""
         return apply.carry_out(
-            self.plan(parts),
+            self.plan(parts, forget),
             self.placement,
             self.nova.aggregates,
             self.pipeline.locks,

@@ -125,7 +125,7 @@ class _Run:
             self._change_traits(target)
 
     def _change_traits(self, target: Target) -> None:
-        if target.traits is None:
+        if target.traits is None and target.keeps_marks:
             return
 
         def change(before: frozenset[str]) -> frozenset[str]:
@@ -206,7 +206,9 @@ class _Run:
     ) -> None:
         index = AggregateIndex(found)
         snapshot = dataclasses.replace(self._plan.snapshot, index=index)
-        again = make(snapshot, locks(index), self._plan.parts)
+        again = make(
+            snapshot, locks(index), self._plan.parts, self._plan.forgets
+        )
         for trait in again.new_traits:
             providers.create_trait(self._placement, trait)
         for target in again.targets:
