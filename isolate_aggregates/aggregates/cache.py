@@ -11,6 +11,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
+from isolate_aggregates.rest import errors
 
 LOG = logging.getLogger(__name__)
 
@@ -258,8 +259,8 @@ class IndexCache:
                 LOG.error(
                     '%(error)s Until they can be, requests are refused. '
                     '"isolate-aggregates-status upgrade check" on this '
-                    'machine tries it again.',
-                    {'error': error},
+                    'machine tries it again.%(reported)s',
+                    {'error': error, 'reported': _reported(exc)},
                 )
             raise error from exc
         if self._is_news(logging.WARNING, now):
@@ -279,3 +280,12 @@ class IndexCache:
                     return False
             self._logged = level, now
             return True
+
+
+def _reported(exc: exception.IsolateAggregatesError) -> str:
+    """Return what the library below reported, for the log alone.
+
+    It may name addresses, which are no business of those whose request it was.
+    """
+    first = errors.short(str(exc.__cause__ or '').partition('\n')[0])
+    return f' Reported: {first}' if first and first not in str(exc) else ''

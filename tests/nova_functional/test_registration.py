@@ -120,7 +120,7 @@ class LogTest(CloudTest):
             debug[0],
         )
         # And one for each that does not, for all.
-        [refusal] = [line for line in lines if line.startswith('INFO')]
+        refusal = [line for line in lines if line.startswith('INFO')][-1]
         assert re.fullmatch(
             r'INFO Refused to schedule server [0-9a-f-]{36}: the hint '
             r'reservation=x names no reservation',
@@ -216,8 +216,9 @@ def test_options_are_shared_with_nova_and_blazar(start_scheduler, available):
     )
 
     assert (
-        'Request filters of isolate-aggregates: isolate_aggregates, '
-        'blazar_reservation\n'
+        'Request filters of isolate-aggregates: isolate_aggregates (off by '
+        '[scheduler] enable_isolated_aggregate_filtering), '
+        'blazar_reservation (on)\n'
     ) in output
     assert 'MissingAuthPlugin' in output
 

@@ -485,6 +485,18 @@ def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
     )
 
 
+def test_what_a_library_reported_is_for_the_log_alone(source, clock, caplog):
+    source.error = exception.ServiceError('Nova', None, 'is broken.')
+    source.error.__cause__ = OSError('http://me:pw@db is away\n[SQL: ...]')
+    with (
+        caplog.at_level(logging.ERROR),
+        pytest.raises(exception.AggregatesUnreadable) as caught,
+    ):
+        IndexCache(source, clock=clock).get()
+    assert 'away' not in str(caught.value)
+    assert caplog.text.endswith(' Reported: http://db is away\n')
+
+
 def test_what_was_not_foreseen_reaches_who_waits(source, clock, caplog):
     source.error = RuntimeError('no such luck')
     cache = IndexCache(source, ttl=30, clock=clock)
