@@ -77,7 +77,7 @@ def test_tags_without_their_filter_are_a_warning(check, cloud, source):
         + SOURCES[source]
     )
     assert checked.code == 1, checked.text
-    assert 'aggregate tagged: the tags for the request filter' in checked.text
+    assert 'the tags for the request filter isolate_aggr' in checked.text
 
 
 def test_a_wrong_password_is_a_failure(check, plane):
