@@ -20,7 +20,7 @@ E2E_STATE ?= $(CURDIR)/.cloud
 export E2E_STATE
 CONTROL_PLANE = PYTHONPATH=tests/e2e $(CLOUD_VENV)/bin/python -m control_plane
 
-.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
+.PHONY: help demo unit test test-rest test-all cover test-nova test-blazar test-browser test-databases test-servers test-clone e2e cloud cloud-down release-check audit-dependencies dist sbom lint docs linkcheck sample architecture clean
 
 help:
 	@echo "make demo   run the main job on an embedded Placement"
@@ -33,6 +33,8 @@ help:
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make test-databases   run the part with MariaDB and PostgreSQL alone"
+	@echo "make test-servers   run the part with web servers before Placement alone"
+	@echo "make test-clone   run the part that works in a copy of the clone alone"
 	@echo "make cover  run all tests and see which lines they run"
 	@echo "            each of these takes ARGS for pytest: ARGS='-k sync'"
 	@echo "make cloud   bring up an OpenStack of released packages, to try things"
@@ -93,22 +95,25 @@ unit: $(VENV)/.all
 	$(RUN_TESTS) unit -- $(ARGS)
 
 test: $(VENV)/.all
-	$(RUN_TESTS) library databases browser:smoke nova:smoke blazar:smoke -- $(ARGS)
+	$(RUN_TESTS) library databases servers:smoke browser:smoke \
+	    nova:smoke blazar:smoke -- $(ARGS)
 
 test-rest: $(VENV)/.all
-	$(RUN_TESTS) browser:rest nova:rest blazar:rest -- $(ARGS)
+	$(RUN_TESTS) clone servers:rest browser:rest nova:rest blazar:rest \
+	    -- $(ARGS)
 
 test-all: $(VENV)/.all
-	$(RUN_TESTS) library databases browser nova blazar -- $(ARGS)
+	$(RUN_TESTS) library databases clone servers browser nova blazar \
+	    -- $(ARGS)
 
 # A third slower. The browser runs none of these lines.
 cover: $(VENV)/.all
 	$(BIN)/coverage erase
-	$(RUN_TESTS) library databases nova blazar -- \
+	$(RUN_TESTS) library databases clone servers nova blazar -- \
 	    --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/coverage report
 
-test-nova test-blazar test-browser test-databases: $(VENV)/.all
+test-nova test-blazar test-browser test-databases test-servers test-clone: $(VENV)/.all
 	$(RUN_TESTS) $(@:test-%=%) -- $(ARGS)
 
 cloud: $(CLOUD_VENV)/.cloud

@@ -18,3 +18,11 @@ ask --flavor m1.small --image windows-2022
 echo "A Linux server may not, and this is why:"
 echo
 ask --flavor m1.small --image debian-12
+cat <<END
+What to type next, in this folder:
+
+${BIN:+  . $BIN/activate
+}  isolate-aggregates explain --snapshot $cloud --flavor m1.small --image debian-12 --host win-1
+  isolate-aggregates matrix --snapshot $cloud
+  isolate-aggregates report --snapshot $cloud --output report.html
+END

@@ -54,10 +54,11 @@ PARTS = {
             'tests/unit',
             'tests/functional',
             'tests/nova',
-            'tests/servers',
         ),
         JOBS,
     ),
+    'servers': Part(('tests/servers',), JOBS),
+    'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
     'browser': Part(('tests/browser',)),
     # Nova's configuration, messaging and database are those of a service.

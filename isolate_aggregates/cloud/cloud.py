@@ -16,7 +16,7 @@ from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members
-from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 
 
 class Cloud(Protocol):
@@ -87,7 +87,7 @@ class Cloud(Protocol):
         :raises NotUnique: if several images have the name.
         """
 
-    def requested_host(self, name: str) -> RequestedHost:
+    def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes, none if it is unknown.
 
         :param name: The name of a compute service or of a compute node.

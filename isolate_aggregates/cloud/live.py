@@ -22,7 +22,7 @@ from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members, PlacementMembers
-from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.rest.connection import Connection
 
 # The source that only works inside nova-scheduler.
@@ -165,7 +165,7 @@ class LiveCloud:
         """Return an image from Glance."""
         return self.glance.image(name)
 
-    def requested_host(self, name: str) -> RequestedHost:
+    def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes.
 
         Where Nova is too old to tell the uuids of its compute nodes,
@@ -181,7 +181,7 @@ class LiveCloud:
             found = [node.uuid for node in nodes if node.host == name] or [
                 node.uuid for node in nodes if node.name == name
             ]
-        return RequestedHost(name, tuple(found))
+        return ComputeHost(name, tuple(found))
 
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id of a project from Keystone."""

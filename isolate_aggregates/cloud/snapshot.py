@@ -9,7 +9,7 @@ from typing import TypeVar
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 
 _T = TypeVar('_T', Flavor, Image)
 
@@ -57,7 +57,7 @@ class Snapshot:
         """
         return self._find('image', name, self.images)
 
-    def requested_host(self, name: str) -> RequestedHost:
+    def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes, none if it is unknown.
 
         :param name: The name of a compute service or of a compute node.
@@ -66,7 +66,7 @@ class Snapshot:
         found = [node.uuid for node in nodes if node.host == name] or [
             node.uuid for node in nodes if node.name == name
         ]
-        return RequestedHost(name, tuple(found))
+        return ComputeHost(name, tuple(found))
 
     def _find(self, kind: str, name: str, things: tuple[_T, ...]) -> _T:
         found = [thing for thing in things if thing.id == name] or [

@@ -179,6 +179,8 @@ class ReservationPrefix:
         :param request: What is being scheduled.
         :param aggregates: The aggregates as of one moment.
         """
+        if not self.required_prefixes and not self.forbidden_prefixes:
+            return
         trusted = set(request.flavor.extra_specs)
         claimed = self._claimed(request) - trusted
         for prefix in self.required_prefixes:

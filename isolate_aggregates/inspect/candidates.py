@@ -14,7 +14,7 @@ from isolate_aggregates.request import Request
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class CandidateHost:
     """A host that may be used.
 
     :param name: The name of its root resource provider.
@@ -42,7 +42,7 @@ class Outcome:
 
     decision: Decision
     query: ResourceRequest
-    hosts: tuple[Host, ...]
+    hosts: tuple[CandidateHost, ...]
 
 
 def decide_on(
@@ -102,7 +102,7 @@ def allowed(
 
 def _hosts(
     answer: AllocationCandidates, query: ResourceRequest, cloud: Cloud
-) -> tuple[Host, ...]:
+) -> tuple[CandidateHost, ...]:
     classes = sorted(query.merged_resources())
     hosts = []
     for root, candidates in answer.by_root().items():
@@ -118,5 +118,5 @@ def _hosts(
             free[resource_class] += summary.free(resource_class)
         # A provider made since the names were read goes by its uuid.
         name = cloud.provider_names.get(root, root)
-        hosts.append(Host(name, root, free, len(candidates)))
+        hosts.append(CandidateHost(name, root, free, len(candidates)))
     return tuple(sorted(hosts, key=lambda host: host.name))

@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova import images
 from isolate_aggregates.placement.group import RequestGroup
-from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.properties import Declared
 from isolate_aggregates.request.spec import traits_of
 
@@ -32,7 +32,7 @@ class NovaRequest:
     """
 
     # Nova itself keeps the request to a host that was asked for.
-    requested_host: RequestedHost | None = None
+    requested_host: ComputeHost | None = None
 
     def __init__(
         self,

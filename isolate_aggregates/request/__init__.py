@@ -2,11 +2,11 @@
 """What is asked for: flavor, image, project, hints, perhaps a host."""
 
 from isolate_aggregates.request.spec import (
+    ComputeHost,
     Flavor,
     Image,
     Request,
-    RequestedHost,
     RequestSpec,
 )
 
-__all__ = ['Flavor', 'Image', 'Request', 'RequestSpec', 'RequestedHost']
+__all__ = ['ComputeHost', 'Flavor', 'Image', 'Request', 'RequestSpec']

@@ -58,7 +58,7 @@ class Image:
 
 
 @dataclasses.dataclass(frozen=True)
-class RequestedHost:
+class ComputeHost:
     """A host named in the request, as it was found in the cloud.
 
     :param name: The name as it was asked for.
@@ -104,7 +104,7 @@ class RequestSpec(Protocol):
         """The values of each scheduler hint; one that is repeated has more."""
 
     @property
-    def requested_host(self) -> RequestedHost | None:
+    def requested_host(self) -> ComputeHost | None:
         """The host that was asked for; inside nova-scheduler always None.
 
         Nova itself keeps the request to that host.
@@ -167,7 +167,7 @@ class Request:
     scheduler_hints: Mapping[str, tuple[str, ...]] = dataclasses.field(
         default_factory=dict
     )
-    requested_host: RequestedHost | None = None
+    requested_host: ComputeHost | None = None
     num_instances: int = 1
     boot_from_volume: bool = False
     derived_traits: frozenset[str] = frozenset()

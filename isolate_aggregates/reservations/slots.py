@@ -22,8 +22,8 @@ LOG = logging.getLogger(__name__)
 _ATTEMPTS = 20
 _LONGEST_PAUSE = 0.5  # seconds
 
-Inventory = Mapping[str, Any]
-Edit = Callable[[Inventory], Inventory | None]
+InventoryBody = Mapping[str, Any]
+Edit = Callable[[InventoryBody], InventoryBody | None]
 
 retried = tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
@@ -130,7 +130,7 @@ def opened_from(total: int, opened: int) -> Edit:
     :param opened: How many of them were open.
     """
 
-    def edit(before: Inventory) -> Inventory:
+    def edit(before: InventoryBody) -> InventoryBody:
         was = inventory(total, opened)
         if any(before[key] != was[key] for key in ('total', 'reserved')):
             return before
@@ -139,10 +139,10 @@ def opened_from(total: int, opened: int) -> Edit:
     return edit
 
 
-def closed(before: Inventory) -> Inventory:
+def closed(before: InventoryBody) -> InventoryBody:
     """Return an inventory whose slots no further server may take."""
     return {**before, 'reserved': before['total']}
 
 
-def gone(before: Inventory) -> None:
+def gone(before: InventoryBody) -> None:
     """Return no inventory."""

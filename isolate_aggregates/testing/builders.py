@@ -16,10 +16,10 @@ from isolate_aggregates.cloud.document import derived_uuid
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import (
+    ComputeHost,
     Flavor,
     Image,
     Request,
-    RequestedHost,
     RequestSpec,
 )
 
@@ -115,7 +115,7 @@ def make_request(
     *,
     project_id: str | None = 'demo',
     hints: Mapping[str, str | Iterable[str]] | None = None,
-    requested_host: RequestedHost | None = None,
+    requested_host: ComputeHost | None = None,
 ) -> RequestSpec:
     """Return a request for one server.
 

@@ -12,6 +12,7 @@ standard input.
 
 from http import server
 import json
+import logging
 import pathlib
 import sys
 import threading
@@ -38,6 +39,7 @@ class Cloud(CloudTest):
 
     def serve(self):
         """Serve until standard input ends."""
+        logging.getLogger('nova').addHandler(_complaints())
         may_delete = threading.Event()
         may_delete.set()
         destroy = fake.FakeDriver.destroy
@@ -62,6 +64,14 @@ class Cloud(CloudTest):
         sys.stdin.read()
         may_delete.set()
         listening.shutdown()
+
+
+def _complaints():
+    """Return a handler that writes what goes wrong to standard error."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter('%(asctime)s %(name)s %(message)s'))
+    return handler
 
 
 class Handler(server.BaseHTTPRequestHandler):

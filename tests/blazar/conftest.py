@@ -27,10 +27,15 @@ PLUGINS = (
 
 
 @pytest.fixture(scope='session')
-def endpoint(tmp_path_factory):
+def log(tmp_path_factory):
+    """Return the log of Nova."""
+    return tmp_path_factory.mktemp('cloud') / 'nova.log'
+
+
+@pytest.fixture(scope='session')
+def endpoint(log):
     """Start Nova, Placement and Keystone in a process of their own."""
-    port = tmp_path_factory.mktemp('cloud') / 'port'
-    log = port.with_suffix('.log')
+    port = log.with_name('port')
     with log.open('wb') as output:
         process = subprocess.Popen(
             [sys.executable, str(HERE / 'cloud_process.py'), str(port)],
@@ -115,11 +120,14 @@ def make_manager(conf, database, monkeypatch):
 
 
 @pytest.fixture
-def cloud(endpoint):
+def cloud(endpoint, log):
     """Return the cloud; no reservation may leave anything in it."""
     found = live.Cloud(endpoint)
     found.create_freepool()
+    before = log.stat().st_size
     yield found
+    # Shown if the test fails.
+    print(log.read_text()[before:])
     timeutils.clear_time_override()
     left = found.left()
     found.tidy()

@@ -66,6 +66,8 @@ class Cloud:
             found = self.call('GET', f'compute/servers/{server}')['server']
             if found['status'] == status:
                 return found
+            # It does not get well by itself.
+            assert found['status'] != 'ERROR', found['fault']
             assert time.monotonic() < until, found
             time.sleep(0.1)
 

@@ -45,7 +45,7 @@ AS_A_WHOLE = {
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/releasing.rst': 'tests/release/test_releasing_page.py',
-    'contributor/writing-a-filter.rst': 'tests/docs/test_writing_a_filter.py',
+    'contributor/writing-a-filter.rst': 'tests/clone/test_writing_a_filter.py',
     'user/real-nova.rst': 'tests/e2e/test_real_nova_page.py',
 }
 

@@ -13,13 +13,12 @@ import json
 import logging
 import os
 import pathlib
+import queue
 import selectors
 import signal
 import socket
 import subprocess
 import sys
-import threading
-import types
 from unittest import mock
 
 from isolate_aggregates.cli import periodic
@@ -41,8 +40,6 @@ sys.exit(code)
 """
 # Nothing that a program writes.
 _END = '\x1e'
-# Where programs wait that go on until they are asked to end.
-_UNENDING = (periodic.watch.__code__, signal.sigwait.__code__)
 
 Program = Callable[[Sequence[str]], int | None]
 
@@ -189,35 +186,22 @@ def _logs_of_its_own():
         root.setLevel(level)
 
 
-def _threads() -> types.ModuleType:
-    """Return threads that run beside a program that only waits.
+class _Asked(queue.SimpleQueue[int]):
+    """Signals, of which the first comes as soon as it is waited for."""
 
-    Those of eventlet, which older releases of Nova have, do not.
-    """
-    eventlet = sys.modules.get('eventlet')
-    return eventlet.patcher.original('threading') if eventlet else threading
+    def get(self, block: bool = True, timeout: float | None = None) -> int:
+        return signal.SIGTERM
 
 
 @contextlib.contextmanager
 def _asked_to_end():
-    """Ask a program that goes on and on to end, as systemd does."""
-    threads = _threads()
-    done = threads.Event()
-
-    def ask() -> None:
-        main = threads.main_thread().ident
-        while not done.wait(0.1):
-            # Not before it has done what it does first, however long it takes.
-            if sys._current_frames()[main].f_code in _UNENDING:
-                signal.pthread_kill(main, signal.SIGTERM)
-
-    # To others it is nothing.
-    before = signal.signal(signal.SIGTERM, lambda *_: None)
-    asking = threads.Thread(target=ask)
-    asking.start()
-    try:
+    """Ask a program that goes on and on to end, once it only waits."""
+    with (
+        mock.patch.object(signal, 'sigwait', return_value=signal.SIGTERM),
+        mock.patch.object(
+            periodic,
+            '_signals',
+            return_value=contextlib.nullcontext(_Asked()),
+        ),
+    ):
         yield
-    finally:
-        done.set()
-        asking.join()
-        signal.signal(signal.SIGTERM, before)

@@ -30,6 +30,8 @@ def run(monkeypatch, tmp_path):
     parts = {name: tool['Part']((f'tests/{name}',)) for name in ('one', 'two')}
     tool['run'].__globals__.update(ROOT=tmp_path, PARTS=parts)
     monkeypatch.setattr('sys.argv', ['run_tests.py'])
+    # Without those that are not needed pytest starts sooner.
+    monkeypatch.setenv('PYTEST_DISABLE_PLUGIN_AUTOLOAD', '1')
 
     def run_tool(*arguments):
         monkeypatch.setattr('sys.argv', ['run_tests.py', *arguments])
@@ -78,7 +80,14 @@ def test_a_test_that_hangs_fails_and_the_other_parts_are_run(
     hanging.write_text(
         'import threading\ndef test_hanging(): threading.Event().wait()\n'
     )
-    options = ('--timeout', '2', '--timeout-method', 'thread')
+    options = (
+        '-p',
+        'pytest_timeout',
+        '--timeout',
+        '2',
+        '--timeout-method',
+        'thread',
+    )
     assert run('one', 'two', '--', *options) == 1
     out = capfd.readouterr().out
     assert 'threading.Event().wait()' in out

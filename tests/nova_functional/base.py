@@ -62,11 +62,23 @@ class Patient:
         '_wait_for_instance_action_event'
     )
     _wait_for_log = _patient('_wait_for_log')
-    _wait_for_migration_status = _patient('_wait_for_migration_status')
     _wait_for_server_allocations = _patient('_wait_for_server_allocations')
     _wait_for_server_parameter = _patient('_wait_for_server_parameter')
     _wait_for_service_parameter = _patient('_wait_for_service_parameter')
     _wait_until_deleted = _patient('_wait_until_deleted')
+    _wait_for_migration = _patient('_wait_for_migration_status')
+
+    def _wait_for_migration_status(self, server, expected_statuses):
+        """Wait until Nova has let go of a server that it could not move, too.
+
+        It says before that it could not.
+        """
+        migration = self._wait_for_migration(server, expected_statuses)
+        if 'error' in expected_statuses:
+            self._wait_for_server_parameter(
+                server, {'OS-EXT-STS:task_state': None}
+            )
+        return migration
 
 
 class Plugin(Patient):

@@ -91,6 +91,7 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
     assert 'raise that limit' in finished.err
 
 
+@pytest.mark.smoke
 def test_with_rollups_it_is_answered_exactly(placement, cloud):
     synced = cloud('sync', '--apply')
     assert synced.code == 0, synced.err

@@ -10,7 +10,7 @@ from isolate_aggregates.filters.constraints import (
     Refuse,
 )
 from isolate_aggregates.filters.mirrored import compute_status, requested_host
-from isolate_aggregates.request import Flavor, Request, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Request
 
 
 def conclusions(host):
@@ -23,17 +23,17 @@ def test_no_host_means_no_constraint():
 
 
 def test_a_host_is_its_provider_tree():
-    found = conclusions(RequestedHost('cn1', ('uuid-1',)))
+    found = conclusions(ComputeHost('cn1', ('uuid-1',)))
     assert found == [InTree('uuid-1', requested_host.Requested('cn1'))]
 
 
 def test_an_unknown_host_is_refused_by_name():
-    found = conclusions(RequestedHost('cn9'))
+    found = conclusions(ComputeHost('cn9'))
     assert found == [Refuse(requested_host.UnknownHost('cn9'))]
 
 
 def test_a_host_with_several_nodes_is_refused_as_in_tree_takes_one():
-    found = conclusions(RequestedHost('ironic', ('uuid-1', 'uuid-2')))
+    found = conclusions(ComputeHost('ironic', ('uuid-1', 'uuid-2')))
     assert found == [Refuse(requested_host.SeveralNodes('ironic', 2))]
 
 

@@ -175,6 +175,10 @@ def test_without_prefixes_nothing_is_concluded():
     assert conclusions(naming('reservation:1')) == []
 
 
+def test_without_prefixes_the_request_is_not_even_looked_at():
+    assert list(ReservationPrefix()(None, AggregateIndex())) == []
+
+
 def test_nothing_is_forbidden_where_no_aggregate_is_reserved():
     index = AggregateIndex([OPEN])
     assert conclusions(naming(), RESERVATION, RESERVATION, index) == []

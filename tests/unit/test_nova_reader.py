@@ -12,7 +12,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode, NovaClient
-from isolate_aggregates.request import Flavor, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor
 
 WINDOWS = Aggregate(
     uuid='6b0d5a4e-0000-4000-8000-000000000001',
@@ -256,7 +256,7 @@ def test_a_host_is_found_by_its_service_or_by_its_node(
     nova.nodes = NODES
     nova.answer(http)
     cloud = LiveCloud(conf, connection)
-    assert cloud.requested_host(name) == RequestedHost(name, providers)
+    assert cloud.requested_host(name) == ComputeHost(name, providers)
 
 
 def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
@@ -276,7 +276,7 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
     )
     assert LiveCloud(conf, connection).requested_host(
         'node-1.example'
-    ) == RequestedHost('node-1.example', ('uuid-node-1',))
+    ) == ComputeHost('node-1.example', ('uuid-node-1',))
 
 
 # Errors

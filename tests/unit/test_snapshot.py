@@ -7,7 +7,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.provider import Inventory, Provider
-from isolate_aggregates.request import Flavor, Image, RequestedHost
+from isolate_aggregates.request import ComputeHost, Flavor, Image
 
 CLOUD = Snapshot(
     origin='cloud.yaml',
@@ -90,7 +90,7 @@ def test_what_is_not_there_is_refused_by_its_name(kind):
     ],
 )
 def test_a_host_is_a_compute_service_or_else_a_compute_node(name, providers):
-    assert CLOUD.requested_host(name) == RequestedHost(name, tuple(providers))
+    assert CLOUD.requested_host(name) == ComputeHost(name, tuple(providers))
 
 
 def test_the_index_has_the_host_aggregates():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-class Program:
+class ClientProgram:
     """The client, with what our commands want of their program on top."""
 
     def __init__(
@@ -100,7 +100,7 @@ class ClientCommand(command.Command):
         app: 'shell.OpenStackShell',
         app_args: argparse.Namespace | None,
     ) -> None:
-        program: Any = Program(app, self)
+        program: Any = ClientProgram(app, self)
         super().__init__(program, app_args)
 
     def run(self, parsed_args: argparse.Namespace) -> int:

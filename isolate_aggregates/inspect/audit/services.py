@@ -15,9 +15,9 @@ from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.microversion import Feature
 from isolate_aggregates.request import (
+    ComputeHost,
     Flavor,
     Request,
-    RequestedHost,
     RequestSpec,
 )
 
@@ -72,7 +72,7 @@ def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
 
 def _features(cloud: AuditedCloud) -> Iterator[Feature]:
     """Yield what the queries of each flavor, with and without a host, need."""
-    host = RequestedHost('some host', ('some provider',))
+    host = ComputeHost('some host', ('some provider',))
     for flavor in cloud.snapshot.flavors or (Flavor('of any kind'),):
         for request in (
             Request(flavor),
