@@ -93,6 +93,21 @@ class AggregatesUnreadable(IsolateAggregatesError):
         )
 
 
+class ChangedMeanwhile(IsolateAggregatesError):
+    """Others change the same thing at the same time.
+
+    :param steps: What was done last and may have been undone again.
+    """
+
+    def __init__(self, steps: Iterable[str]) -> None:
+        self.steps = tuple(steps)
+        super().__init__(
+            'Another command changes the same thing at the same time; these '
+            f'changes may not have lasted: {"; ".join(self.steps)}. Wait '
+            'until it has ended, and run this again.'
+        )
+
+
 class CloudFileError(IsolateAggregatesError):
     """A cloud file can not be read, or does not describe a cloud.
 

@@ -20,7 +20,6 @@ from isolate_aggregates.inspect.audit import (
     audit,
     repairs,
 )
-from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
@@ -135,7 +134,7 @@ class AuditCloud(output.ReportLister):
         """Yield the repairs."""
         numbered: dict[repairs.Commands, list[int]] = {}
         for number, finding in enumerate(self._findings, 1):
-            if finding.repair:
+            if finding.repair_text:
                 numbered.setdefault(finding.repair, []).append(number)
         if not numbered:
             return
@@ -165,7 +164,7 @@ class AuditCloud(output.ReportLister):
         error = self.app.stderr
         error.write('Safe repairs:\n')
         for repair in safe:
-            error.write(f'  {escaped(repairs.shown(repair))}\n')
+            error.write(f'  {repairs.shown(repair)}\n')
         if not args.yes:
             error.write('Apply them? [y/N] ')
             error.flush()
@@ -176,7 +175,7 @@ class AuditCloud(output.ReportLister):
             for command in repair:
                 status = _run(command, _Beside(self.app))
                 if status:
-                    shown = escaped(repairs.shown((command,)))
+                    shown = repairs.shown((command,))
                     LOG.error('%s ended with status %d.', shown, status)
                     break
         return True

@@ -220,8 +220,9 @@ def test_options_are_shared_with_nova_and_blazar(start_scheduler, available):
     )
 
     assert (
-        'Request filters of isolate-aggregates: isolate_aggregates, '
-        'blazar_reservation\n'
+        'Request filters of isolate-aggregates: isolate_aggregates (off by '
+        '[scheduler] enable_isolated_aggregate_filtering), '
+        'blazar_reservation (on)\n'
     ) in output
     assert 'MissingAuthPlugin' in output
 

@@ -337,7 +337,7 @@ def test_the_alerts_of_the_page_are_rules_over_metrics_that_there_are():
         for group in yaml.safe_load(shown)['groups']
         for rule in group['rules']
     ]
-    assert len(rules) == 5
+    assert len(rules) == 6
     known = documented()
     for rule in rules:
         assert set(rule) == {'alert', 'expr', 'for', 'labels', 'annotations'}
