@@ -65,8 +65,10 @@ function configure_isolate_aggregates {
     iniset "$NOVA_CONF" filter_scheduler enabled_filters "$enabled"
     iniset "$NOVA_CONF" scheduler enable_isolated_aggregate_filtering True
     iniset "$NOVA_CONF" isolate_aggregates request_filters "$filters"
-    iniset "$NOVA_CONF" isolate_aggregates aggregate_source \
-        "$ISOLATE_AGGREGATES_SOURCE"
+    if [[ -n "$ISOLATE_AGGREGATES_SOURCE" ]]; then
+        iniset "$NOVA_CONF" isolate_aggregates aggregate_source \
+            "$ISOLATE_AGGREGATES_SOURCE"
+    fi
 
     local side prefix=$ISOLATE_AGGREGATES_RESERVATION_PREFIX
     if [[ -n "$prefix" ]]; then

@@ -165,8 +165,8 @@ Where a request may name a reservation beside the flavor.
 Image properties and scheduler hints are written by tenants; a reservation
 named there is granted only to a project that owns it: the aggregate's
 ``blazar:owner`` is the project's id, or one of its metadata keys is. A foreign
-one is refused. With ``image``, nova-scheduler reads the image from Glance, as
-Nova keeps only the image properties it knows; an empty list saves that.
+one is refused. With ``image``, nova-scheduler reads what the image said when
+the server was accepted from Nova's databases; without it that is saved.
 
 Related options:
 
@@ -210,13 +210,14 @@ Related options:
     ),
     cfg.StrOpt(
         'aggregate_source',
-        default='novaclient',
         help="""
 Where to read the host aggregates.
 
 The name of an entry point in ``isolate_aggregates.aggregate_sources``:
+``nova`` reads Nova's API database and works in nova-scheduler alone,
 ``novaclient`` asks Nova's API, ``file`` reads the cloud file named by
-``cloud_file``.
+``cloud_file``. By default ``nova`` in nova-scheduler and ``novaclient`` in
+commands. Commands take ``nova`` for ``novaclient``.
 """,
     ),
     cfg.StrOpt(
@@ -232,10 +233,29 @@ Path of the cloud file for ``aggregate_source = file``.
 How many seconds nova-scheduler may use the aggregates it has read.
 
 Within this time a change of an aggregate may not be seen. Then one thread
-reads them again while the others go on with what they have, for at most the
-same time once more. 0 reads them for every request, so that a tag set before
-the request is honoured by it. By default 0 with ``aggregate_source = nova``
-and 30 with any other source.
+reads them again while requests go on with what there is, for at most the
+same time once more and not after that reading has failed. 0 reads them for
+every request, so that a tag set before the request is honoured by it. By
+default 0 with ``aggregate_source = nova`` and 30 with any other source.
+""",
+    ),
+    cfg.FloatOpt(
+        'aggregate_deadline',
+        default=5,
+        min=0.1,
+        help="""
+For how many seconds a request may wait for the aggregates.
+
+It counts for all that reading them takes, with retries and tokens. A request
+that has waited so long is refused, or goes on with old aggregates where
+``on_source_failure`` allows that. No single answer of Nova or Keystone is
+waited for longer either. With ``aggregate_source = nova`` it counts for the
+reading at the start of nova-scheduler alone; how long a request may wait for
+the database is said in ``[api_database]``.
+
+Related options:
+
+* ``on_source_failure``
 """,
     ),
     cfg.StrOpt(
@@ -246,7 +266,7 @@ and 30 with any other source.
             ('stale', 'Use the aggregates read last for a while'),
         ],
         help="""
-What nova-scheduler does when it can not read the aggregates.
+What nova-scheduler does when it cannot read the aggregates.
 
 Related options:
 
@@ -260,7 +280,9 @@ Related options:
         help="""
 For how many seconds ``on_source_failure = stale`` may use old aggregates.
 
-Counted from when they were read. After that requests are refused.
+Counted from when they were read. After that requests are refused. Once a
+reading has failed, requests use them for half a minute without waiting for
+the next one, which goes on meanwhile.
 """,
     ),
     cfg.BoolOpt(

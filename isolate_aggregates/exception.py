@@ -8,9 +8,15 @@ come in, so that nobody has to know which library does the work.
 
 from collections.abc import Iterable, Sequence
 
+from isolate_aggregates.text import escaped
+
 
 class IsolateAggregatesError(Exception):
     """Something foreseeable went wrong; the text says what and what to do."""
+
+    def __str__(self) -> str:
+        """Return the text, in which every character can be seen."""
+        return escaped(super().__str__())
 
 
 class ConfigError(IsolateAggregatesError):
@@ -54,7 +60,7 @@ class RequestRefused(IsolateAggregatesError):
     """
 
     def __init__(self, reasons: Iterable[str]) -> None:
-        self.reasons = tuple(reasons)
+        self.reasons = tuple(map(escaped, reasons))
         super().__init__(f'Request refused: {"; ".join(self.reasons)}.')
 
 
@@ -84,6 +90,21 @@ class AggregatesUnreadable(IsolateAggregatesError):
         super().__init__(
             f'The host aggregates can not be read ({str(cause).rstrip(".")}); '
             f'{last}.'
+        )
+
+
+class ChangedMeanwhile(IsolateAggregatesError):
+    """Others change the same thing at the same time.
+
+    :param steps: What was done last and may have been undone again.
+    """
+
+    def __init__(self, steps: Iterable[str]) -> None:
+        self.steps = tuple(steps)
+        super().__init__(
+            'Another command changes the same thing at the same time; these '
+            f'changes may not have lasted: {"; ".join(self.steps)}. Wait '
+            'until it has ended, and run this again.'
         )
 
 

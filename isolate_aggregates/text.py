@@ -1,7 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and numbers in English sentences."""
+"""Names and numbers in English sentences, and texts that can be shown."""
 
 from collections.abc import Iterable
+from typing import Any
+
+
+def escaped(text: str) -> str:
+    r"""Return a text in which every character can be seen.
+
+    Tenants choose names, image properties and hints. Whatever shows them, such
+    as a log, a terminal or a page, must not obey them: control characters,
+    line and paragraph separators and marks that change the direction of
+    writing become escape sequences, such as ``\n``, ``\x1b`` or ``\u202e``.
+
+    :param text: The text.
+    """
+    if text.isprintable():
+        return text
+    return ''.join(
+        c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
+        for c in text
+    )
+
+
+def all_escaped(value: Any) -> Any:
+    """Return a value with every text in it escaped, however deep.
+
+    :param value: Texts, numbers, and lists, tuples and dicts of these.
+    """
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, dict):
+        return {
+            all_escaped(key): all_escaped(one) for key, one in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [all_escaped(one) for one in value]
+    return value
 
 
 def listed(names: Iterable[str], most: int | None = 5) -> str:

@@ -16,6 +16,8 @@ from isolate_aggregates.rest.connection import Connection
 
 NAMESPACE = 'isolate_aggregates.aggregate_sources'
 
+_API = 'novaclient'
+
 
 class IndexMembership:
     """The membership where aggregates come with their hosts.
@@ -52,7 +54,7 @@ def load(
     connect: Callable[[], Connection],
     name: str | None = None,
 ) -> AggregateSource:
-    """Return the source that the configuration names.
+    """Return the source that the configuration names, or Nova's API.
 
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
@@ -67,7 +69,7 @@ def load(
             f'names {name}, which {problem}',
         )
 
-    name = name or conf[ia_conf.GROUP].aggregate_source
+    name = name or conf[ia_conf.GROUP].aggregate_source or _API
     [make] = entry_points.load(NAMESPACE, [name], error).values()
     source = make(conf, connect)
     if not isinstance(source, AggregateSource):

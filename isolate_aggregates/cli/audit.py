@@ -98,12 +98,11 @@ class AuditCloud(output.ReportLister):
             (
                 number,
                 finding.severity.label,
-                *map(
-                    _printable,
-                    (finding.subject, finding.problem, finding.consequence),
-                ),
+                finding.subject,
+                finding.problem,
+                finding.consequence,
                 finding.kind,
-                _printable(finding.repair_text or ''),
+                finding.repair_text or '',
                 finding.safe,
             )
             for number, finding in enumerate(self._findings, 1)
@@ -135,7 +134,7 @@ class AuditCloud(output.ReportLister):
         """Yield the repairs."""
         numbered: dict[repairs.Commands, list[int]] = {}
         for number, finding in enumerate(self._findings, 1):
-            if finding.repair:
+            if finding.repair_text:
                 numbered.setdefault(finding.repair, []).append(number)
         if not numbered:
             return
@@ -145,7 +144,7 @@ class AuditCloud(output.ReportLister):
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
-            yield f'{mark} {places}: {_printable(repairs.shown(repair))}'
+            yield f'{mark} {places}: {repairs.shown(repair)}'
 
     def _count(self, level: str) -> int:
         return Counter(f.severity.label for f in self._findings)[level]
@@ -165,7 +164,7 @@ class AuditCloud(output.ReportLister):
         error = self.app.stderr
         error.write('Safe repairs:\n')
         for repair in safe:
-            error.write(f'  {_printable(repairs.shown(repair))}\n')
+            error.write(f'  {repairs.shown(repair)}\n')
         if not args.yes:
             error.write('Apply them? [y/N] ')
             error.flush()
@@ -176,7 +175,7 @@ class AuditCloud(output.ReportLister):
             for command in repair:
                 status = _run(command, _Beside(self.app))
                 if status:
-                    shown = _printable(repairs.shown((command,)))
+                    shown = repairs.shown((command,))
                     LOG.error('%s ended with status %d.', shown, status)
                     break
         return True
@@ -207,12 +206,4 @@ def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:
     """Return the repairs that are safe, each once."""
     return list(
         dict.fromkeys(f.repair for f in findings if f.safe and f.repair)
-    )
-
-
-def _printable(text: str) -> str:
-    """Return a text without control characters."""
-    return ''.join(
-        c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
-        for c in text
     )

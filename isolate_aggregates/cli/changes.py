@@ -11,21 +11,20 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.cli import output, progress
 from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.operate.plan import Plan, Step
+from isolate_aggregates.operate import plan as plans
+from isolate_aggregates.operate.plan import Plan
 
 LOG = logging.getLogger(__name__)
 
-_DONE = 'done'
-_FAILED = 'failed'
-_LEFT = 'not done'
 _PLANNED = 'would be done'
 
 
 class ChangeCommand(output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
-    Run again, it makes what is missing. If something can not be done, the
-    rest is done and the command ends with 1.
+    Run again, it makes what is missing. If something cannot be done, the
+    rest is done and the command ends with 1. The same goes for what others
+    undo again and again while it runs.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -41,6 +40,17 @@ class ChangeCommand(output.ReportLister):
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
         """Return what is to be done."""
+
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        """Return what is to be done after a plan was carried out.
+
+        That is nothing, unless others changed the same thing meanwhile.
+
+        :param cloud: The cloud, of which nothing was read yet.
+        """
+        return Plan()
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
@@ -58,14 +68,9 @@ class ChangeCommand(output.ReportLister):
         cloud = LiveCloud(self.app.conf, self.app.connect)
         plan = self.plan(cloud, parsed_args)
         self._dry_run = parsed_args.dry_run
-        self._error: BaseException | None = None
         self._problems = plan.problems
-        self._rows = [
-            (step.what, result)
-            for step, result in zip(
-                plan.steps, self._results(plan.steps), strict=True
-            )
-        ]
+        outcome = self._outcome(cloud, plan, parsed_args)
+        self._rows, self._error = outcome.rows, outcome.error
         for problem in plan.problems:
             LOG.warning('%s.', _sentence(problem))
         remains = self._told(cloud, plan)
@@ -122,23 +127,20 @@ class ChangeCommand(output.ReportLister):
             self._error = exc
             return []
 
-    def _results(self, steps: Sequence[Step]) -> Iterable[str]:
+    def _outcome(
+        self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
+    ) -> plans.Outcome:
         if self._dry_run:
-            return [_PLANNED] * len(steps)
-        results = []
-        for step in progress.shown(steps, 'Changing', len(steps)):
-            try:
-                step.make()
-            except (
-                exception.IsolateAggregatesError,
-                KeyboardInterrupt,
-            ) as exc:
-                # Told after what was done already.
-                self._error = exc
-                results.append(_FAILED)
-                break
-            results.append(_DONE)
-        return results + [_LEFT] * (len(steps) - len(results))
+            return plans.Outcome(
+                [(step.what, _PLANNED) for step in plan.steps]
+            )
+
+        def again(done: Plan) -> Plan:
+            # Of this one nothing was read yet.
+            fresh = LiveCloud(self.app.conf, lambda: cloud.connection)
+            return self.again(fresh, args, done)
+
+        return plans.carry_out(plan, again, progress.changing)
 
 
 def _sentence(text: str) -> str:

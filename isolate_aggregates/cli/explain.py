@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import asking, output
+from isolate_aggregates.cli import asking, fields, output
 from isolate_aggregates.inspect import explain
 from isolate_aggregates.inspect.explain.requirements import Requirement
 from isolate_aggregates.placement import resources
@@ -56,7 +56,9 @@ class ExplainRequest(output.ReportLister):
             and not (parsed_args.candidates and not verdict.is_candidate)
         ]
         # Where a line is a host, its reasons have to be on that line.
-        between = '\n' if parsed_args.formatter == 'table' else '; '
+        together = (
+            fields.Lines if parsed_args.formatter == 'table' else '; '.join
+        )
         hosts = Counter(v.host for v in self._explanation.verdicts)
         rows = [
             (
@@ -65,7 +67,7 @@ class ExplainRequest(output.ReportLister):
                 if hosts[verdict.host] == 1
                 else f'{verdict.host} ({verdict.node})',
                 _word(verdict),
-                between.join(reason.text for reason in verdict.reasons),
+                together([reason.text for reason in verdict.reasons]),
             )
             for verdict in self._shown
         ]

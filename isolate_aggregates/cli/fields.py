@@ -6,6 +6,8 @@ from typing import Any
 
 from cliff import columns
 
+from isolate_aggregates.text import escaped
+
 
 class Lines(columns.FormattableColumn[Any]):
     """Several values, to people one in each line."""
@@ -14,8 +16,10 @@ class Lines(columns.FormattableColumn[Any]):
         """Return the lines."""
         value = self._value
         if isinstance(value, Mapping):
-            return '\n'.join(f'{k}: {_inline(v)}' for k, v in value.items())
-        return '\n'.join(map(str, value))
+            lines = [f'{k}: {_inline(v)}' for k, v in value.items()]
+        else:
+            lines = list(map(str, value))
+        return '\n'.join(map(escaped, lines))
 
 
 def field(value: Any) -> Any:

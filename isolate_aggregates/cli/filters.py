@@ -5,13 +5,11 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import lister
-
-from isolate_aggregates.cli import base
+from isolate_aggregates.cli import base, output
 from isolate_aggregates.filters import loading
 
 
-class ListFilters(lister.Lister):
+class ListFilters(output.Lister):
     """Show the installed request filters, and whether they run.
 
     Those that run stand first, in the order in which they run.

@@ -5,7 +5,6 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import show
 import os_resource_classes as orc
 
 from isolate_aggregates import conf as ia_conf
@@ -65,7 +64,7 @@ class ListLocks(output.ReportLister):
             yield 'No aggregate is locked.'
 
 
-class ShowDetails(show.ShowOne):
+class ShowDetails(output.ShowOne):
     """Show everything about one lock, aggregate or host.
 
     With what keeps its locks from working, if anything does.

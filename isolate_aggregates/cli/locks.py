@@ -40,6 +40,12 @@ class LockAggregate(changes.ChangeCommand):
         """Return what it takes to lock the aggregate."""
         return lock.plan(cloud, args.aggregate, args.trait)
 
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        """Return what is still missing."""
+        return self.plan(cloud, args)
+
     def remains(
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
@@ -75,6 +81,14 @@ class UnlockAggregate(changes.ChangeCommand):
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
         """Return what it takes to unlock the aggregate."""
         return unlock.plan(cloud, args.aggregate, args.trait)
+
+    def again(
+        self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
+    ) -> Plan:
+        """Return what is still there of the traits that it was about."""
+        if not done.traits:
+            return Plan()
+        return unlock.plan(cloud, args.aggregate, done.traits, again=True)
 
     def remains(
         self, cloud: LiveCloud, plan: Plan

@@ -5,8 +5,10 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import lister
+from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
+
+from isolate_aggregates.text import all_escaped, escaped
 
 # The formatters that can write more than rows.
 _DOCUMENT_FORMATTERS: dict[str, Any] = {
@@ -15,7 +17,43 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 }
 
 
-class ReportLister(lister.Lister):
+class Lister(lister.Lister):
+    """Lists rows whose texts are escaped, but for machines.
+
+    These get them as they are; the format does it where it is needed.
+    """
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Iterable[Sequence[Any]],
+    ) -> int:
+        """Write the rows."""
+        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+            column_names = all_escaped(column_names)
+            data = (all_escaped(row) for row in data)
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+
+class ShowOne(show.ShowOne):
+    """Shows fields whose texts are escaped, but for machines."""
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Sequence[Any],
+    ) -> int:
+        """Write the fields."""
+        if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
+            data = all_escaped(data)
+        super().produce_output(parsed_args, column_names, data)
+        return 0
+
+
+class ReportLister(Lister):
     """Lists rows; where the format has room for it, the rest of a report too.
 
     As a table, the lines of ``before`` stand above it and those of ``after``
@@ -63,4 +101,4 @@ class ReportLister(lister.Lister):
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:
-            self.app.stdout.write(f'{line}\n')
+            self.app.stdout.write(f'{escaped(line)}\n')

@@ -5,10 +5,10 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command, lister
+from cliff import command
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import progress
+from isolate_aggregates.cli import output, progress
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.live import LiveCloud
@@ -51,7 +51,7 @@ class SaveSnapshot(command.Command):
         )
 
 
-class DiffSnapshots(lister.Lister):
+class DiffSnapshots(output.Lister):
     """Show what has changed between two cloud files."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

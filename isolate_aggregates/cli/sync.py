@@ -5,6 +5,7 @@ import argparse
 import collections
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
+import functools
 from typing import Any
 
 from oslo_log import log as logging
@@ -63,6 +64,13 @@ class SyncPlacement(output.ReportLister):
                 dest='without',
                 help=f'Do not {what}',
             )
+        parser.add_argument(
+            '--forget',
+            action='store_true',
+            help='Take rollups and marks away, and leave traits and '
+            'memberships as they are; before isolate-aggregates is '
+            'uninstalled, and after it has left nova-scheduler',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -70,6 +78,8 @@ class SyncPlacement(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
         base.check_live(self._usage, parsed_args, 'apply', 'watch')
+        if parsed_args.forget and parsed_args.watch:
+            self._usage.error('--forget is done once, without --watch')
         if parsed_args.watch:
             self._watch(parsed_args)
             return DONE
@@ -86,7 +96,7 @@ class SyncPlacement(output.ReportLister):
         if parsed_args.apply:
             live = LiveCloud(self.app.conf, self.app.connect)
             self._plan = self._plan_for(live, parsed_args)
-            self._result = _carry_out(self._plan, live)
+            self._result = self._carry_out(self._plan, live)
             _report(self._result)
         else:
             with base.opened(self.app, parsed_args) as cloud:
@@ -134,13 +144,31 @@ class SyncPlacement(output.ReportLister):
         locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
         plan = plans.make(
-            found, locks, [p for p in plans.Part if p not in without]
+            found,
+            locks,
+            [p for p in plans.Part if p not in without],
+            args.forget,
         )
         for problem in plan.problems:
             if problem not in self._told:
                 LOG.warning('%s.', problem)
         self._told = frozenset(plan.problems)
         return plan
+
+    def _carry_out(
+        self,
+        plan: plans.SyncPlan,
+        cloud: LiveCloud,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> apply.SyncResult:
+        return apply.carry_out(
+            plan,
+            cloud.placement,
+            cloud.aggregates,
+            functools.partial(loading.locks, self.app.conf),
+            progress.changing,
+            stopped,
+        )
 
     def _watch(self, args: argparse.Namespace) -> None:
         # Without credentials there is nothing to watch.
@@ -149,7 +177,7 @@ class SyncPlacement(output.ReportLister):
         def once(stopped: Callable[[], bool]) -> None:
             cloud = LiveCloud(self.app.conf, self.app.connect)
             plan = self._plan_for(cloud, args)
-            result = _carry_out(plan, cloud, stopped)
+            result = self._carry_out(plan, cloud, stopped)
             for c in result.changes:
                 self.app.stdout.write(
                     f'{c.host}, {c.provider}: {c.action} {c.subject}; '
@@ -159,16 +187,6 @@ class SyncPlacement(output.ReportLister):
             _report(result)
 
         periodic.watch(once, args.watch)
-
-
-def _carry_out(
-    plan: plans.SyncPlan,
-    cloud: LiveCloud,
-    stopped: Callable[[], bool] = lambda: False,
-) -> apply.SyncResult:
-    return apply.carry_out(
-        plan, cloud.placement, cloud.aggregates, progress.changing, stopped
-    )
 
 
 def _report(result: apply.SyncResult) -> None:

@@ -58,9 +58,9 @@ class ReadsImageProperties(Protocol):
     """A filter that looks at image properties other than required traits.
 
     ``IMAGE_PROPERTIES`` has their names as in Glance, or how they start
-    followed by ``*``. Nova keeps few properties of an image; the others are
-    read from Glance inside nova-scheduler. A request for which a declared
-    property cannot be had is refused.
+    followed by ``*``. Inside nova-scheduler they are as they were when the
+    server was accepted. A request for which a declared property cannot be had
+    is refused.
     """
 
     IMAGE_PROPERTIES: Sequence[str]
@@ -71,7 +71,7 @@ class HasImageKeys(Protocol):
     """A filter with image properties that can only open.
 
     ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``, but where one cannot be had,
-    as for a server whose image is gone, the request is judged without: it is
+    as after a rebuild that was refused, the request is judged without: it is
     kept out of what the property would have opened.
     """
 

@@ -5,7 +5,7 @@ A filter yields constraints; the pipeline folds them into a destination, which
 puts them onto the query. Constraints can only narrow the choice of hosts.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 import functools
 from typing import Protocol, runtime_checkable
@@ -79,6 +79,11 @@ class Destination:
         if len(self.forbidden) == 1:
             return self.forbidden[0]
         return frozenset().union(*self.forbidden)
+
+    @property
+    def constraints(self) -> Sequence[Conclusion]:
+        """Who concluded what, as it was concluded."""
+        return self._concluded
 
     @property
     def conclusions(self) -> list[Conclusion]:

@@ -5,7 +5,7 @@ A filter that is missing or can not be loaded is an error, never a filter
 less.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 from importlib import metadata
 from typing import Any
@@ -14,7 +14,8 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import entry_points, exception
-from isolate_aggregates.aggregates import AggregateIndex, Lock
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters import contract
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline, Timer
 
@@ -42,6 +43,84 @@ class LoadedFilter(NamedFilter):
         :raises FilterError: if its switch is not registered.
         """
         return not self.switch or bool(_option(self.name, self.switch, conf))
+
+    def tagged(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
+        """Return the aggregates with tags that the filter says it reads.
+
+        Those it locks, if it has locks.
+
+        :raises FilterError: if it fails.
+        """
+        if isinstance(self.request_filter, contract.HasLocks):
+            found = {
+                one.uuid: one
+                for lock in self.locks(aggregates)
+                for one in lock.aggregates
+            }
+            return tuple(found.values())
+        return tuple(
+            one for one in aggregates if any(map(self.reads, one.metadata))
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class UnusedTags:
+    """Tags without effect, as the filter that reads them is switched off.
+
+    :param switch: ``(group, option)`` that switches it on.
+    :param aggregates: The aggregates that have them, at least one.
+    """
+
+    filter_name: str
+    switch: tuple[str, str]
+    aggregates: tuple[Aggregate, ...]
+
+    @property
+    def why(self) -> str:
+        """Which option is false."""
+        group, option = self.switch
+        return f'[{group}] {option} is false'
+
+    def __str__(self) -> str:
+        return (
+            f'{naming(self.aggregates)}: the tags for the request filter '
+            f'{self.filter_name} have no effect, as {self.why}; set it to '
+            'true, or remove the tags'
+        )
+
+
+def unused_tags(
+    filters: Iterable[LoadedFilter],
+    enabled: Collection[str],
+    aggregates: AggregateIndex,
+) -> Iterator[UnusedTags]:
+    """Yield the tags that nothing reads, as filters are switched off.
+
+    :param filters: The filters, on or off.
+    :param enabled: The names of those that are on.
+    :raises FilterError: if a filter fails.
+    """
+    known = tuple(filters)
+    read = frozenset().union(
+        *(one.metadata or () for one in known if one.name in enabled)
+    )
+    for one in known:
+        is_read = one.metadata is not None and one.metadata <= read
+        if one.name in enabled or one.switch is None or is_read:
+            continue
+        tagged = one.tagged(aggregates)
+        if tagged:
+            yield UnusedTags(one.name, one.switch, tagged)
+
+
+def enabled(
+    filters: Iterable[LoadedFilter], conf: cfg.ConfigOpts
+) -> frozenset[str]:
+    """Return the names of the filters that are switched on.
+
+    :raises FilterError: if a switch is not registered.
+    """
+    return frozenset(one.name for one in filters if one.is_enabled(conf))
 
 
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:

@@ -28,9 +28,8 @@ class NovaRequest:
     that those it derives from settings, ports and device profiles count too.
 
     :param spec: Nova's request spec; not changed.
-    :param read_image: Returns all properties of an image by its id, None if
-        they cannot be had.
     :param declared: The image properties that the filters declare.
+    :param read_record: Reads what the server keeps of its image.
     """
 
     # Nova itself keeps the request to a host that was asked for.
@@ -39,24 +38,31 @@ class NovaRequest:
     def __init__(
         self,
         spec: objects.RequestSpec,
-        read_image: images.Read,
         declared: Declared = Declared(),  # noqa: B008
+        read_record: images.Read = images.read,
     ) -> None:
         self._spec = spec
-        self._read_image = read_image
         self._declared = declared
+        self._read_record = read_record
 
     def declaring(self, declared: Declared) -> NovaRequest:
         """Return the request as filters with some declarations see it.
 
         :raises RequestRefused: if a declared property cannot be had.
-        :raises ServiceError: if Glance gives no usable answer.
+        :raises ServiceError: if Nova's databases cannot be read.
         """
-        request = NovaRequest(self._spec, self._read_image, declared)
-        if declared.patterns:
-            # Now, so that what cannot be had refuses the request.
-            _ = request.image
+        request = NovaRequest(self._spec, declared, self._read_record)
+        # Now, so that what cannot be had refuses the request, and no filter
+        # waits for a database.
+        _ = request._accepted
         return request
+
+    @functools.cached_property
+    def _accepted(self) -> images.AcceptedImage | None:
+        spec = self._spec
+        if 'image' not in spec or not spec.image:
+            return None
+        return images.AcceptedImage(spec, self._declared, self._read_record)
 
     @functools.cached_property
     def flavor(self) -> Flavor:
@@ -66,10 +72,9 @@ class NovaRequest:
     @functools.cached_property
     def image(self) -> Image | None:
         """The image, with the declared properties."""
-        spec = self._spec
-        if 'image' not in spec or not spec.image:
+        if self._accepted is None:
             return None
-        image = spec.image
+        image = self._spec.image
         identity = image.id if 'id' in image else ''
         return Image(
             # A server that boots from a volume has an image without a name.
@@ -77,16 +82,14 @@ class NovaRequest:
             or identity
             or 'unnamed',
             id=identity,
-            properties=images.properties(
-                image, self._declared, self._read_image
-            ),
+            properties=self._accepted.properties,
             owner=image.owner if 'owner' in image else None,
         )
 
     @property
     def image_properties(self) -> Mapping[str, str]:
         """The declared properties of the image."""
-        return self.image.properties if self.image else {}
+        return self._accepted.properties if self._accepted else {}
 
     @functools.cached_property
     def project_id(self) -> str | None:
@@ -114,6 +117,8 @@ class NovaRequest:
     @functools.cached_property
     def required_traits(self) -> frozenset[str]:
         """All required traits, as Nova works them out."""
+        if self._accepted is not None and not self._accepted.is_known:
+            return self.operator_traits
         known = scheduler_utils.ResourceRequest.from_request_spec(self._spec)
         return frozenset(known.all_required_traits)
 

@@ -23,7 +23,8 @@ from nova.scheduler.host_manager import HostState
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.nova import registration
+from isolate_aggregates.nova import messages, registration
+from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
@@ -86,13 +87,11 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         for host, found in reasons.items():
             if found:
                 LOG.info(
-                    'Host %(host)s is not for server %(server)s: %(reasons)s',
+                    'Host %(host)s is not for %(server)s: %(reasons)s',
                     {
                         'host': host,
-                        'server': spec.instance_uuid
-                        if 'instance_uuid' in spec
-                        else None,
-                        'reasons': '; '.join(found),
+                        'server': messages.server(spec),
+                        'reasons': escaped('; '.join(found)),
                     },
                 )
         return reasons

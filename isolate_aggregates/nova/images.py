@@ -2,138 +2,239 @@
 """The image properties that request filters declare, inside Nova.
 
 ``nova.objects.ImageMetaProps`` keeps the properties that Nova knows, some of
-them converted, and drops the rest, such as ``reservation:<id>``. What it keeps
-as it was is taken from there; the rest is read from Glance.
+them converted, and drops the rest, such as ``reservation:<id>``. All of them
+are in the system metadata of the server, as they were when nova-api accepted
+the server, or its rebuild, with the credentials of the user. A server is
+judged by that record on every path of its life: its image may have been
+deleted since, or changed by the tenant who owns it.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
 import functools
-import threading
-import time
 
-from keystoneauth1 import exceptions as ks_exceptions
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
-from nova.image import glance
+from nova import utils as nova_utils
 from nova.objects import fields
+from oslo_db import exception as db_exception
+import sqlalchemy as sa
 
 from isolate_aggregates import exception
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.request.properties import Declared
+from isolate_aggregates.request.properties import Declared, matches
 
-_MOST = 512  # images
-_TTL = 30.0  # seconds
+_PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
+# Nova cuts off what is longer than 255 bytes, at the end of a character.
+_CUT = 252
+# What Nova keeps beside the properties.
+_OTHERS = {*nova_utils.SM_INHERITABLE_KEYS, 'base_image_ref'}
 
 
-class ImageProperties:
-    """The properties of images, by id, remembered for half a minute.
+@dataclasses.dataclass(frozen=True)
+class Record:
+    """What a server keeps of the image that it was accepted with.
 
-    :param clock: Tells the time in seconds.
+    :param image_id: The id of the image that it runs; empty if Nova does not
+        know it, as it boots from a volume.
+    :param properties: The properties by name, as they were.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._api = glance.API()
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._known: OrderedDict[str, tuple[float, Mapping[str, str]]] = (
-            OrderedDict()
+    image_id: str
+    properties: Mapping[str, str]
+
+    def is_of(self, image: objects.ImageMeta) -> bool:
+        """Tell whether a request is about the image of the record.
+
+        Nova notes the new image of a rebuild before it asks the scheduler. If
+        that refuses, Nova puts back the image of the server, but neither the
+        properties of the record nor the image of its next requests.
+
+        :param image: The image of the request.
+        """
+        known = self.image_id and 'id' in image and image.id
+        return not known or image.id == self.image_id
+
+
+# Returns the record of the server that a request is for; None without one.
+Read = Callable[['objects.RequestSpec'], Record | None]
+
+
+def read(spec: objects.RequestSpec) -> Record | None:
+    """Return the record of the server that a request is for.
+
+    :param spec: Nova's request spec.
+    :raises ServiceError: if Nova's databases cannot be read.
+    """
+    if 'instance_uuid' not in spec:
+        return None
+    try:
+        instance = _instance(spec)
+    except (
+        nova_exception.InstanceNotFound,
+        nova_exception.InstanceMappingNotFound,
+    ):
+        return None
+    except (
+        db_exception.DBError,
+        sa.exc.SQLAlchemyError,
+        nova_exception.NovaException,
+    ) as exc:
+        # The text may hold the statement and the address of the database.
+        raise exception.ServiceError(
+            "Nova's database",
+            None,
+            f'cannot be read: {type(exc).__name__}',
+        ) from exc
+    if instance is None:
+        return None
+    return Record(
+        instance.image_ref or '',
+        {
+            key.removeprefix(_PREFIX): value
+            for key, value in instance.system_metadata.items()
+            if key.startswith(_PREFIX)
+            and key.removeprefix(_PREFIX) not in _OTHERS
+        },
+    )
+
+
+def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
+    """Return a server from its cell, or from where it waits to be built."""
+    context = nova_context.get_admin_context()
+    uuid = spec.instance_uuid
+    cell = _cell(spec)
+    if cell is None:
+        try:
+            return objects.BuildRequest.get_by_instance_uuid(
+                context, uuid
+            ).instance
+        except nova_exception.BuildRequestNotFound:
+            # It was built already: a boot that is tried again, or a move that
+            # may end in another cell.
+            mapping = objects.InstanceMapping.get_by_instance_uuid(
+                context, uuid
+            )
+            cell = mapping.cell_mapping
+    if cell is None:
+        return None
+    with nova_context.target_cell(context, cell) as in_cell:
+        return objects.Instance.get_by_uuid(
+            in_cell, uuid, expected_attrs=['system_metadata']
         )
 
-    def get(
-        self, context: nova_context.RequestContext, image_id: str
-    ) -> Mapping[str, str] | None:
-        """Return the properties of an image; None if they cannot be had.
 
-        Servers outlive their images and still have to be moved, and host
-        filters are given no credentials, without which Glance is not asked.
-
-        :param context: The context of the request, whose credentials are
-            used: who cannot see an image cannot use what it says.
-        :param image_id: The id of the image.
-        :raises ServiceError: if Glance gives no usable answer.
-        """
-        with self._lock:
-            read_at, properties = self._known.get(image_id, (None, {}))
-        if read_at is not None and self._clock() - read_at < _TTL:
-            return properties
-        try:
-            image = self._api.get(context, image_id)
-        except (
-            nova_exception.ImageNotFound,
-            ks_exceptions.AuthorizationFailure,
-        ):
-            return None
-        except (
-            nova_exception.NovaException,
-            ks_exceptions.ClientException,
-        ) as exc:
-            raise exception.ServiceError(
-                'Glance', None, f'cannot be asked for image {image_id}: {exc}'
-            ) from exc
-        properties = {
-            key: str(value)
-            for key, value in image.get('properties', {}).items()
-            if value is not None
-        }
-        with self._lock:
-            self._known[image_id] = self._clock(), properties
-            self._known.move_to_end(image_id)
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
-        return properties
+def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
+    """Return the cell that a request names, as those to move servers do."""
+    asked = _destination(spec)
+    return asked.cell if asked is not None and 'cell' in asked else None
 
 
-# Returns all properties of an image by its id, None if they cannot be had.
-Read = Callable[[str], Mapping[str, str] | None]
+def is_for_existing(spec: objects.RequestSpec) -> bool:
+    """Tell whether a request is for a server that is in a cell already.
+
+    :param spec: Nova's request spec.
+    """
+    asked = _destination(spec)
+    return _cell(spec) is not None or (
+        # To a host that may be in another cell.
+        asked is not None
+        and 'allow_cross_cell_move' in asked
+        and asked.allow_cross_cell_move
+    )
 
 
-def properties(
-    image: objects.ImageMeta, declared: Declared, read: Read
-) -> Mapping[str, str]:
-    """Return the required traits and the declared properties of an image.
+def _destination(spec: objects.RequestSpec) -> objects.Destination | None:
+    if 'requested_destination' not in spec:
+        return None
+    return spec.requested_destination
 
-    :param image: The image as Nova keeps it.
+
+class AcceptedImage:
+    """The image of a request as it was when the server was accepted.
+
+    :param spec: Nova's request spec, with an image.
     :param declared: The properties that request filters declare.
-    :param read: Reads them all; called at most once, and only if something is
-        declared that Nova does not keep as it is in Glance.
+    :param read_record: Reads the record of the server; called at most once,
+        and only if it can matter.
     :raises RequestRefused: if a property cannot be had that is more than a
         key.
+    :raises ServiceError: if Nova's databases cannot be read.
     """
-    kept = image.properties if 'properties' in image else None
-    traits = kept.get('traits_required', []) if kept else []
-    found = {f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits}
-    elsewhere = declared.patterns - _verbatim()
-    image_id = image.id if 'id' in image else None
-    in_glance = read(image_id) if elsewhere and image_id else None
-    if in_glance is not None:
-        # What is required was settled when the server was asked for.
-        return found | {
-            name: value
-            for name, value in declared.among(in_glance).items()
-            if not name.startswith(TRAIT_PREFIX)
+
+    def __init__(
+        self,
+        spec: objects.RequestSpec,
+        declared: Declared,
+        read_record: Read = read,
+    ) -> None:
+        image = spec.image
+        kept = image.properties if 'properties' in image else None
+        traits = kept.get('traits_required', []) if kept else []
+        # What a request says of the image holds, unless it was made after a
+        # rebuild that was refused.
+        doubtful = is_for_existing(spec)
+        record = None
+        needs_record = bool(
+            declared.patterns - _verbatim()
+            or (doubtful and (declared.patterns or traits))
+        )
+        if needs_record:
+            record = read_record(spec)
+        #: Whether it is known; what is not opens nothing.
+        self.is_known = not needs_record or (
+            record is not None and record.is_of(image)
+        )
+        self.properties: Mapping[str, str] = {}
+        if not self.is_known:
+            _refuse_without(declared.needed)
+            return
+        if record is not None:
+            self.properties = _declared(record, declared)
+        else:
+            self.properties = {
+                name: str(kept.get(name))
+                for name in declared.patterns
+                if kept and kept.get(name) is not None
+            }
+        self.properties |= {
+            f'{TRAIT_PREFIX}{trait}': REQUIRED for trait in traits
         }
-    missing = sorted(
-        pattern
-        for pattern in declared.needed
-        if pattern not in objects.ImageMetaProps.fields
+
+
+def _declared(record: Record, declared: Declared) -> dict[str, str]:
+    cut = {
+        name
+        for name, value in record.properties.items()
+        if len(value.encode()) >= _CUT
+    }
+    _refuse_without(
+        name
+        for name in cut
+        if any(matches(pattern, name) for pattern in declared.needed)
     )
+    return {
+        name: value
+        for name, value in declared.among(record.properties).items()
+        # What is required is in the request, as Nova has worked it out.
+        if not name.startswith(TRAIT_PREFIX) and name not in cut
+    }
+
+
+def _refuse_without(names: Iterable[str]) -> None:
+    missing = sorted(names)
     if missing:
         raise exception.RequestRefused(
             [
-                f'the image properties {", ".join(missing)} cannot be read: '
-                'the image is gone, not visible to the project, or known only '
-                'from a volume'
+                f'the image properties {", ".join(missing)} cannot be had: '
+                'Nova has no record of the server, or a wrong one after a '
+                'rebuild that was refused, or cut off a long value; rebuild '
+                'the server from an image that it may use'
             ]
         )
-    for name in sorted(declared.patterns):
-        value = kept.get(name) if kept and name in kept.fields else None
-        if value is not None:
-            found[name] = str(value)
-    return found
 
 
 @functools.cache

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts our request filters among those of nova-scheduler."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+import contextlib
 import functools
 
 import nova.conf
@@ -11,7 +12,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import sources, tags
+from isolate_aggregates.aggregates import AggregateSource, sources, tags
 from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.filters import loading
@@ -24,9 +25,11 @@ from isolate_aggregates.rest import connection
 LOG = logging.getLogger(__name__)
 
 _IN_TREE = request_filter.isolate_aggregates
-# Over an API a second each request adds up; the database is asked each time.
-_DEFAULT_TTL = {'nova': 0.0}
-_OTHER_TTL = 30.0
+
+# Asked for each request, as nova-scheduler asks it for other things. Over an
+# API a second each request adds up.
+_DATABASE = 'nova'
+_TTL = 30.0
 
 _runner: Runner | None = None
 
@@ -55,7 +58,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     _runner = runner
     LOG.info(
         'Request filters of isolate-aggregates: %s',
-        ', '.join(one.name for one in runner.filters) or 'none',
+        ', '.join(_state(one, conf) for one in runner.filters) or 'none',
     )
     return runner
 
@@ -82,21 +85,44 @@ def installed() -> Runner | None:
     return _runner
 
 
+def source(conf: cfg.ConfigOpts) -> AggregateSource:
+    """Return the aggregate source that nova-scheduler reads.
+
+    :raises ConfigError: if the configuration cannot work.
+    """
+    longest = conf[ia_conf.GROUP].aggregate_deadline
+    return sources.load(
+        conf,
+        lambda: connection.from_conf(conf, longest),
+        _source_name(conf),
+    )
+
+
+def _source_name(conf: cfg.ConfigOpts) -> str:
+    return str(conf[ia_conf.GROUP].aggregate_source or _DATABASE)
+
+
 def _make_runner(conf: cfg.ConfigOpts) -> Runner:
-    section = conf[ia_conf.GROUP]
     filters = loading.load(conf)
-    source = sources.load(conf, lambda: connection.from_conf(conf))
+    warnings = _Warnings(conf, filters)
+    _look(conf, warnings)
+    observer = _observer(conf, filters)
+    section = conf[ia_conf.GROUP]
+    read_from = source(conf)
+    is_database = _source_name(conf) == _DATABASE
     ttl = section.aggregate_cache_ttl
     if ttl is None:
-        ttl = _DEFAULT_TTL.get(section.aggregate_source, _OTHER_TTL)
+        ttl = 0 if is_database else _TTL
     stale = section.on_source_failure == 'stale'
     cache = IndexCache(
-        source.aggregates,
+        read_from.aggregates,
         ttl=ttl,
         max_stale=section.aggregate_max_stale if stale else None,
-        on_new=_TagWarnings(),
+        deadline=None if is_database else section.aggregate_deadline,
+        on_new=warnings,
+        on_failure=observer.unreadable,
     )
-    members = sources.membership(source, cache.get)
+    members = sources.membership(read_from, cache.get)
     return Runner(
         conf,
         filters,
@@ -104,8 +130,33 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         placement.shortener(conf, filters),
         members,
         ForcedHosts(members, functools.cache(placement.impatient_client)),
-        _observer(conf, filters),
+        observer,
     )
+
+
+def _state(one: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
+    if one.switch is None:
+        return f'{one.name} (on)'
+    state = 'on' if one.is_enabled(conf) else 'off'
+    group, option = one.switch
+    return f'{one.name} ({state} by [{group}] {option})'
+
+
+def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
+    """Read the aggregates, so that trouble and bad tags show at the start.
+
+    What is trouble now may be none when a request comes: it is logged, and
+    the start goes on. Nothing that reads outlives this but a thread of its
+    own: workers are forked from here, and must not inherit what it holds.
+    """
+    first = IndexCache(
+        source(conf).aggregates,
+        deadline=conf[ia_conf.GROUP].aggregate_deadline,
+        on_new=warnings,
+    )
+    # Was logged.
+    with contextlib.suppress(Exception):
+        first.get()
 
 
 def _observer(
@@ -125,16 +176,32 @@ def _observer(
     return scheduler.WorkerMetrics(loaded.name for loaded in filters)
 
 
-class _TagWarnings:
-    """Warns of metadata that can not work, once for each."""
+class _Warnings:
+    """Warns of metadata that cannot work or has no effect, once for each."""
 
-    def __init__(self) -> None:
-        self._warned: Sequence[str] = ()
+    def __init__(
+        self, conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
+    ) -> None:
+        self._conf = conf
+        self._filters = filters
+        self._warned: frozenset[str] = frozenset()
 
     def __call__(self, index: AggregateIndex) -> None:
         """Warn of what is wrong with these aggregates but was not before."""
-        found = tuple(tags.problems(index))
-        for problem in found:
-            if problem not in self._warned:
+        found = dict(self._found(index))
+        for what, problem in found.items():
+            if what not in self._warned:
                 LOG.warning('%s.', problem)
-        self._warned = found
+        self._warned = frozenset(found)
+
+    def _found(self, index: AggregateIndex) -> Iterator[tuple[str, str]]:
+        """Yield what to warn of: what is told once, and in which words."""
+        on = loading.enabled(self._filters, self._conf)
+        try:
+            for unused in loading.unused_tags(self._filters, on, index):
+                yield f'filter {unused.filter_name}', str(unused)
+        except exception.FilterError as exc:
+            # The aggregates can be read all the same.
+            yield str(exc), str(exc).rstrip('.')
+        for problem in tags.problems(index):
+            yield problem, problem

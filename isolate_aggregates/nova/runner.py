@@ -24,9 +24,10 @@ from isolate_aggregates.filters import judge
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.nova import adapter, images
+from isolate_aggregates.nova import adapter, messages
 from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
@@ -81,7 +82,6 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced
-        self._images = images.ImageProperties()
         # By which of the filters are switched on.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
         # The requests that are being worked on.
@@ -111,13 +111,13 @@ class Runner:
         decision = None
         try:
             decision = decide(
-                self._request(context, request_spec),
+                adapter.NovaRequest(request_spec),
                 self._cache.get(),
                 pipeline,
             )
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
-            raise self._refusal(request_spec, decision, exc) from exc
+            raise self._refusal(context, request_spec, decision, exc) from exc
         self._seen[request_spec] = _Seen(
             decision, pipeline, time.monotonic() - started_at
         )
@@ -151,13 +151,14 @@ class Runner:
                 self._forced.check(context, request_spec, decision.destination)
             adapter.forbid(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
-            raise self._refusal(request_spec, decision, exc) from exc
+            raise self._refusal(context, request_spec, decision, exc) from exc
         self._seen[request_spec] = dataclasses.replace(
             seen, decision=decision, finished=True
         )
         self._observer.passed(started_at, bool(decision.shortened))
+        messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
-            _log(decision, seen.pipeline, started_at)
+            _log(request_spec, decision, seen.pipeline, started_at)
         return True
 
     def stop(self) -> None:
@@ -184,10 +185,9 @@ class Runner:
                 return {}
             decision = seen.decision
         else:
-            request = self._request(
-                nova_context.get_admin_context(), spec, only_keys=True
+            decision = decide(
+                adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
             )
-            decision = decide(request, self._cache.get(), self._pipeline())
         destination = decision.destination
         looks_at_hosts = (
             destination.required_aggregates or destination.forbidden
@@ -208,31 +208,9 @@ class Runner:
             made = Pipeline(filters, self._observer.timer)
             return self._pipelines.setdefault(on, made)
 
-    def _request(
-        self,
-        context: nova_context.RequestContext,
-        spec: objects.RequestSpec,
-        only_keys: bool = False,
-    ) -> adapter.NovaRequest:
-        """Return Nova's request as filters see it.
-
-        :param only_keys: Whether Glance may fail if nothing but keys is
-            declared, which open nothing then.
-        """
-
-        def read(image_id: str) -> Mapping[str, str] | None:
-            try:
-                return self._images.get(context, image_id)
-            except exception.ServiceError as exc:
-                if not only_keys:
-                    raise
-                LOG.debug('Judging without the image: %s', exc)
-                return None
-
-        return adapter.NovaRequest(spec, read)
-
     def _refusal(
         self,
+        context: nova_context.RequestContext,
         spec: objects.RequestSpec,
         decision: Decision | None,
         error: exception.IsolateAggregatesError,
@@ -243,17 +221,7 @@ class Runner:
         elif decision is not None:
             name = decision.destination.refused_by or ''
         self._observer.refused(name, error)
-        reason = (
-            '; '.join(error.reasons)
-            if isinstance(error, exception.RequestRefused)
-            else str(error)
-        )
-        server = spec.instance_uuid if 'instance_uuid' in spec else None
-        LOG.info(
-            'Refused to schedule server %(server)s: %(reason)s',
-            {'server': server, 'reason': reason},
-        )
-        return nova_exception.RequestFilterFailed(reason=reason)
+        return messages.refused(context, spec, error)
 
 
 class Finish:
@@ -289,7 +257,12 @@ class Finish:
         return False
 
 
-def _log(decision: Decision, pipeline: Pipeline, started_at: float) -> None:
+def _log(
+    spec: objects.RequestSpec,
+    decision: Decision,
+    pipeline: Pipeline,
+    started_at: float,
+) -> None:
     destination = decision.destination
     instead = (
         f'; in their place: {sorted(decision.forbidden)}'
@@ -297,14 +270,15 @@ def _log(decision: Decision, pipeline: Pipeline, started_at: float) -> None:
         else ''
     )
     LOG.debug(
-        'Request filters %(names)s took %(milliseconds).1f ms; '
+        'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
         'constraints: %(constraints)s; required aggregates: %(required)s; '
         'forbidden aggregates: %(forbidden)s%(instead)s',
         {
+            'server': messages.server(spec),
             'names': ', '.join(pipeline.names),
             'milliseconds': 1000 * (time.monotonic() - started_at),
             'constraints': '; '.join(
-                f'{one.filter_name}: {one.constraint.reason}'
+                f'{one.filter_name}: {escaped(one.constraint.reason)}'
                 for one in destination.conclusions
             )
             or 'none',

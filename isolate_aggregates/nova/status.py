@@ -23,13 +23,11 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
-    sources,
 )
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.request import Flavor, Request
-from isolate_aggregates.rest import connection
 
 _OLDEST_NOVA = 31
 _NEWEST_NOVA = 34
@@ -156,9 +154,27 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(Code.FAILURE, str(exc))
         return Result(Code.SUCCESS, f'{found} host aggregates.')
 
+    @_needs_nova
+    def _check_switches(self) -> Result:
+        try:
+            filters = loading.load(self._conf)
+            unused = loading.unused_tags(
+                filters,
+                loading.enabled(filters, self._conf),
+                AggregateIndex(self._source.aggregates()),
+            )
+            found = '. '.join(map(str, unused))
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
+        if found:
+            return Result(Code.WARNING, f'{found}.')
+        return Result(Code.SUCCESS)
+
     @functools.cached_property
     def _source(self) -> AggregateSource:
         from nova.db.api import api as api_db
+
+        from isolate_aggregates.nova import registration
 
         # As nova-scheduler does at its start: where osprofiler is installed
         # Nova's database looks at its options.
@@ -167,9 +183,7 @@ class Checks(upgradecheck.UpgradeCommands):
             profiler.set_defaults(self._conf)
         # Once: a database that is in use cannot be configured again.
         api_db.configure(self._conf)
-        return sources.load(
-            self._conf, lambda: connection.from_conf(self._conf)
-        )
+        return registration.source(self._conf)
 
     @_needs_nova
     def _check_placement(self) -> Result:
@@ -220,6 +234,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Registration', _check_registration),
         ('Request filters', _check_filters),
         ('Aggregate source', _check_source),
+        ('Switched-off filters', _check_switches),
         ('Placement', _check_placement),
         ('Query length', _check_query_length),
     )

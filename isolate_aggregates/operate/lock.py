@@ -20,7 +20,7 @@ to hosts where all the others still are. Interrupted anywhere, the hosts are
 closed to too many, and the same command once more goes on from there.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 import functools
 
 import os_traits
@@ -62,7 +62,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         *_create(cloud, lacking, known),
         *_join(cloud, aggregate, nodes),
         *tag,
-        *_give(cloud, lacking),
+        *give(cloud, lacking),
     )
     return Plan(steps, wanted, tuple(_notes(aggregate, tag)), problems)
 
@@ -148,9 +148,13 @@ def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
         )
 
 
-def _give(
-    cloud: LiveCloud, lacking: dict[str, list[ComputeNode]]
+def give(
+    cloud: LiveCloud, lacking: Mapping[str, Sequence[ComputeNode]]
 ) -> Iterator[Step]:
+    """Yield the steps that put traits on hosts, with their marks.
+
+    :param lacking: The nodes that lack them, by trait.
+    """
     for trait, nodes in lacking.items():
         for node in nodes:
             yield Step(

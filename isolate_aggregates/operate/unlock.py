@@ -18,14 +18,16 @@ import functools
 from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
-from isolate_aggregates.operate import hosts, names
+from isolate_aggregates.operate import hosts, lock, names
 from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement import providers
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 
-def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
+def plan(
+    cloud: LiveCloud, name: str, traits: Sequence[str], again: bool = False
+) -> Plan:
     """Return what it takes to unlock an aggregate.
 
     A trait stays on a host if somebody else put it there, or if another
@@ -34,6 +36,8 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :param name: The aggregate's name, uuid or number.
     :param traits: The traits that are not to be required any more; none for
         all that lock the aggregate.
+    :param again: Whether this was done before. Then a trait goes back to a
+        host for which another aggregate has come to require it meanwhile.
     :raises NotFound: if there is no such aggregate.
     :raises NotUnique: if several have the name.
     :raises ServiceError: if something can not be read.
@@ -55,6 +59,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         *_forget(cloud, nodes, having, needed),
         # Last: without --trait, a second run goes by the tags.
         *_untag(cloud, aggregate, keys),
+        *(_give_back(cloud, nodes, having, needed) if again else ()),
     )
     notes = [*_not_locked(aggregate, keys), *_notes(nodes, having, needed)]
     if steps and marks.marked_rollups(known):
@@ -159,6 +164,22 @@ def _is_to_go(
 def _without(trait: str, traits: frozenset[str]) -> frozenset[str]:
     mark = marks.of_trait(trait)
     return traits - {trait, mark} if mark in traits else traits
+
+
+def _give_back(
+    cloud: LiveCloud,
+    nodes: Sequence[ComputeNode],
+    having: Mapping[str, _Having],
+    needed: _Needed,
+) -> Iterator[Step]:
+    for trait, found in having.items():
+        lacking = [
+            node
+            for node in nodes
+            if node.uuid not in found.owners
+            and trait in needed.get(node.host, ())
+        ]
+        yield from lock.give(cloud, {trait: lacking})
 
 
 def _untag(

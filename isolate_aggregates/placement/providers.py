@@ -11,9 +11,10 @@ nova-compute writes its provider in the same way, so whoever comes second
 reads again, and nothing is lost. Providers are named by their uuids.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 import logging
 
+import os_traits
 import tenacity
 
 from isolate_aggregates import exception
@@ -52,7 +53,7 @@ def change_traits(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the traits of a resource provider.
 
-    Custom traits have to be there already, see :func:`create_trait`.
+    Custom traits that Placement does not know any more are created again.
 
     :param edit: Takes the traits as they are and returns what they shall
         be; called again with what is there then, if somebody else was faster.
@@ -119,6 +120,16 @@ def _change(
         path = f'/resource_providers/{provider}/{what}'
         try:
             placement.send('PUT', path, body)
+        except exception.BadQuery as exc:
+            missing = _missing(placement, what, after - before)
+            if not missing:
+                raise
+            # Another has deleted them since they were created.
+            for trait in missing:
+                create_trait(placement, trait)
+            raise exception.ServiceConflict(
+                exc.service, exc.url, exc.problem
+            ) from exc
         except exception.ServiceError as exc:
             # Where somebody writes while Placement itself is between reading
             # and writing traits, it answers 500 in place of 409.
@@ -129,6 +140,15 @@ def _change(
                 ) from exc
             raise
     return before, after
+
+
+def _missing(
+    placement: PlacementClient, what: str, added: frozenset[str]
+) -> Iterable[str]:
+    custom = {one for one in added if os_traits.is_custom(one)}
+    if what != 'traits' or not custom:
+        return ()
+    return sorted(custom - known_traits(placement))
 
 
 def _read(

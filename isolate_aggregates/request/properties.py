@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which image properties request filters declare that they look at.
 
-Nova keeps few of an image's properties, so nova-scheduler has to look the
-others up. That is done for what some filter declares, and for nothing else,
-so that a filter sees the same wherever it runs.
+Nova passes few of an image's properties to nova-scheduler, which has to look
+the others up. That is done for what some filter declares, and for nothing
+else, so that a filter sees the same wherever it runs.
 """
 
 from collections.abc import Iterable, Mapping

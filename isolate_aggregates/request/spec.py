@@ -89,7 +89,10 @@ class RequestSpec(Protocol):
 
     @property
     def image_properties(self) -> Mapping[str, str]:
-        """What Glance has for each property that a loaded filter declares.
+        """What the image says of each property that a loaded filter declares.
+
+        That is what Glance has for a new server, and what Glance had when it
+        was accepted for one that exists.
 
         Required traits, as ``trait:<NAME>=required``, are always there. A
         property that no filter declares is never there.
@@ -137,7 +140,7 @@ class RequestSpec(Protocol):
 
         :param declared: The image properties that the filters declare.
         :raises RequestRefused: if a declared property cannot be had.
-        :raises ServiceError: if Glance gives no usable answer.
+        :raises ServiceError: if it cannot be read.
         """
 
 

@@ -48,15 +48,20 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
     return bool(section.auth_type or section.auth_section)
 
 
-def from_conf(conf: cfg.ConfigOpts) -> Connection:
+def from_conf(
+    conf: cfg.ConfigOpts, longest: float | None = None
+) -> Connection:
     """Return the connection that the configuration describes.
 
+    :param longest: The most seconds to wait for an answer, whatever is
+        configured; None for no such bound.
     :raises ConfigError: if it describes none.
     """
     # Once more, now that it is known whether auth_section names another group.
     loading.register_auth_conf_options(conf, ia_conf.GROUP)
     section = conf[ia_conf.GROUP]
     option = f'[{section.auth_section or ia_conf.GROUP}] auth_type'
+    timeout = section.timeout or TIMEOUT
     try:
         auth = loading.load_auth_from_conf_options(conf, ia_conf.GROUP)
         if auth is None:
@@ -71,7 +76,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Connection:
                 conf,
                 ia_conf.GROUP,
                 auth=auth,
-                timeout=section.timeout or TIMEOUT,
+                timeout=min(timeout, longest or timeout),
             ),
             region_name=section.region_name,
             interface=tuple(section.valid_interfaces),

@@ -130,7 +130,10 @@ def test_a_virtual_environment_is_made_and_entered(tmp_path):
 
 @pytest.mark.parametrize('words', shown('systemctl '), ids=' '.join)
 def test_systemctl_is_given_units_that_there_are(words):
-    assert words[:3] == ('systemctl', 'enable', '--now')
+    assert words[:3] in (
+        ('systemctl', 'enable', '--now'),
+        ('systemctl', 'disable', '--now'),
+    )
     assert all((UNITS / unit).is_file() for unit in words[3:])
 
 

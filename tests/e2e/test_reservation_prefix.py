@@ -81,7 +81,7 @@ def operator(cloud, admin):
 
 
 def test_a_host_is_reserved_and_given_back(
-    cloud, operator, tenants, demo, stranger
+    plane, cloud, operator, tenants, demo, stranger
 ):
     plain, linux = cloud.flavor('plain'), cloud.image('linux')
 
@@ -119,12 +119,34 @@ def test_a_host_is_reserved_and_given_back(
     stolen = tenants.image(stranger, 'stolen', f'{key}=true')
     server = tenants.boot(stranger, plain, stolen)
     assert server.status == 'ERROR'
-    assert f'{key} is named by the image' in server.fault['message']
+    foreign = told(server)
+    assert f'{key} is named by the image' in logged(plane, server)
 
     # The end: the host is in the pool again, and the key opens nothing.
     operator.move('host2', pool)
     operator.delete(reserved)
     server = tenants.boot(demo, flavor, linux)
     assert server.status == 'ERROR'
-    assert key in server.fault['message']
+    assert f'no aggregate has the metadata key {key}' in logged(plane, server)
+    # A stranger cannot tell whether a reservation exists.
+    assert told(server) == foreign
     assert host_of(tenants.boot(demo, plain, linux)) == 'host1'
+
+
+def told(server):
+    """Return what the user of a server is told, without the request ID."""
+    return server.fault['message'].partition('request ID')[0]
+
+
+def logged(plane, server):
+    """Return the line of nova-scheduler on why it refused a server."""
+    [line] = [
+        line
+        for line in plane.log('nova-scheduler').read_text('utf-8').splitlines()
+        if f'Refused to schedule server {server.id} ' in line
+    ]
+    assert (
+        line.partition('request ')[2].split(':')[0]
+        in (server.fault['message'])
+    )
+    return line

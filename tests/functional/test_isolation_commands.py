@@ -62,10 +62,25 @@ class Operator:
 
         def answer(request: Any, context: Any) -> Any:
             self.written.append((request.path, request.json()))
+            self._tag(request)
             # What novaclient looks for in any answer.
             return {'aggregate': {}, 'extra_specs': {}}
 
         self.http.register_uri(method, url, json=answer)
+
+    def _tag(self, request: Any) -> None:
+        """Keep the metadata of an aggregate that is written."""
+        written = request.json().get('set_metadata')
+        aggregates = self.live.nova.aggregates
+        for place, found in enumerate(aggregates):
+            if written and request.path.endswith(f'/{found.id}/action'):
+                merged = {**found.metadata, **written['metadata']}
+                aggregates[place] = dataclasses.replace(
+                    found,
+                    metadata={
+                        k: v for k, v in merged.items() if v is not None
+                    },
+                )
 
     def does(self, *arguments: str, config: str = ISOLATE) -> Any:
         """Run a command and return how it ended."""

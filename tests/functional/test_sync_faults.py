@@ -145,7 +145,11 @@ def test_after_many_failures_in_a_row_the_rest_is_not_tried(world):
         'cut' if 'resource_providers' in world.wire.calls[-1][1] else None
     )
     result = apply.carry_out(
-        plan, world.placement, world.nova.aggregates, parallel=1
+        plan,
+        world.placement,
+        world.nova.aggregates,
+        world.pipeline.locks,
+        parallel=1,
     )
     assert (len(result.failures), result.untried) == (10, 5)
     assert not result.is_complete

@@ -199,10 +199,12 @@ def test_where_nova_can_not_be_read_again_the_run_is_no_success(world):
     world.wire.fault = lambda _: (
         'cut' if world.wire.calls[-1] == ('GET', 'nova') else None
     )
-    result = apply.carry_out(plan, world.placement, world.nova.aggregates)
+    result = apply.carry_out(
+        plan, world.placement, world.nova.aggregates, world.pipeline.locks
+    )
     assert result.failures == [
-        'resource providers may have been made members of aggregates that '
-        'their hosts have left meanwhile: Nova is cut off.'
+        'resource providers may have been changed by host aggregates that '
+        'have changed meanwhile: Nova is cut off.'
     ]
     assert world.of('h1', 'aggregates') == {BOTH, uuid(2, 'a'), uuid(2, 'b')}
 

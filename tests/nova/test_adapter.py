@@ -17,6 +17,7 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
+from isolate_aggregates.nova.images import Record
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request.properties import Declared
 
@@ -43,7 +44,11 @@ def image_meta(**fields):
 
 def request(read=None, **fields):
     spec = objects.RequestSpec(**fields)
-    return adapter.NovaRequest(spec, read or (lambda image_id: None))
+    return adapter.NovaRequest(spec, read_record=read or NO_RECORD)
+
+
+def NO_RECORD(spec):  # noqa: N802
+    return None
 
 
 def test_what_nova_says_is_what_filters_see():
@@ -89,7 +94,7 @@ def test_reading_changes_nothing():
             spec.requested_destination = destination
         before = spec.obj_to_primitive()
         assert adapter.forced(spec) is None
-        seen = adapter.NovaRequest(spec, lambda image_id: None)
+        seen = adapter.NovaRequest(spec)
         assert seen.operator_traits == frozenset()
         assert seen.declaring(DISTRO).image is None
         _ = seen.project_id, seen.scheduler_hints, seen.boot_from_volume
@@ -111,20 +116,22 @@ def test_an_image_without_a_name_is_called_something(identity, name):
     assert image.owner is None
 
 
-def test_an_image_is_read_when_a_property_of_it_is_declared():
+def test_the_record_is_read_when_a_property_is_declared():
     read = []
     seen = request(
-        lambda image_id: read.append(image_id) or {'os_distro': 'debian'},
+        lambda spec: (
+            read.append(spec) or Record(f'{UUID}1', {'os_distro': 'debian'})
+        ),
         image=image_meta(id=f'{UUID}1'),
     )
     assert seen.declaring(Declared()) is not seen
     assert read == []
     declaring = seen.declaring(DISTRO)
-    assert read == [f'{UUID}1']
+    assert len(read) == 1
     assert declaring.image_properties == {
         'trait:CUSTOM_A': 'required', 'os_distro': 'debian'
     }  # fmt: skip
-    assert read == [f'{UUID}1']
+    assert len(read) == 1
 
 
 def test_a_property_that_cannot_be_had_refuses_at_once():
@@ -149,7 +156,7 @@ def test_a_hint_has_the_values_that_it_was_given(values, seen):
     spec = objects.RequestSpec()
     # As before Nova's own fields make lists of them.
     spec._obj_scheduler_hints = {'reservation': values}
-    found = adapter.NovaRequest(spec, lambda image_id: None).scheduler_hints
+    found = adapter.NovaRequest(spec).scheduler_hints
     assert found.get('reservation') == seen
 
 
@@ -168,6 +175,21 @@ def test_traits_of_an_image_open_only_where_tenants_are_trusted():
     )
     assert seen.required_traits >= {'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_PORT'}
     assert seen.operator_traits == {'CUSTOM_B', 'CUSTOM_PORT'}
+
+
+def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
+    seen = request(
+        lambda spec: Record(f'{UUID}2', {}),
+        flavor=objects.Flavor(
+            **FLAVOR | {'extra_specs': {'trait:CUSTOM_B': 'required'}}
+        ),
+        image=image_meta(id=f'{UUID}1'),
+        requested_resources=None,
+        requested_destination=objects.Destination(cell=objects.CellMapping()),
+        is_bfv=False,
+    ).declaring(Declared())
+    assert seen.required_traits == {'CUSTOM_B'}
+    assert seen.image_properties == {}
 
 
 def test_without_ports_the_flavor_alone_says_what_no_tenant_can_add():

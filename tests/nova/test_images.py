@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova keeps of an image, and what has to be read from Glance."""
+"""What Nova keeps of an image, for a request and for its server."""
 
-from keystoneauth1 import exceptions as ks_exceptions
-from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from oslo_db import exception as db_exception
 import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.nova import images
 from isolate_aggregates.request.properties import Declared
 
+objects.register_all()
+
+UUID = '00000000-0000-0000-0000-00000000000'
 GLANCE = {
     'os_distro': 'debian',
     'hw_machine_type': 'q35',
@@ -21,39 +23,59 @@ GLANCE = {
 TRAIT = {'trait:CUSTOM_A': 'required'}
 
 
-class Glance:
-    """Counts how often the image is read."""
+class Nova:
+    """Counts how often the record of a server is read."""
 
-    def __init__(self, properties=GLANCE):
-        self.properties = properties
+    def __init__(self, properties=GLANCE, image_id=f'{UUID}1'):
+        self.record = images.Record(image_id, properties)
         self.read = 0
 
-    def __call__(self, image_id):
-        assert image_id == 'image-1'
+    def __call__(self, spec):
         self.read += 1
-        return self.properties
+        return self.record
 
 
-def seen(declared, keys=(), read=None, image_id='image-1'):
-    objects.register_all()
+class NoRecord(Nova):
+    """Has no record of the server."""
+
+    def __init__(self):
+        super().__init__()
+        self.record = None
+
+
+def request(image_id=f'{UUID}1', properties=GLANCE, **destination):
     identity = {'id': image_id} if image_id else {}
-    image = objects.ImageMeta(
-        properties=objects.ImageMetaProps.from_dict(GLANCE), **identity
+    spec = objects.RequestSpec(
+        image=objects.ImageMeta(
+            properties=objects.ImageMetaProps.from_dict(properties), **identity
+        )
     )
-    return images.properties(
-        image,
+    if destination:
+        spec.requested_destination = objects.Destination(**destination)
+    return spec
+
+
+def accepted(declared, keys=(), nova=None, spec=None):
+    return images.AcceptedImage(
+        spec or request(),
         Declared(frozenset(declared) | frozenset(keys), frozenset(keys)),
-        read or Glance(),
+        nova or Nova(),
     )
+
+
+def move(**spec):
+    return request(cell=objects.CellMapping(), **spec)
 
 
 @pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
-def test_glance_is_not_asked_for_what_nova_keeps_as_it_is(declared):
-    glance = Glance()
-    assert seen(declared, read=glance) == TRAIT | {
+def test_for_a_boot_what_nova_keeps_as_it_is_needs_no_record(declared):
+    nova = Nova()
+    found = accepted(declared, nova=nova)
+    assert found.properties == TRAIT | {
         name: GLANCE[name] for name in declared
     }
-    assert glance.read == 0
+    assert found.is_known
+    assert nova.read == 0
 
 
 @pytest.mark.parametrize(
@@ -61,161 +83,207 @@ def test_glance_is_not_asked_for_what_nova_keeps_as_it_is(declared):
     ['os_distro', 'hw_vif_multiqueue_enabled', 'license:oracle'],
     ids=['may come from an older name', 'is converted', 'is dropped'],
 )
-def test_glance_is_asked_once_for_everything_else(name):
-    glance = Glance()
-    found = seen((name, 'hw_machine_type'), ('other:*',), glance)
-    assert found == TRAIT | {
+def test_the_record_is_read_once_for_everything_else(name):
+    nova = Nova()
+    found = accepted((name, 'hw_machine_type'), ('other:*',), nova)
+    assert found.properties == TRAIT | {
         name: GLANCE[name], 'hw_machine_type': 'q35'
     }  # fmt: skip
-    assert glance.read == 1
+    assert nova.read == 1
 
 
-@pytest.mark.parametrize('name', ['os_distro', 'hw_vif_multiqueue_enabled'])
-def test_glance_is_asked_for_what_nova_keeps_in_another_way(name):
-    assert seen((name,)) == TRAIT | {name: GLANCE[name]}
+@pytest.mark.parametrize(
+    'destination',
+    [{'cell': objects.CellMapping()}, {'allow_cross_cell_move': True}],
+    ids=['in its cell', 'to a host in any cell'],
+)
+@pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
+def test_a_move_needs_the_record_for_all_that_could_open(
+    destination, declared
+):
+    nova = Nova()
+    accepted(declared, nova=nova, spec=request(**destination))
+    assert nova.read == 1
 
 
-def test_a_trait_that_was_not_required_when_nova_was_asked_is_not():
-    glance = Glance(GLANCE | {'trait:CUSTOM_B': 'required'})
-    assert seen(('os_*', 'trait:*'), read=glance) == TRAIT | {
+def test_a_move_of_an_image_that_says_nothing_needs_no_record():
+    nova = Nova()
+    spec = move(properties={})
+    assert accepted((), nova=nova, spec=spec).properties == {}
+    assert nova.read == 0
+
+
+@pytest.mark.parametrize('destination', [None, objects.Destination()])
+def test_a_boot_is_no_move(destination):
+    spec = request()
+    assert not images.is_for_existing(spec)
+    spec.requested_destination = destination
+    assert not images.is_for_existing(spec)
+
+
+def test_a_trait_that_the_request_does_not_require_is_not_required():
+    nova = Nova(GLANCE | {'trait:CUSTOM_B': 'required'})
+    assert accepted(('os_*', 'trait:*'), nova=nova).properties == TRAIT | {
         'os_distro': 'debian'
     }
 
 
 def test_an_image_of_which_nova_knows_nothing_has_no_properties():
-    objects.register_all()
-    image = objects.ImageMeta()
-    declared = Declared(frozenset({'hw_machine_type'}))
-    assert images.properties(image, declared, Glance()) == {}
-
-
-def test_all_that_is_missing_is_named_in_order():
-    needed = [f'license:{name}' for name in 'dbeac']
-    with pytest.raises(exception.RequestRefused) as caught:
-        seen(needed, read=Glance(None))
-    [reason] = caught.value.reasons
-    assert f'the image properties {", ".join(sorted(needed))} ca' in reason
+    spec = objects.RequestSpec(image=objects.ImageMeta())
+    assert accepted(('hw_machine_type',), spec=spec).properties == {}
 
 
 @pytest.mark.parametrize(
-    ('read', 'image_id'),
-    [(Glance(None), 'image-1'), (Glance(), None)],
-    ids=['the image is gone', 'known from a volume only'],
+    ('spec_id', 'record_id'),
+    [(None, f'{UUID}1'), (f'{UUID}1', ''), (None, '')],
 )
-class TestWithoutTheImage:
-    """The image itself cannot be read."""
+def test_a_server_that_boots_from_a_volume_has_a_record_too(
+    spec_id, record_id
+):
+    nova = Nova(image_id=record_id)
+    found = accepted(('license:*',), nova=nova, spec=move(image_id=spec_id))
+    assert found.is_known
+    assert found.properties['license:oracle'] == 'true'
 
-    def test_what_nova_knows_is_taken_from_nova(self, read, image_id):
-        found = seen(
-            ('os_distro', 'hw_vif_multiqueue_enabled', 'hw_scsi_model'),
-            read=read,
-            image_id=image_id,
-        )
-        assert found == TRAIT | {
-            'os_distro': 'debian', 'hw_vif_multiqueue_enabled': 'True'
-        }  # fmt: skip
+
+@pytest.mark.parametrize(
+    ('nova', 'spec'),
+    [
+        (Nova(image_id=f'{UUID}2'), move),
+        (NoRecord(), move),
+        (NoRecord(), request),
+    ],
+    ids=['a rebuild was refused', 'the server is gone', 'it was deleted'],
+)
+class TestWithoutARecord:
+    """What an image said that a server was accepted with is not known."""
 
     @pytest.mark.parametrize('needed', ['license:oracle', 'license:*'])
-    def test_what_is_needed_refuses(self, read, image_id, needed):
+    def test_what_is_needed_refuses(self, nova, spec, needed):
         with pytest.raises(exception.RequestRefused) as caught:
-            seen((needed,), ('key:*',), read, image_id)
-        assert caught.value.reasons == (
-            f'the image properties {needed} cannot be read: the image is '
-            'gone, not visible to the project, or known only from a volume',
+            accepted((needed, 'a'), ('key:*',), nova, spec())
+        [reason] = caught.value.reasons
+        assert f'the image properties a, {needed} cannot be had' in reason
+
+    def test_an_image_opens_nothing(self, nova, spec):
+        found = accepted((), ('license:*',), nova, spec())
+        assert found.properties == {}
+        assert not found.is_known
+
+
+def test_a_value_that_nova_may_have_cut_off_cannot_be_had():
+    nova = Nova({'license:a': 'é' * 126, 'license:b': 'x' * 251, 'other': ''})
+    with pytest.raises(exception.RequestRefused, match='license:a cannot'):
+        accepted(('license:*',), nova=nova)
+    assert accepted(('other',), ('license:*',), nova).properties == TRAIT | {
+        'license:b': 'x' * 251, 'other': ''
+    }  # fmt: skip
+
+
+# How the record is read.
+
+INSTANCE = objects.Instance(
+    image_ref=f'{UUID}1',
+    system_metadata={
+        'image_license:oracle': 'true',
+        'image_min_ram': '64',
+        'image_base_image_ref': f'{UUID}2',
+        'owner_user_name': 'me',
+    },
+)
+
+
+@pytest.fixture
+def databases(monkeypatch):
+    """Nova's databases, of which each may lack the server or fail."""
+    asked = {'build': None, 'mapping': None, 'cell': None}
+
+    def answering(name, answer):
+        def get(context, uuid, **kwargs):
+            assert uuid == f'{UUID}9'
+            if asked[name]:
+                raise asked[name]
+            return answer
+
+        return get
+
+    for found, name, answer in (
+        (objects.BuildRequest, 'build', objects.BuildRequest()),
+        (objects.InstanceMapping, 'mapping', objects.InstanceMapping()),
+    ):
+        monkeypatch.setattr(
+            found, 'get_by_instance_uuid', answering(name, answer)
         )
-
-    def test_a_key_opens_nothing(self, read, image_id):
-        assert seen((), ('license:*',), read, image_id) == TRAIT
-
-
-class Api:
-    """Glance as Nova asks it."""
-
-    def __init__(self):
-        self.properties = {'os_distro': 'debian', 'a': 1, 'b': None}
-        self.error = None
-        self.asked = []
-
-    def get(self, context, image_id):
-        self.asked.append(image_id)
-        if self.error:
-            raise self.error
-        return {'properties': self.properties}
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
-class TestImageProperties:
-    """Images that are read from Glance are remembered for a while."""
-
-    @pytest.fixture(autouse=True)
-    def _known(self, monkeypatch):
-        self.api, self.clock = Api(), Clock()
-        monkeypatch.setattr(images.glance, 'API', lambda: self.api)
-        self.known = images.ImageProperties(self.clock)
-
-    def get(self, image_id='image-1'):
-        return self.known.get(nova_context.get_admin_context(), image_id)
-
-    def test_properties_are_texts_and_those_unset_are_left_out(self):
-        assert self.get() == {'os_distro': 'debian', 'a': '1'}
-
-    def test_an_image_without_properties_has_none(self):
-        self.api.get = lambda context, image_id: {}
-        assert self.get() == {}
-
-    def test_an_image_is_read_again_after_half_a_minute(self):
-        first = self.get()
-        self.api.properties = {}
-        self.clock.now += 29
-        assert self.get() == first
-        self.clock.now += 1
-        assert self.get() == {}
-        assert len(self.api.asked) == 2
-
-    def test_the_images_read_last_are_remembered(self):
-        for number in range(512):
-            self.get(number)
-        self.get(0)
-        assert len(self.api.asked) == 512
-        # Reading an image again makes it one of the last.
-        self.clock.now += 30
-        self.get(0)
-        self.get(512)
-        self.clock.now -= 1
-        self.api.asked.clear()
-        self.get(0)
-        self.get(2)
-        self.get(1)
-        assert self.api.asked == [1]
-
-    @pytest.mark.parametrize(
-        'error',
-        [
-            nova_exception.ImageNotFound(image_id='image-1'),
-            ks_exceptions.AuthorizationFailure(),
-        ],
+    monkeypatch.setattr(
+        objects.Instance, 'get_by_uuid', answering('cell', INSTANCE)
     )
-    def test_an_image_that_cannot_be_had_has_no_properties(self, error):
-        self.api.error = error
-        assert self.get() is None
-        # It is asked for again: it may have been shared since.
-        self.api.error = None
-        assert self.get() == {'os_distro': 'debian', 'a': '1'}
-
-    @pytest.mark.parametrize(
-        'error',
-        [
-            nova_exception.GlanceConnectionFailed(server='g', reason='r'),
-            ks_exceptions.ConnectFailure(),
-        ],
+    monkeypatch.setattr(
+        objects.BuildRequest, 'instance', INSTANCE, raising=False
     )
-    def test_a_glance_that_fails_is_an_error(self, error):
-        self.api.error = error
-        with pytest.raises(exception.ServiceError, match='image-1'):
-            self.get()
+    monkeypatch.setattr(
+        objects.InstanceMapping, 'cell_mapping', 'a cell', raising=False
+    )
+    monkeypatch.setattr(
+        images.nova_context, 'target_cell', lambda *args: _Nothing()
+    )
+    return asked
+
+
+class _Nothing:
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *args):
+        return None
+
+
+def read(**fields):
+    return images.read(objects.RequestSpec(**fields))
+
+
+BUILT = nova_exception.BuildRequestNotFound(uuid='u')
+
+
+@pytest.mark.parametrize('built', [None, BUILT])
+@pytest.mark.parametrize('cell', [None, objects.CellMapping()])
+def test_a_record_has_the_properties_of_the_image(databases, built, cell):
+    databases['build'] = built
+    asked = objects.Destination(cell=cell)
+    assert read(
+        instance_uuid=f'{UUID}9', requested_destination=asked
+    ) == images.Record(f'{UUID}1', {'license:oracle': 'true'})
+
+
+def test_a_request_without_a_server_has_no_record():
+    assert read() is None
+
+
+@pytest.mark.parametrize(
+    'missing',
+    [
+        {'mapping': nova_exception.InstanceMappingNotFound(uuid='u')},
+        {'cell': nova_exception.InstanceNotFound(instance_id='u')},
+    ],
+)
+def test_a_server_that_is_gone_has_no_record(databases, missing):
+    databases.update(missing, build=BUILT)
+    assert read(instance_uuid=f'{UUID}9') is None
+
+
+def test_a_server_that_is_in_no_cell_yet_has_no_record(databases, monkeypatch):
+    databases['build'] = BUILT
+    monkeypatch.setattr(objects.InstanceMapping, 'cell_mapping', None)
+    assert read(instance_uuid=f'{UUID}9') is None
+
+
+@pytest.mark.parametrize(
+    'error',
+    [db_exception.DBConnectionError(), nova_exception.CellTimeout()],
+)
+def test_a_database_that_fails_is_an_error(databases, error):
+    databases['build'] = error
+    with pytest.raises(
+        exception.ServiceError,
+        match=f'cannot be read: {type(error).__name__}$',
+    ):
+        read(instance_uuid=f'{UUID}9')

@@ -16,13 +16,15 @@ from isolate_aggregates.aggregates.cache import IndexCache
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.filters.constraints import (
     Forbid,
+    ForbidRootTrait,
     InTree,
+    LazyForbid,
     Refuse,
     Require,
 )
 from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.nova import host_filter, images, registration
+from isolate_aggregates.nova import host_filter, registration
 from isolate_aggregates.nova.runner import Runner
 from isolate_aggregates.placement.group import forbidden_length
 from isolate_aggregates.placement.provider import Provider
@@ -144,7 +146,14 @@ class Worker:
     def refusal(self):
         with pytest.raises(nova_exception.RequestFilterFailed) as caught:
             self.narrow()
-        return caught.value.kwargs['reason']
+        assert caught.value.kwargs['reason'].endswith(CONTEXT.request_id)
+        # What the log says, and the user is not told.
+        cause = caught.value.__cause__
+        return (
+            '; '.join(cause.reasons)
+            if isinstance(cause, exception.RequestRefused)
+            else str(cause)
+        )
 
     def forbidden(self):
         return self.spec.requested_destination.forbidden_aggregates
@@ -157,7 +166,9 @@ class Worker:
 def heard(monkeypatch):
     """Let what is logged be heard, whatever programs ran here before."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
-    names = ('', '.nova', '.nova.runner', '.nova.host_filter')
+    names = (
+        '', '.nova', '.nova.runner', '.nova.host_filter', '.nova.messages'
+    )  # fmt: skip
     for logger in (logging.getLogger(f'isolate_aggregates{n}') for n in names):
         monkeypatch.setattr(logger, 'disabled', False)
         monkeypatch.setattr(logger, 'propagate', True)
@@ -288,7 +299,106 @@ def test_a_refusal_is_logged_with_its_server(caplog, server):
         worker.spec.instance_uuid = server
     with caplog.at_level(logging.INFO):
         worker.refusal()
-    assert f'Refused to schedule server {server}: no' in caplog.messages
+    assert caplog.messages == [
+        f'Refused to schedule server {server} of project None, request '
+        f'{CONTEXT.request_id}: no'
+    ]
+
+
+@pytest.mark.parametrize(
+    'broken', [False, True], ids=['by a filter', 'without aggregates']
+)
+def test_users_are_told_one_sentence_whatever_the_reason_is(broken):
+    worker = Worker(Filter(Refuse('reservation 1 is of another project')))
+    worker.broken = broken
+    with pytest.raises(nova_exception.RequestFilterFailed) as caught:
+        worker.narrow()
+    assert caught.value.message == (
+        'Scheduling failed: no host may be used for this request; an operator '
+        f'can look up the reason by its request ID, {CONTEXT.request_id}'
+    )
+
+
+FORGED = 'x\n2026-11-22 INFO nova FORGED\x1b[31m\x9b\u2028\u202e\x7f'
+SHOWN = r'x\n2026-11-22 INFO nova FORGED\x1b[31m\x9b\u2028\u202e\x7f'
+
+
+@pytest.mark.parametrize(
+    'constraint', [Refuse(FORGED), Forbid((A,), FORGED)], ids=type
+)
+def test_no_text_of_a_tenant_can_forge_a_line_of_the_log(
+    caplog, install, constraint
+):
+    worker = Worker(Filter(constraint))
+    worker.spec.project_id = FORGED
+    install(worker.runner)
+    with caplog.at_level(logging.DEBUG):
+        # As a rebuild, and as a boot.
+        assert passing(worker.spec) in ([], ['host-c'])
+        if isinstance(constraint, Refuse):
+            assert worker.refusal() == SHOWN
+        else:
+            worker.narrow()
+    assert len(caplog.messages) >= 2
+    for message in caplog.messages:
+        assert SHOWN in message
+        assert message.isprintable()
+
+
+def line_of(caplog, *constraints, **spec):
+    """Return the line about a request that is narrowed; None without one."""
+    worker = Worker(Filter(*constraints))
+    for name, value in spec.items():
+        setattr(worker.spec, name, value)
+    with caplog.at_level(logging.INFO):
+        worker.narrow()
+    assert len(caplog.messages) <= 1
+    return caplog.messages[0] if caplog.messages else None
+
+
+def test_a_request_that_is_narrowed_is_logged_in_one_line(caplog):
+    assert line_of(
+        caplog,
+        Require((A,), 'x'),
+        FORBID,
+        ForbidRootTrait('T', 'y'),
+        instance_uuid=f'{UUID}1',
+        project_id='p',
+    ) == (
+        f'Restricted server {UUID}1 of project p: filter1: aggregate a: x; '
+        'aggregates a, b: because; y'
+    )
+
+
+def test_a_request_that_is_not_narrowed_is_not_logged(caplog):
+    assert line_of(caplog) is None
+
+
+def test_the_line_is_short_and_no_reason_beyond_it_is_worked_out(caplog):
+    def make():
+        yield Forbid((A,), 'first ' * 20)
+        yield Forbid((A,), 'second ' * 30)
+        raise AssertionError('This is not needed.')
+
+    line = line_of(caplog, LazyForbid(frozenset({A.uuid}), make))
+    assert 'first first' in line
+    assert len(line) == 300
+    assert line.endswith('...')
+
+
+def test_of_many_aggregates_a_few_are_named(caplog):
+    many = tuple(Aggregate(f'{UUID}{n}', f'n{n}') for n in range(9))
+    line = line_of(caplog, Forbid(many, 'z'))
+    assert line.endswith('aggregates n0, n1, n2, n3, n4 and 4 more: z')
+
+
+def test_no_reason_is_worked_out_that_is_not_logged(caplog):
+    caplog.set_level(logging.WARNING, 'isolate_aggregates.nova.messages')
+    made = []
+    worker = Worker(Filter(LazyForbid(frozenset({A.uuid}), made.append)))
+    worker.narrow()
+    assert made == []
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize(
@@ -302,7 +412,9 @@ def test_what_was_decided_is_logged_for_debugging(caplog, limit, instead):
     [message] = [one for one in caplog.messages if ' took ' in one]
     before, _, rest = message.partition(' took ')
     took, _, after = rest.partition(' ms; ')
-    assert before == 'Request filters filter1'
+    assert before == (
+        'For server None of project None request filters filter1'
+    )
     assert 0 <= float(took) < 60_000
     assert after == (
         f'constraints: filter1: aggregate a: x; filter1: aggregates a, b: '
@@ -376,13 +488,6 @@ def test_a_request_that_was_refused_is_judged():
     assert worker.objections() == {'host-a': ['no'], 'host-c': ['no']}
 
 
-class Glance:
-    """Cannot be asked."""
-
-    def get(self, context, image_id):
-        raise exception.ServiceError('Glance', None, 'is broken.')
-
-
 class Keyed(Filter):
     IMAGE_KEYS = ('mine:*',)
 
@@ -391,25 +496,18 @@ class Needy(Filter):
     IMAGE_PROPERTIES = ('mine:*',)
 
 
-@pytest.mark.parametrize('filter_class', [Keyed, Needy])
-def test_without_glance_hosts_are_judged_only_by_what_keeps_out(
-    filter_class, monkeypatch, caplog
-):
-    """A key that cannot be read opens nothing; a property is needed."""
-    monkeypatch.setattr(images, 'ImageProperties', Glance)
-    worker = Worker(filter_class(FORBID))
-    worker.spec.image = objects.ImageMeta(
+def test_without_a_record_hosts_are_judged_only_by_what_keeps_out():
+    """A key that is not known opens nothing; a property is needed."""
+    image = objects.ImageMeta(
         id=f'{UUID}1', properties=objects.ImageMetaProps()
     )
-    # When a server is made, the image must be readable.
-    assert 'Glance is broken' in worker.refusal()
-    caplog.set_level(logging.DEBUG)
-    if filter_class is Keyed:
-        assert worker.objections()['host-a'] == ['aggregates a, b: because']
-    else:
-        with pytest.raises(exception.RequestRefused, match=r'mine:\*'):
-            worker.objections()
-    assert 'Judging without the image: Glance is broken.' in caplog.messages
+    worker = Worker(Keyed(FORBID))
+    worker.spec.image = image
+    assert worker.objections()['host-a'] == ['aggregates a, b: because']
+    worker = Worker(Needy(FORBID))
+    worker.spec.image = image
+    with pytest.raises(exception.RequestRefused, match=r'mine:\*'):
+        worker.objections()
 
 
 # The host filter of Nova that asks for these judgements.
@@ -447,7 +545,7 @@ def test_a_host_passes_if_nothing_is_against_it(
     with caplog.at_level(logging.INFO):
         assert passing(worker.spec) == hosts
     for host in ('host-a', 'host-c'):
-        logged = f'Host {host} is not for server None' in caplog.text
+        logged = f'Host {host} is not for server None of' in caplog.text
         assert logged is (host not in hosts)
 
 
@@ -465,7 +563,9 @@ def test_no_host_passes_if_it_cannot_be_found_out(install, caplog):
     worker.spec.instance_uuid = f'{UUID}1'
     with caplog.at_level(logging.INFO):
         assert passing(worker.spec) == []
-    assert f'Host host-a is not for server {UUID}1: The host' in caplog.text
+    assert (
+        f'Host host-a is not for server {UUID}1 of project None: The host '
+    ) in caplog.text
 
 
 def test_no_host_passes_without_request_filters(install, caplog):

@@ -17,7 +17,8 @@ import pytest
 import sqlalchemy
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import status
+from isolate_aggregates.nova import registration, status
+from isolate_aggregates.nova.source import NovaDatabaseSource
 
 PLUGIN = [
     'nova.scheduler.filters.all_filters',
@@ -133,6 +134,19 @@ def test_a_filter_that_is_not_installed_is_a_failure(conf):
     code, details = result_of(conf, 'filters')
     assert code == Code.FAILURE
     assert 'nonesuch is not installed' in details
+
+
+def test_tags_for_a_filter_that_is_off_are_a_warning(conf):
+    assert result_of(conf, 'switches') == (Code.SUCCESS, None)
+    conf.config(enable_isolated_aggregate_filtering=False, group='scheduler')
+    code, details = result_of(conf, 'switches')
+    assert code == Code.WARNING
+    assert details.startswith(
+        'aggregate win-hosts: the tags for the request filter '
+        'isolate_aggregates have no effect'
+    )
+    conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
+    assert result_of(conf, 'switches')[0] == Code.FAILURE
 
 
 def test_a_source_that_can_not_be_read_is_a_failure(conf):
@@ -328,4 +342,4 @@ def test_the_sample_for_nova_scheduler_is_what_the_checks_want():
     assert checks._check_filters().details == (
         'Request filters: isolate_aggregates.'
     )
-    assert conf.isolate_aggregates.aggregate_source == 'nova'
+    assert isinstance(registration.source(conf), NovaDatabaseSource)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real nova-scheduler with the filters switched on by configuration only."""
 
+import re
 import time
 
 from keystoneauth1 import loading, session, token_endpoint
@@ -21,6 +22,11 @@ CONF = nova.conf.CONF
 
 # More than anything takes here, also on a busy machine.
 SECONDS = 300
+
+NEUTRAL = (
+    'No valid host was found. Scheduling failed: no host may be used for this '
+    'request; an operator can look up the reason by its request ID,'
+)
 
 # Those of Nova's Glance fixture; neither says anything about traits.
 IMAGE = '155d900f-4e14-4e4c-a73d-069cbf4541e6'
@@ -265,11 +271,34 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         return host_of(self.boot(flavor, **request))
 
     def refusal_of(self, flavor, **request):
-        """Boot a server that gets no host; return what its user is told."""
+        """Boot a server that gets no host; return why.
+
+        What its user is told if no request filter refused it, else what the
+        log of nova-scheduler says: users are told the same of each refusal.
+        """
         server = self.boot(flavor, status='ERROR', **request)
         assert host_of(server) is None
+        told = self.told_of(server)
+        found = re.findall(
+            f'Refused to schedule server {server["id"]} of project '
+            rf'{server["tenant_id"]}, request (\S+): (.*)',
+            self.log(),
+        )
+        if not found:
+            assert NEUTRAL not in told
+            return told
+        [(request_id, reason)] = found
+        assert told == f'{NEUTRAL} {request_id}'
+        return reason
+
+    def told_of(self, server):
+        """Return what the user of a server is told of its failure."""
         user = self.user(server['tenant_id'])
         return user.get_server(server['id'])['fault']['message']
+
+    def log(self):
+        """Return what nova-scheduler, as all other services, has logged."""
+        return self.stdlog.logger.output
 
 
 class LiveTest(OverApi, CloudTest):

@@ -20,6 +20,7 @@ from network_api import URL as NEUTRON
 from network_api import NetworkApi
 from nova.cmd import manage
 from openstackclient import shell
+from osc_lib import clientmanager
 import pages
 import runners
 import terminal
@@ -85,6 +86,11 @@ class PageTest(CommandTest):
         }
         for name, value in environment.items():
             self.useFixture(fixtures.EnvironmentVariable(name, value))
+        # It is another cloud than that of the test before, and the clients
+        # are kept for as long as a process of osc runs.
+        for member in vars(clientmanager.ClientManager).values():
+            if isinstance(member, clientmanager.ClientCache):
+                member._handle = None
 
     @property
     def cloud(self):

@@ -330,6 +330,35 @@ class AuditTest(LiveTest):
         assert server['id'] in found['server-misplaced']['subject']
         assert host_of(self.admin_api.get_server(server['id'])) == 'host2'
 
+    # Before compute API 2.68 an operator may force a move to a host.
+
+    def test_a_live_migration_that_asks_no_scheduler_is_found(self):
+        self.locked()
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host2'
+        self.admin_api.microversion = '2.67'
+        live = {'host': 'host1', 'block_migration': 'auto', 'force': True}
+        self.admin_api.post_server_action(
+            server['id'], {'os-migrateLive': live}
+        )
+        self._wait_for_migration_status(server, ['completed'])
+        found = self.audit('--servers')['server-misplaced']
+        assert server['id'] in found['subject']
+
+    def test_an_evacuation_that_asks_no_scheduler_is_found(self):
+        self.locked()
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host2'
+        self.computes['host2'].stop()
+        [service] = self.admin_api.get_services('nova-compute', 'host2')
+        self.admin_api.put_service_force_down(service['id'], True)
+        self.admin_api.microversion = '2.67'
+        self._evacuate_server(
+            server, {'host': 'host1', 'force': True}, 'host1', 'ACTIVE'
+        )
+        found = self.audit('--servers')['server-misplaced']
+        assert server['id'] in found['subject']
+
     def test_servers_are_judged_by_their_hints_and_projects(self):
         self.flags(reservation_key_sources=['hint'], group=ia_conf.GROUP)
         self.restart_scheduler()

@@ -70,7 +70,7 @@ class FreshnessTest(CloudTest):
         self.aggregate('licensed', ['host1'], LICENSED)
         plain = self.flavor()
         unreadable = (
-            'No valid host was found. Scheduling failed: The host aggregates '
+            'The host aggregates '
             "can not be read (Nova's API database can not be read: "
             'OperationalError); they were '
         )
@@ -79,6 +79,15 @@ class FreshnessTest(CloudTest):
         with broken_database():
             message = self.refusal_of(plain)
             assert message == f'{unreadable}never read.'
+        # The operator is told more, without being asked for it.
+        [error] = [
+            line
+            for line in self.stdlog.logger.output.splitlines()
+            if 'ERROR [isolate_aggregates' in line
+        ]
+        assert error.endswith(
+            ' Reported: (sqlite3.OperationalError) disk I/O error'
+        )
         assert self.host_for(plain) == 'host2'
         with broken_database():
             message = self.refusal_of(plain)

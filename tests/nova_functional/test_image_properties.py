@@ -107,28 +107,3 @@ class ImagePropertiesTest(LiveTest):
             image = self.image({'os_distro': distribution})
             server = self.boot(self.flavor(), image=image)
             assert host_of(server) == host
-
-    def test_what_is_needed_and_cannot_be_had_refuses_the_move(self):
-        image = self.image({'license:oracle': 'true'})
-        server = self.boot(self.flavor(), image=image)
-        assert self.recorder.seen['license:oracle'] == 'true'
-        self.glance.delete(None, image)
-        # What was read of the image is remembered for a while.
-        self.restart_scheduler()
-        self.install(self.recorder)
-
-        self.admin_api.post_server_action(
-            server['id'], {'migrate': None}, check_response_status=[202]
-        )
-        self._wait_for_migration_status(server, ['error'])
-
-        # A key that can only open is judged as if it was not there.
-        class Opening(Recorder):
-            IMAGE_PROPERTIES = ('os_distro',)
-            IMAGE_KEYS = ('license:*',)
-
-        opening = Opening()
-        self.install(opening)
-        server = self._migrate_server(self.admin_api.get_server(server['id']))
-        assert host_of(server) == 'host2'
-        assert 'license:oracle' not in opening.seen

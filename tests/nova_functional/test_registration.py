@@ -113,17 +113,21 @@ class LogTest(CloudTest):
         debug = [line for line in lines if line.startswith('DEBUG')]
         assert len(debug) == 2
         assert re.fullmatch(
-            r'DEBUG Request filters isolate_aggregates, blazar_reservation '
-            r'took \d+\.\d ms; constraints: isolate_aggregates: aggregate '
+            rf'DEBUG For server {server["id"]} of project \w+ request filters '
+            r'isolate_aggregates, blazar_reservation took \d+\.\d ms; '
+            r'constraints: isolate_aggregates: aggregate '
             r'gpu: locked by trait HW_GPU, which neither flavor \w+ nor '
             r'image \w+ requires; required aggregates: \[\]; forbidden '
             rf"aggregates: \['{uuid}'\]",
             debug[0],
         )
-        # And one for each that does not, for all.
-        [refusal] = [line for line in lines if line.startswith('INFO')]
+        # And one for each that was narrowed or refused, for all.
+        *narrowed, refusal = [line for line in lines if 'INFO' in line]
+        assert len(narrowed) == 2
+        assert narrowed[0].startswith(f'INFO Restricted server {server["id"]}')
         assert re.fullmatch(
-            r'INFO Refused to schedule server [0-9a-f-]{36}: the hint '
+            r'INFO Refused to schedule server [0-9a-f-]{36} of project \w+, '
+            r'request req-[0-9a-f-]{36}: the hint '
             r'reservation=x names no reservation',
             refusal,
         )
@@ -217,8 +221,9 @@ def test_options_are_shared_with_nova_and_blazar(start_scheduler, available):
     )
 
     assert (
-        'Request filters of isolate-aggregates: isolate_aggregates, '
-        'blazar_reservation\n'
+        'Request filters of isolate-aggregates: isolate_aggregates (off by '
+        '[scheduler] enable_isolated_aggregate_filtering), '
+        'blazar_reservation (on)\n'
     ) in output
     assert 'MissingAuthPlugin' in output
 

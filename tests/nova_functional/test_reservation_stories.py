@@ -183,7 +183,7 @@ class FenceByBlazarFilterTest(FenceTest):
         if claim != {'hints': {'reservation': 'freepool'}}:
             return super().ask_with_key(flavor, claim)
         message = self.refusal_of(flavor, **claim)
-        assert message.startswith('No valid host was found')
+        assert message.startswith('the hint reservation=freepool names')
         return None
 
 

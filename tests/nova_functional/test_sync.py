@@ -23,9 +23,12 @@ class SyncTest(LiveTest):
     def sync(self):
         cloud = self.live_cloud()
         found = read(cloud)
-        locks = Pipeline(loading.load(CONF)).locks(found.index)
+        locks = Pipeline(loading.load(CONF)).locks
         result = apply.carry_out(
-            plan.make(found, locks), cloud.placement, cloud.aggregates
+            plan.make(found, locks(found.index)),
+            cloud.placement,
+            cloud.aggregates,
+            locks,
         )
         assert result.is_complete, result
         return {f'{c.host}: {c.action} {c.subject}' for c in result.changes}

@@ -70,8 +70,10 @@ class WritingAFilterTest(CloudTest):
         super().setUp()
 
     def test_servers_keep_away_from_a_host_that_is_being_emptied(self):
-        names = ', '.join(self.REQUEST_FILTERS)
-        line = f'Request filters of isolate-aggregates: {names}'
+        line = (
+            'Request filters of isolate-aggregates: isolate_aggregates (off '
+            'by [scheduler] enable_isolated_aggregate_filtering), drain (on)'
+        )
         assert line in ' '.join(PAGE.read_text('utf-8').split())
         assert line in self.stdlog.logger.output
 

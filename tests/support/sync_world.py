@@ -47,6 +47,7 @@ class Wire(adapter.Adapter):
         self.calls = []
         self.fault = None
         self.meddle = None
+        self.before = None
 
     def request(self, url, method, **kwargs):
         """Carry a call to Placement."""
@@ -61,6 +62,8 @@ class Wire(adapter.Adapter):
     def count(self, method, url):
         """Note a call and return what shall happen to it."""
         self.calls.append((method, url))
+        if self.before:
+            self.before()
         return self.fault and self.fault(len(self.calls))
 
     @staticmethod
@@ -89,8 +92,17 @@ class Nova:
         self._pass()
         return None if self.nodes is None else list(self.nodes)
 
-    def _pass(self):
-        if self.wire.count('GET', 'nova'):
+    def set_metadata(self, aggregate, metadata):
+        self._pass('POST')
+        # As it is by now.
+        found = self.groups[aggregate.name]
+        merged = {**found.metadata, **metadata}
+        self.groups[aggregate.name] = dataclasses.replace(
+            found, metadata={k: v for k, v in merged.items() if v is not None}
+        )
+
+    def _pass(self, method='GET'):
+        if self.wire.count(method, 'nova'):
             raise exception.ServiceUnreachable('Nova', None, 'is cut off.')
 
 
@@ -107,6 +119,7 @@ class World:
         # For the test itself: nothing happens to what is sent over it.
         self.direct = PlacementClient(client)
         self.nova = Nova(self.wire)
+        self.conf = conf
         self.cloud = LiveCloud(conf, connect=None)
         self.cloud.nova, self.cloud.placement = self.nova, self.placement
         conf.set_override(
@@ -127,7 +140,7 @@ class World:
         placement, nova = kept
         placement_backup.put_back(placement)
         self.nova.nodes, self.nova.groups = copy.deepcopy(nova)
-        self.wire.fault = self.wire.meddle = None
+        self.wire.fault = self.wire.meddle = self.wire.before = None
         self.wire.calls.clear()
 
     def reset(self):
@@ -176,17 +189,18 @@ class World:
             frozenset(hosts),
         )
 
-    def plan(self, parts=tuple(plans.Part)):
+    def plan(self, parts=tuple(plans.Part), forget=False):
         found = read(self.cloud)
         locks = self.pipeline.locks(found.index)
-        return plans.make(found, locks, parts)
+        return plans.make(found, locks, parts, forget)
 
-    def sync(self, parts=tuple(plans.Part), parallel=1):
+    def sync(self, parts=tuple(plans.Part), parallel=1, forget=False):
         """Run sync once."""
         return apply.carry_out(
-            self.plan(parts),
+            self.plan(parts, forget),
             self.placement,
             self.nova.aggregates,
+            self.pipeline.locks,
             parallel=parallel,
         )
 

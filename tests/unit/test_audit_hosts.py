@@ -2,13 +2,12 @@
 """The audit of aggregates and hosts: memberships, traits, tags, rollups."""
 
 import dataclasses
-import shlex
 
 from audit_clouds import LICENSED, LOCK, configuration, findings, kinds
 import pytest
 
 from isolate_aggregates.aggregates import rollups
-from isolate_aggregates.inspect.audit import Severity
+from isolate_aggregates.inspect.audit import Severity, repairs
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.testing import (
     make_aggregate,
@@ -352,7 +351,7 @@ def test_names_do_nothing_in_a_shell(name):
     guard = ('--',) if name.startswith('-') else ()
     words = ('openstack', 'aggregate', 'unset', '--property', key)
     assert tag.repair == ((*words, *guard, name),)
-    assert shlex.split(tag.repair_text) == list(tag.repair[0])
+    assert tag.repair_text == repairs.shown(tag.repair)
 
 
 # Rollups.

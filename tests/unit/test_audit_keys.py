@@ -471,6 +471,38 @@ def test_projects_in_another_case_are_not_kept_apart():
     )
 
 
+class Switched:
+    """A filter of another package that is switched off."""
+
+    METADATA = ('rack:*',)
+
+    def __call__(self, request, aggregates):
+        return ()
+
+
+@pytest.mark.parametrize(('read_by', 'kinds'), [((), 1), (('rack:*',), 0)])
+def test_tags_of_any_filter_that_is_off(read_by, kinds):
+    snapshot = make_snapshot([make_aggregate('mine', {'rack:7': 'x'}, id=8)])
+    audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
+    other = Foreign()
+    other.METADATA = read_by
+    audited = dataclasses.replace(
+        audited,
+        filters=(
+            LoadedFilter('racks', Switched(), ('mine', 'racks')),
+            LoadedFilter('other', other),
+        ),
+        enabled=frozenset({'other'}),
+    )
+    found = [f for f in audit(audited) if f.kind == 'isolation-off']
+    assert len(found) == kinds
+    assert all(
+        (f.subject, f.problem)
+        == ('aggregate mine', 'locked, but [mine] racks is false')
+        for f in found
+    )
+
+
 class Foreign:
     """A filter of another package that declares what the audit looks at."""
 

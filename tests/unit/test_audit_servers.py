@@ -123,6 +123,33 @@ def test_a_server_of_a_reservation_that_is_over_can_not_be_moved_either():
 
 
 @pytest.mark.parametrize(
+    ('flavor', 'kind', 'severity'),
+    [
+        (PLAIN, 'server-not-judged', Severity.INFO),
+        # Operators write flavors.
+        (
+            make_flavor('reserved', {'reservation:1': 'x'}),
+            'server-misplaced',
+            Severity.ERROR,
+        ),
+    ],
+)
+def test_a_key_that_a_tenant_writes_later_accuses_no_server(
+    flavor, kind, severity
+):
+    image = make_image('mine', {'reservation:none': '1'})
+    conf = configuration(**{PREFIXES[0]: ['reservation:']})
+    [found] = [
+        one
+        for one in judged(
+            servers(on('h2', flavor, image), images=[image]), conf=conf
+        )
+        if one.kind.startswith('server-')
+    ]
+    assert (found.kind, found.severity) == (kind, severity)
+
+
+@pytest.mark.parametrize(
     'image_id',
     [
         pytest.param(None, id='volume'),

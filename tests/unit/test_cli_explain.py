@@ -421,3 +421,27 @@ def test_tags_that_have_no_effect_are_warned_about(
     finished = run('explain', '--snapshot', str(path), '--flavor', 'small')
     assert rows(finished) == {'host': 'candidate'}
     assert 'has no effect because [scheduler] enable_isolated' in finished.err
+
+
+@pytest.mark.parametrize('form', ['table', 'value'])
+def test_no_name_is_an_order_to_a_terminal(
+    run: Run, write_cloud: Write, form: str
+) -> None:
+    path = write_cloud("""
+        settings:
+          scheduler: {enable_isolated_aggregate_filtering: true}
+        aggregates:
+        - name: win
+          metadata: {trait:CUSTOM_A: required}
+          hosts: [h]
+        providers:
+        - {name: h, inventories: {VCPU: 8, MEMORY_MB: 8192, DISK_GB: 99}}
+        flavors:
+        - {name: "small\\n| other | candidate |\\e[31m\\u202e", vcpus: 1}
+        """)
+    name = 'small\n| other | candidate |\x1b[31m\u202e'
+    finished = run(
+        'explain', '--snapshot', str(path), '--flavor', name, '-f', form
+    )
+    assert r'small\n| other | candidate |\x1b[31m\u202e' in finished.out
+    assert all(line.isprintable() for line in finished.out.splitlines())

@@ -52,6 +52,19 @@ def clock():
     return Clock()
 
 
+@pytest.fixture(autouse=True)
+def _settled():
+    yield
+    settle()
+
+
+def settle():
+    """Wait until no cache reads in the background."""
+    for thread in threading.enumerate():
+        if thread.name == 'isolate-aggregates':
+            thread.join(PATIENCE)
+
+
 DOWN = exception.ServiceUnreachable('Nova', 'http://nova', 'is down.')
 
 
@@ -80,9 +93,19 @@ def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
     clock.now += 29.9
     assert len(cache.get()) == 1
     clock.now += 0.1
-    assert len(cache.get()) == 2
+    # One call begins to read and does not wait for it.
+    assert len(cache.get()) == 1
+    settle()
     assert len(cache.get()) == 2
     assert source.reads == 2
+
+
+def test_what_is_twice_as_old_as_it_may_be_is_not_used(source, clock):
+    cache = IndexCache(source, ttl=30, clock=clock)
+    cache.get()
+    source.change()
+    clock.now += 60
+    assert len(cache.get()) == 2
 
 
 def test_age_counts_from_before_the_reading_began(source, clock):
@@ -96,7 +119,9 @@ def test_age_counts_from_before_the_reading_began(source, clock):
     cache.get()
     clock.now += 11
     source.change()
-    assert len(cache.get()) == 2
+    cache.get()
+    settle()
+    assert source.reads == 2
 
 
 def test_without_a_ttl_no_call_waits_for_another(source):
@@ -153,19 +178,18 @@ def refreshing(source, clock, ttl=30, age=30):
     cache.get()
     source.change()
     clock.now += age
-    results = []
-    thread = threading.Thread(target=lambda: results.append(cache.get()))
+    thread = threading.Thread(target=cache.get)
     thread.start()
     assert entered.wait(PATIENCE)
-    return cache, thread, leave, results
+    return cache, thread, leave
 
 
 def test_one_thread_reads_while_others_go_on_with_the_snapshot(source, clock):
-    cache, thread, leave, results = refreshing(source, clock)
+    cache, thread, leave = refreshing(source, clock)
     assert [len(cache.get()) for _ in range(5)] == [1] * 5
-    leave.set()
     thread.join(PATIENCE)
-    assert [len(index) for index in results] == [2]
+    leave.set()
+    settle()
     assert len(cache.get()) == 2
     assert source.reads == 2
 
@@ -173,7 +197,7 @@ def test_one_thread_reads_while_others_go_on_with_the_snapshot(source, clock):
 def test_others_wait_when_the_snapshot_is_twice_as_old_as_it_may_be(
     source, clock
 ):
-    cache, thread, leave, _ = refreshing(source, clock, age=60)
+    cache, thread, leave = refreshing(source, clock, age=60)
     threading.Timer(0.05, leave.set).start()
     assert len(cache.get()) == 2
     thread.join(PATIENCE)
@@ -215,12 +239,12 @@ def test_a_failing_source_refuses_and_tells_the_age(source, clock, ttl):
     cache = IndexCache(source, ttl=ttl, clock=clock)
     cache.get()
     source.error = DOWN
-    clock.now += 42
+    clock.now += 142
     with pytest.raises(exception.AggregatesUnreadable) as caught:
         cache.get()
     assert str(caught.value) == (
         'The host aggregates can not be read (Nova at http://nova is down); '
-        'they were last read 42 s ago.'
+        'they were last read 142 s ago.'
     )
     source.error = None
     assert len(cache.get()) == 1
@@ -238,6 +262,8 @@ def test_stale_aggregates_serve_for_a_while_and_then_refuse(
         for pause in (59, 59, 1, 59, 1, 59, 61):
             clock.now += pause
             assert len(cache.get()) == 1
+            settle()
+            assert len(cache.get()) == 1
             warned.append(len(caplog.records))
         # Once a minute.
         assert warned == [1, 1, 2, 2, 3, 3, 4]
@@ -245,7 +271,7 @@ def test_stale_aggregates_serve_for_a_while_and_then_refuse(
         with pytest.raises(exception.AggregatesUnreadable, match='300 s ago'):
             cache.get()
     assert caplog.messages[0] == (
-        'The host aggregates can not be read (Nova at http://nova is down.); '
+        'The host aggregates cannot be read (Nova at http://nova is down); '
         'using those read 59 s ago, for 241 s more.'
     )
 
@@ -253,3 +279,227 @@ def test_stale_aggregates_serve_for_a_while_and_then_refuse(
 def test_an_empty_cloud_is_not_a_failure(source, clock):
     source.aggregates = ()
     assert len(IndexCache(source, clock=clock).get()) == 0
+
+
+def test_a_failure_that_was_seen_ends_what_was_used_while_reading(
+    source, clock
+):
+    """Unless the operator wants old aggregates, none are used then."""
+    cache = IndexCache(source, ttl=30, clock=clock)
+    cache.get()
+    source.error = DOWN
+    clock.now += 30
+    assert len(cache.get()) == 1
+    settle()
+    with pytest.raises(exception.AggregatesUnreadable):
+        cache.get()
+
+
+class Hanging(Source):
+    """Aggregates whose server takes the question and does not answer.
+
+    Who waits for them waits by the clock of the test.
+    """
+
+    def __init__(self, clock):
+        super().__init__()
+        self._clock = clock
+        self.answers = threading.Event()
+        self.answers.set()
+        self.waited = []
+
+    def __call__(self):
+        assert self.answers.wait(PATIENCE)
+        return super().__call__()
+
+    def wait(self, event, timeout):
+        if self.answers.is_set():
+            assert event.wait(PATIENCE)
+        else:
+            self.waited.append(timeout)
+            self._clock.now += timeout
+
+
+@pytest.fixture
+def hanging(clock):
+    source = Hanging(clock)
+    yield source
+    source.answers.set()
+
+
+def cache_of(source, clock, **settings):
+    return IndexCache(
+        source, deadline=5, clock=clock, wait=source.wait, **settings
+    )
+
+
+@pytest.mark.parametrize('ttl', [0, 30])
+def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
+    failures = []
+    cache = cache_of(
+        hanging, clock, ttl=ttl, on_failure=lambda: failures.append(1)
+    )
+    hanging.answers.clear()
+    for _ in range(3):
+        began = clock.now
+        with pytest.raises(exception.AggregatesUnreadable) as caught:
+            cache.get()
+        assert clock.now - began == 5
+    assert str(caught.value) == (
+        'The host aggregates can not be read (they were not there within '
+        '[isolate_aggregates] aggregate_deadline = 5 seconds); they were '
+        'never read.'
+    )
+    assert len(failures) == 3
+
+
+def test_who_comes_later_waits_for_the_same_reading(hanging, clock):
+    cache = cache_of(hanging, clock, ttl=30)
+    hanging.answers.clear()
+    first = cache._join()
+    clock.now += 3
+    with pytest.raises(exception.AggregatesUnreadable):
+        cache.get()
+    # For the rest of its time, and then for another one.
+    assert hanging.waited == [2, 3]
+    assert cache._reading is not first
+    hanging.answers.set()
+    settle()
+    assert hanging.reads == 2
+
+
+def test_32_threads_share_one_reading(source, clock):
+    leave = threading.Event()
+    everybody = threading.Semaphore(0)
+
+    def read():
+        assert leave.wait(PATIENCE)
+        return source()
+
+    def wait(event, timeout):
+        everybody.release()
+        assert event.wait(PATIENCE)
+
+    cache = IndexCache(read, ttl=30, deadline=5, clock=clock, wait=wait)
+    threads = [threading.Thread(target=cache.get) for _ in range(32)]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert everybody.acquire(timeout=PATIENCE)
+    leave.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert source.reads == 1
+
+
+def test_without_a_ttl_a_reading_that_began_before_is_not_enough(
+    hanging, clock
+):
+    cache = cache_of(hanging, clock)
+    hanging.answers.clear()
+    old = cache._join()
+    clock.now += 1
+
+    def wait(event, timeout):
+        # What the first one has read is not looked at.
+        hanging.answers.set()
+        assert event.wait(PATIENCE)
+        if event is old.ended:
+            hanging.change()
+
+    cache._wait = wait
+    assert len(cache.get()) == 2
+
+
+def test_old_aggregates_that_may_be_used_are_used_at_once(hanging, clock):
+    """One call has waited; the others do not while the trouble lasts."""
+    cache = cache_of(hanging, clock, ttl=30, max_stale=300)
+    cache.get()
+    hanging.answers.clear()
+    clock.now += 60
+    assert len(cache.get()) == 1
+    assert hanging.waited == [5]
+    for _ in range(20):
+        clock.now += 10
+        assert len(cache.get()) == 1
+    assert hanging.waited == [5]
+    # 265 s old by now, and not for longer than they may be.
+    clock.now += 40
+    with pytest.raises(exception.AggregatesUnreadable):
+        cache.get()
+    assert clock.now - 1000 == 60 + 5 + 200 + 40 + 5
+
+
+def test_old_aggregates_are_not_used_long_after_the_trouble(hanging, clock):
+    """They may be what is there no more, and reading works again."""
+    cache = cache_of(hanging, clock, ttl=30, max_stale=300)
+    cache.get()
+    hanging.error = DOWN
+    clock.now += 60
+    assert len(cache.get()) == 1
+    hanging.error = None
+    hanging.change()
+    clock.now += 30
+    assert len(cache.get()) == 2
+
+
+def test_a_late_answer_is_used_with_its_age(hanging, clock):
+    cache = cache_of(hanging, clock, ttl=30)
+    hanging.answers.clear()
+    with pytest.raises(exception.AggregatesUnreadable):
+        cache.get()
+    hanging.answers.set()
+    settle()
+    clock.now += 24
+    cache.get()
+    assert hanging.reads == 1
+    clock.now += 1
+    cache.get()
+    settle()
+    assert hanging.reads == 2
+
+
+def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
+    cache = IndexCache(source, clock=clock)
+    source.error = DOWN
+    errors = []
+    with caplog.at_level(logging.INFO):
+        for pause in (0, 1, 58, 1):
+            clock.now += pause
+            with pytest.raises(exception.AggregatesUnreadable):
+                cache.get()
+            errors.append(len(caplog.records))
+        source.error = None
+        cache.get()
+    assert errors == [1, 1, 1, 2]
+    assert caplog.record_tuples[0][1:] == (
+        logging.ERROR,
+        'The host aggregates can not be read (Nova at http://nova is down); '
+        'they were never read. Until they can be, requests are refused. '
+        '"isolate-aggregates-status upgrade check" on this machine tries it '
+        'again.',
+    )
+    assert caplog.record_tuples[-1][1:] == (
+        logging.INFO,
+        'The host aggregates can be read again.',
+    )
+
+
+def test_what_a_library_reported_is_for_the_log_alone(source, clock, caplog):
+    source.error = exception.ServiceError('Nova', None, 'is broken.')
+    source.error.__cause__ = OSError('http://me:pw@db is away\n[SQL: ...]')
+    with (
+        caplog.at_level(logging.ERROR),
+        pytest.raises(exception.AggregatesUnreadable) as caught,
+    ):
+        IndexCache(source, clock=clock).get()
+    assert 'away' not in str(caught.value)
+    assert caplog.text.endswith(' Reported: http://db is away\n')
+
+
+def test_what_was_not_foreseen_reaches_who_waits(source, clock, caplog):
+    source.error = RuntimeError('no such luck')
+    cache = IndexCache(source, ttl=30, clock=clock)
+    with pytest.raises(RuntimeError, match='no such luck'):
+        cache.get()
+    assert 'no such luck' in caplog.text

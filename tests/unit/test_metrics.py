@@ -125,7 +125,7 @@ def test_findings_are_counted_by_kind_and_severity(audited_of, write_cloud):
 @pytest.mark.parametrize(
     'name',
     [
-        pytest.param('x"} 1\nevil{a="', id='what ends a label'),
+        pytest.param('x"} 1 evil{a="', id='what ends a label'),
         pytest.param('back\\slash\\n', id='a backslash'),
         pytest.param('für ☃', id='other letters'),
     ],
@@ -140,6 +140,17 @@ def test_names_of_locks_stay_in_their_label(audited_of, write_cloud, name):
     found = samples(one)
     assert found['isolate_aggregates_lock_aggregates', f'trait:{name}'] == 1
     assert not any(key[0] == 'evil' for key in found)
+
+
+def test_names_of_locks_are_no_orders_to_a_terminal(audited_of, write_cloud):
+    metadata = {'trait:X\n1\x1b[31m': 'required'}
+    path = write_cloud(
+        yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
+    )
+    one = Cloud(audited_of(path)).reading()
+    one.read()
+    shown = r'trait:X\n1\x1b[31m'
+    assert samples(one)['isolate_aggregates_lock_aggregates', shown] == 1
 
 
 # When a cloud can not be read.
@@ -326,7 +337,7 @@ def test_the_alerts_of_the_page_are_rules_over_metrics_that_there_are():
         for group in yaml.safe_load(shown)['groups']
         for rule in group['rules']
     ]
-    assert len(rules) == 5
+    assert len(rules) == 6
     known = documented()
     for rule in rules:
         assert set(rule) == {'alert', 'expr', 'for', 'labels', 'annotations'}

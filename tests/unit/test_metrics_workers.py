@@ -107,6 +107,13 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
     assert refusals(count_into) == {}
 
 
+def test_each_reading_of_the_aggregates_that_fails_is_counted(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    assert read(count_into)[('aggregate_read_failures_total',)] == 0
+    metrics.unreadable()
+    assert read(count_into)[('aggregate_read_failures_total',)] == 1
+
+
 def test_a_filter_is_timed_even_when_it_fails(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS)
 

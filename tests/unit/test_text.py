@@ -7,6 +7,25 @@ from isolate_aggregates import text
 
 
 @pytest.mark.parametrize(
+    ('given', 'shown'),
+    [
+        pytest.param('für ☃ a\\b', 'für ☃ a\\b', id='what can be seen'),
+        pytest.param('a\nb\r\tc', r'a\nb\r\tc', id='line breaks'),
+        pytest.param('\x1b[31m\x00\x7f', r'\x1b[31m\x00\x7f', id='C0'),
+        pytest.param('\x85\x9b', r'\x85\x9b', id='C1'),
+        pytest.param('\u2028\u2029', r'\u2028\u2029', id='separators'),
+        pytest.param('\u202e\u2066', r'\u202e\u2066', id='directions'),
+        pytest.param('\ud800', r'\ud800', id='half of a character'),
+    ],
+)
+def test_every_character_can_be_seen(given, shown):
+    assert text.escaped(given) == shown
+    assert text.all_escaped({given: [given, (1, given)]}) == {
+        shown: [shown, [1, shown]]
+    }
+
+
+@pytest.mark.parametrize(
     ('names', 'most', 'expected'),
     [
         pytest.param(['a'], 5, 'a', id='one'),

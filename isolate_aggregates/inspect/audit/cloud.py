@@ -84,7 +84,7 @@ class AuditedCloud:
             snapshot,
             filters,
             loading.mirrored(conf),
-            frozenset(f.name for f in filters if f.is_enabled(conf)),
+            loading.enabled(filters, conf),
             **more,
         )
 

@@ -30,8 +30,30 @@ _CLASSES = '1.2'
 
 
 def shown(commands: Commands) -> str:
-    """Return commands as a line that is safe to paste into a shell."""
-    return ' && '.join(map(shlex.join, commands))
+    """Return commands as one line to paste into bash, zsh or ksh.
+
+    It has no control characters. It is empty if no command line can say it, as
+    an argument with a NUL in it cannot be.
+    """
+    if any('\0' in word for command in commands for word in command):
+        return ''
+    return ' && '.join(' '.join(map(quoted, words)) for words in commands)
+
+
+def quoted(word: str) -> str:
+    """Return a word as a shell has to read it, without control characters."""
+    if word.isprintable() and "'" not in word:
+        return shlex.quote(word)
+    return f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    # What an interactive shell may see to in quotes is escaped too.
+    if character.isprintable() and character not in "'\\!":
+        return character
+    # By bytes, which mean the same in every locale.
+    encoded = character.encode('utf-8', 'surrogatepass')
+    return ''.join(f'\\x{byte:02x}' for byte in encoded)
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
@@ -55,7 +77,12 @@ def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
 def replace_tag(
     aggregate: Aggregate, key: str, to: str, value: str
 ) -> Commands:
-    """Return the commands that put metadata in the place of other metadata."""
+    """Return the commands that put metadata in the place of other metadata.
+
+    None if the new key has "=", where the value begins for the client.
+    """
+    if '=' in to:
+        return ()
     words = ('aggregate', 'set', *_property(f'{to}={value}'))
     put = _openstack(words, _id_of(aggregate))
     return (put,) if key == to else (*unset_tags(aggregate, [key]), put)
@@ -68,7 +95,12 @@ def unset_spec(flavor: Flavor, key: str) -> Commands:
 
 
 def replace_spec(flavor: Flavor, key: str, to: str, value: str) -> Commands:
-    """Return the commands that put an extra spec in another's place."""
+    """Return the commands that put an extra spec in another's place.
+
+    None if the new key has "=", where the value begins for the client.
+    """
+    if '=' in to:
+        return ()
     words = ('flavor', 'set', *_property(f'{to}={value}'))
     put = _openstack(words, flavor.id or flavor.name)
     return (put,) if key == to else (*unset_spec(flavor, key), put)

@@ -12,7 +12,7 @@ from isolate_aggregates.filters.judge import objections
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor, Image, Request
 
 # From these Nova migrates, live or not.
 _LIVE = ('ACTIVE', 'PAUSED')
@@ -97,7 +97,8 @@ class _Judge:
         key = _likeness(server, flavor)
         destination = self.destinations.get(key)
         if destination is None:
-            destination = self._conclude(server, flavor)
+            image = self.servers.images.get(server.image_id or '')
+            destination = self._conclude(server, flavor, image)
             self.destinations[key] = destination
         if isinstance(destination, str):
             yield _not_judged(server, host, destination)
@@ -109,7 +110,7 @@ class _Judge:
             self.reasons[key, held] = reasons
         if not reasons:
             return
-        doubt = self._doubt(server)
+        doubt = self._doubt(server, flavor, destination)
         if doubt:
             problem = f'{"; ".join(reasons)}, unless {doubt}'
             yield _not_judged(server, host, problem)
@@ -124,12 +125,12 @@ class _Judge:
         )
 
     def _conclude(
-        self, server: PlacedServer, flavor: Flavor
+        self, server: PlacedServer, flavor: Flavor, image: Image | None
     ) -> Destination | str:
         """Return what the filters conclude, or why they can not."""
         request = Request(
             flavor=flavor,
-            image=self.servers.images.get(server.image_id or ''),
+            image=image,
             project_id=server.project_id,
             scheduler_hints=server.scheduler_hints,
             boot_from_volume=not server.image_id,
@@ -141,7 +142,9 @@ class _Judge:
         except exception.InvalidRequest as exc:
             return str(exc).rstrip('.')
 
-    def _doubt(self, server: PlacedServer) -> str:
+    def _doubt(
+        self, server: PlacedServer, flavor: Flavor, destination: Destination
+    ) -> str:
         """Return what could open the host that is not known."""
         if self._images_matter and server.image_id not in self.servers.images:
             return (
@@ -151,6 +154,11 @@ class _Judge:
             )
         if self._hints_matter and not self.servers.hints_known:
             return 'its scheduler hints open it'
+        if self._images_matter and destination.refusals:
+            # Its owner may write onto the image whatever he likes.
+            without = self._conclude(server, flavor, None)
+            if isinstance(without, Destination) and not without.refusals:
+                return 'its image said something else when it was accepted'
         return ''
 
 

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds services that are too old, and filters that are switched off."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
@@ -93,24 +95,24 @@ def _concluded(cloud: AuditedCloud, request: RequestSpec) -> Destination:
 
 
 def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find locks of traits that no filter looks at."""
-    if not cloud.enabled.isdisjoint(one.name for one in cloud.isolating):
-        return
+    """Find locks that no filter looks at."""
+    off = loading.unused_tags(cloud.filters, cloud.enabled, cloud.index)
+    for unused in off:
+        yield _open(unused.aggregates, unused.why)
     tagged = {a.uuid: a for held in cloud.required_by.values() for a in held}
-    if not tagged:
-        return
-    switches = [one.switch for one in cloud.isolating if one.switch]
-    why = (
-        ' and '.join(
-            f'[{group}] {option} is false' for group, option in switches
+    if tagged and not cloud.isolating:
+        yield _open(
+            tagged.values(),
+            f'[{ia_conf.GROUP}] request_filters names no filter that looks at '
+            'required traits',
         )
-        or f'[{ia_conf.GROUP}] request_filters names no filter that looks at '
-        'required traits'
-    )
-    yield Finding(
+
+
+def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
+    return Finding(
         'isolation-off',
         Severity.ERROR,
-        naming(tagged.values()),
+        naming(aggregates),
         f'locked, but {why}',
         'any server may land there, if the configuration of nova-scheduler '
         'says the same',

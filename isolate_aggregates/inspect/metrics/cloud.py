@@ -13,6 +13,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
 from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
 from isolate_aggregates.inspect.overview import LockOverview, overview
+from isolate_aggregates.text import escaped
 
 _PREFIX = 'isolate_aggregates'
 
@@ -50,7 +51,7 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterable[Metric]:
         )
     )
     for one in locks:
-        name = one.lock.name
+        name = escaped(one.lock.name)
         aggregates.add_metric([name], len(one.lock.aggregates))
         hosts.add_metric([name], len(one.hosts))
         for resource_class, amount in one.capacity.items():

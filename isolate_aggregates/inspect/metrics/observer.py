@@ -28,3 +28,6 @@ class Observer:
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
         """Note that a request was refused."""
+
+    def unreadable(self) -> None:
+        """Note that the aggregates could not be read, or not in time."""

@@ -90,6 +90,11 @@ class WorkerMetrics(Observer):
             ['reason', 'filter'],
             registry=None,
         )
+        self._unreadable = prometheus_client.Counter(
+            f'{PREFIX}_aggregate_read_failures',
+            'How often the host aggregates could not be read, or not in time.',
+            registry=None,
+        )
         self._shortened = prometheus_client.Counter(
             f'{PREFIX}_queries_shortened',
             'Requests whose query was too long for Placement and was '
@@ -142,6 +147,10 @@ class WorkerMetrics(Observer):
         self._count(self._requests.inc)
         refusals = self._refusals.labels(reason, name if of_filter else '')
         self._count(refusals.inc)
+
+    def unreadable(self) -> None:
+        """Count a reading of the aggregates that has failed."""
+        self._count(self._unreadable.inc)
 
     def _count(self, count: Callable[..., None], *amount: float) -> None:
         """Count, or go on without."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes one page of it all, which needs nothing else and may load nothing.
 
-Jinja2 escapes what goes into markup and into the data for the script. Beside
-that the page's content security policy allows its own script and style alone,
-by their hashes, and no address to load anything from.
+Jinja2 escapes what goes into markup and into the data for the script, and we
+every character that cannot be seen. Beside that the page's content security
+policy allows its own script and style alone, by their hashes, and no address
+to load anything from.
 """
 
 import base64
@@ -16,7 +17,7 @@ import os
 import jinja2
 import markupsafe
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.cloud import atomic
 from isolate_aggregates.inspect.report import content as report_content
 from isolate_aggregates.inspect.report.cells import cells
@@ -35,6 +36,7 @@ def render(content: Content) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
     )
     environment.filters['number'] = lambda value: f'{value:,}'
     locks = [overview.lock for overview in content.locks]
@@ -42,12 +44,20 @@ def render(content: Content) -> str:
         content=content,
         figures=report_content.figures(content),
         bars=report_content.bars,
-        cells=cells(content.matrix, content.aggregates, locks),
+        cells=text.all_escaped(
+            cells(content.matrix, content.aggregates, locks)
+        ),
         # Files of this package, not anybody's input.
         style=markupsafe.Markup(style),  # noqa: S704
         script=markupsafe.Markup(script),  # noqa: S704
         policy=_policy(style, script),
     )
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
+        return text.escaped(value)
+    return value
 
 
 def check(path: str | os.PathLike[str]) -> None:
@@ -92,6 +102,6 @@ def _policy(style: str, script: str) -> str:
     )
 
 
-def _source(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
+def _source(source: str) -> str:
+    digest = hashlib.sha256(source.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -5,6 +5,10 @@ Nothing is taken from the plan but what each provider shall have: what that
 changes is worked out anew from what Placement says at that moment, and written
 with the generation of that moment. So nothing that others wrote meanwhile is
 lost, and whatever is interrupted is completed by the next run.
+
+What each provider shall have follows from the tags, and those may change
+meanwhile: another operator locks or unlocks an aggregate. So after the last
+change Nova is read again, and what was changed by other tags is put right.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +18,11 @@ import dataclasses
 import threading
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.operate.sync.plan import SyncPlan
+from isolate_aggregates.operate.sync.plan import SyncPlan, make
 from isolate_aggregates.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
@@ -26,7 +30,7 @@ from isolate_aggregates.placement.client import PlacementClient
 # After so many providers in a row it is not the providers that fail.
 _MOST_FAILURES = 10
 
-# How often Nova may change its mind while memberships are corrected.
+# How often Nova may change its mind while that is corrected.
 _CORRECTIONS = 5
 
 
@@ -55,6 +59,7 @@ def carry_out(
     plan: SyncPlan,
     placement: PlacementClient,
     aggregates: Callable[[], list[Aggregate]],
+    locks: Callable[[AggregateIndex], Iterable[Lock]],
     track: Track = untracked,
     stopped: Callable[[], bool] = lambda: False,
     parallel: int = save.PARALLEL,
@@ -64,6 +69,7 @@ def carry_out(
     A provider that can not be changed does not stop the others.
 
     :param aggregates: Reads the host aggregates anew.
+    :param locks: Returns the locks of some aggregates.
     :param track: Shows progress: takes what comes one by one, and how many
         will come, and gives it back.
     :param stopped: Tells whether to leave the rest to another run.
@@ -76,7 +82,8 @@ def carry_out(
         done = pool.map(run.change, plan.pending)
         for _ in track(done, 'resource providers', len(plan.pending)):
             pass
-    run.correct(aggregates)
+    run.correct(aggregates, locks)
+    run.mark()
     if run.result.is_complete:
         # Otherwise something may still have them.
         run.tidy()
@@ -99,6 +106,10 @@ class _Run:
         self._stopped = stopped
         self._turn = threading.Lock()
         self._failed_in_a_row = 0
+        # The uuids of the providers that were written to.
+        self._written: set[str] = set()
+        # The uuids of the rollups that got members.
+        self._rollups: set[str] = set()
         # By provider and aggregate, what was mirrored.
         self._mirrored: dict[tuple[str, str], Target] = {}
 
@@ -111,19 +122,31 @@ class _Run:
         with self._noted(target):
             # First what keeps others out, then what lets some in.
             self._change_aggregates(target)
-            if target.traits is not None:
-                before, after = providers.change_traits(
-                    self._placement, target.provider, target.traits_after
-                )
-                self._note(target.trait_changes(before, after))
+            self._change_traits(target)
+
+    def _change_traits(self, target: Target) -> None:
+        if target.traits is None and target.keeps_marks:
+            return
+
+        def change(before: frozenset[str]) -> frozenset[str]:
+            after = target.traits_after(before)
+            self._note_written(target, before, after)
+            return after
+
+        before, after = providers.change_traits(
+            self._placement, target.provider, change
+        )
+        self._note(target.trait_changes(before, after))
 
     def _change_aggregates(self, target: Target) -> None:
         def change(before: frozenset[str]) -> frozenset[str]:
             after = target.aggregates_after(before)
-            # Noted before it is done, as the answer may get lost.
+            self._note_written(target, before, after)
+            added = after - before
             with self._turn:
-                for uuid in (after - before) & target.mirror.keys():
+                for uuid in added & target.mirror.keys():
                     self._mirrored[target.provider, uuid] = target
+                self._rollups |= added & target.rollups.uuids
             return after
 
         before, after = providers.change_aggregates(
@@ -131,40 +154,66 @@ class _Run:
         )
         self._note(target.aggregate_changes(before, after))
 
-    def correct(self, aggregates: Callable[[], list[Aggregate]]) -> None:
-        """Undo what mirrored a membership that ended meanwhile.
+    def correct(
+        self,
+        aggregates: Callable[[], list[Aggregate]],
+        locks: Callable[[AggregateIndex], Iterable[Lock]],
+    ) -> None:
+        """Put right what was changed by tags and hosts that changed meanwhile.
 
         A host that is taken out of its aggregate while sync runs would become
         a member in Placement after Nova took it out there, and Nova would
-        never do so again.
+        never do so again. A host whose aggregate is locked meanwhile would
+        lose the traits that the lock needs, and one whose aggregate is
+        unlocked would get them.
         """
+        planned = list(self._plan.snapshot.index)
         is_member = dict.fromkeys(self._mirrored, True)
         problem: object = 'they change all the time'
         for _ in range(_CORRECTIONS):
-            if not is_member:
+            if not self._written:
                 return
             try:
-                hosts = {a.uuid: a.hosts for a in aggregates()}
-                wrong = {
-                    (provider, uuid): not member
-                    for (provider, uuid), member in is_member.items()
-                    if member
-                    != (
-                        self._mirrored[provider, uuid].host
-                        in hosts.get(uuid, frozenset())
-                    )
-                }
-                if not wrong:
+                found = aggregates()
+                if found == planned:
                     return
-                for (provider, uuid), member in wrong.items():
-                    self._correct(provider, uuid, member)
-                    is_member[provider, uuid] = member
+                self._correct_members(found, is_member)
+                self._change_again(found, locks)
+                planned = found
             except exception.IsolateAggregatesError as exc:
                 problem = exc
         self.result.failures.append(
-            'resource providers may have been made members of aggregates '
-            f'that their hosts have left meanwhile: {problem}'
+            'resource providers may have been changed by host aggregates that '
+            f'have changed meanwhile: {problem}'
         )
+
+    def _correct_members(
+        self,
+        found: Iterable[Aggregate],
+        is_member: dict[tuple[str, str], bool],
+    ) -> None:
+        hosts = {a.uuid: a.hosts for a in found}
+        for (provider, uuid), target in self._mirrored.items():
+            wanted = target.host in hosts.get(uuid, frozenset())
+            if wanted != is_member.get((provider, uuid), True):
+                self._correct(provider, uuid, wanted)
+                is_member[provider, uuid] = wanted
+
+    def _change_again(
+        self,
+        found: Iterable[Aggregate],
+        locks: Callable[[AggregateIndex], Iterable[Lock]],
+    ) -> None:
+        index = AggregateIndex(found)
+        snapshot = dataclasses.replace(self._plan.snapshot, index=index)
+        again = make(
+            snapshot, locks(index), self._plan.parts, self._plan.forgets
+        )
+        for trait in again.new_traits:
+            providers.create_trait(self._placement, trait)
+        for target in again.targets:
+            if target.provider in self._written:
+                self.change(target)
 
     def _correct(self, provider: str, uuid: str, member: bool) -> None:
         def change(before: frozenset[str]) -> frozenset[str]:
@@ -179,6 +228,18 @@ class _Run:
             return
         if after != before:
             self._note([target.correction(target.mirror[uuid], member)])
+
+    def mark(self) -> None:
+        """Mark the rollups again that got members.
+
+        Another run may have found them without members and have deleted the
+        marks.
+        """
+        for mark in map(marks.of_rollup, sorted(self._rollups)):
+            try:
+                providers.create_trait(self._placement, mark)
+            except exception.IsolateAggregatesError as exc:
+                self.result.failures.append(f'trait {mark}: {exc}')
 
     def tidy(self) -> None:
         """Delete the marks that nothing has any more."""
@@ -197,6 +258,17 @@ class _Run:
         self._placement.send(
             'DELETE', f'/traits/{mark}', accept=(204, 404, 409)
         )
+        if rollups and self._placement.resource_providers(member_of=rollups):
+            # Another sync has made members meanwhile.
+            providers.create_trait(self._placement, mark)
+
+    def _note_written(
+        self, target: Target, before: frozenset[str], after: frozenset[str]
+    ) -> None:
+        # Before it is done, as the answer may get lost.
+        if after != before:
+            with self._turn:
+                self._written.add(target.provider)
 
     def _note(self, changes: Iterable[ProviderChange]) -> None:
         with self._turn:

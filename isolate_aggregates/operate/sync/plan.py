@@ -54,6 +54,7 @@ class SyncPlan:
     :param new_traits: The traits that Placement has to know before.
     :param old_marks: The marks that nothing has any more afterwards.
     :param problems: What can not be done, or looks wrong, one sentence each.
+    :param forgets: Whether it takes rollups and marks away for good.
     """
 
     snapshot: SyncSnapshot
@@ -64,15 +65,24 @@ class SyncPlan:
     new_traits: tuple[str, ...]
     old_marks: tuple[str, ...]
     problems: tuple[str, ...]
+    forgets: bool = False
 
 
 def make(
     snapshot: SyncSnapshot,
     locks: Iterable[Lock],
     parts: Collection[Part] = tuple(Part),
+    forget: bool = False,
 ) -> SyncPlan:
-    """Work out what is to be done."""
-    planner = _Planner(snapshot, locks, frozenset(parts))
+    """Work out what is to be done.
+
+    :param forget: Whether to take rollups and marks away, and leave traits
+        and memberships to others.
+    """
+    if forget:
+        parts = frozenset(parts) - {Part.MIRROR}
+        locks = ()
+    planner = _Planner(snapshot, locks, frozenset(parts), forget)
     nodes = (*snapshot.nodes, *snapshot.others)
     targets = tuple(planner.target(node) for node in nodes)
     pending = []
@@ -100,7 +110,11 @@ def make(
         old_marks=tuple(
             sorted(filter(planner.is_ours, snapshot.traits - used))
         ),
-        problems=(*snapshot.problems, *planner.problems()),
+        problems=(
+            *snapshot.problems,
+            *(() if forget else planner.problems()),
+        ),
+        forgets=forget,
     )
 
 
@@ -112,9 +126,11 @@ class _Planner:
         snapshot: SyncSnapshot,
         locks: Iterable[Lock],
         parts: frozenset[Part],
+        forget: bool,
     ) -> None:
         self._snapshot = snapshot
         self._parts = parts
+        self._forget = forget
         # Those that may be no more have a name as well, where it is known.
         old = {
             TRAIT_PREFIX + trait
@@ -146,7 +162,10 @@ class _Planner:
             provider=node.uuid,
             name=node.name,
             host=node.host,
-            traits=self._traits(mine) if Part.TRAITS in self._parts else None,
+            traits=self._traits(mine)
+            if Part.TRAITS in self._parts and not self._forget
+            else None,
+            keeps_marks=Part.TRAITS not in self._parts or not self._forget,
             mirror={a.uuid: a for a in mine}
             if Part.MIRROR in self._parts
             else {},

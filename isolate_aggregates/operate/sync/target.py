@@ -109,7 +109,8 @@ class Target:
     :param provider: The uuid of the provider.
     :param host: The compute service whose node it is; empty if it is none.
     :param traits: The traits it needs, each with the aggregates that require
-        it; None to leave all traits alone.
+        it; None to leave all traits but marks alone.
+    :param keeps_marks: Whether marks stay where they are; for ``traits=None``.
     :param mirror: The host aggregates it has to be a member of, by uuid.
     :param aggregates: The uuids of the host aggregates its host is in.
     :param rollups: What is wanted of rollups, of all providers alike.
@@ -119,6 +120,7 @@ class Target:
     name: str
     host: str
     traits: Causes | None = None
+    keeps_marks: bool = True
     mirror: Mapping[str, Aggregate] = dataclasses.field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
     rollups: Rollups = dataclasses.field(default_factory=Rollups)
@@ -133,7 +135,8 @@ class Target:
         :param traits: Its traits as they are.
         """
         if self.traits is None:
-            return traits
+            taken = () if self.keeps_marks else marks.marked_traits(traits)
+            return traits - {marks.of_trait(trait) for trait in taken}
         add = self.traits.keys() - traits
         take = marks.marked_traits(traits) - self.traits.keys()
         after = traits - take - {marks.of_trait(trait) for trait in take}
@@ -160,6 +163,13 @@ class Target:
                     'add trait', trait, f'{naming(required)} {verb} it'
                 )
         for trait in sorted(marks.marked_traits(before - after)):
+            if self.traits is None:
+                yield self._change(
+                    'remove mark',
+                    marks.of_trait(trait),
+                    'the trait stays, as if another had put it there',
+                )
+                continue
             yield self._change(
                 'remove trait',
                 trait if trait in before else marks.of_trait(trait),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import datetime
 from typing import Any
 
-from cliff import columns, show
+from cliff import columns
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -87,7 +87,7 @@ def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     return tuple(values), tuple(values.values())
 
 
-class OneReservation(show.ShowOne):
+class OneReservation(output.ShowOne):
     """Shows a reservation after something was done to it."""
 
     app: Any

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-scheduler tells of a request: to its user, and in its log.
+
+Nova puts why a request failed into the fault of the server, where its user
+reads it. Users are told one sentence whatever the reason is: another one for
+each reason would tell them about the cloud, such as its endpoints, its
+aggregates, and whether a reservation of others exists. All of it is in the
+log, with the same request ID.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates.aggregate import naming
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    LazyForbid,
+    Require,
+)
+from isolate_aggregates.filters.destination import Constraint, Destination
+from isolate_aggregates.text import escaped
+
+LOG = logging.getLogger(__name__)
+
+# Characters of what is logged for each request, without the rest at DEBUG.
+_MOST = 300
+# How many aggregates of one constraint are named there.
+_NAMES = 5
+
+
+def server(spec: objects.RequestSpec) -> str:
+    """Return which server a request is for, and whose it is.
+
+    :param spec: Nova's request spec.
+    """
+    uuid = spec.instance_uuid if 'instance_uuid' in spec else None
+    project = spec.project_id if 'project_id' in spec else None
+    return f'server {uuid} of project {escaped(str(project))}'
+
+
+def refused(
+    context: nova_context.RequestContext,
+    spec: objects.RequestSpec,
+    error: exception.IsolateAggregatesError,
+) -> nova_exception.RequestFilterFailed:
+    """Log why a request is refused, and return what its user is told.
+
+    :param context: The context of the request.
+    :param spec: Nova's request spec.
+    :param error: Why.
+    """
+    reason = (
+        '; '.join(error.reasons)
+        if isinstance(error, exception.RequestRefused)
+        else str(error)
+    )
+    LOG.info(
+        'Refused to schedule %(server)s, request %(request)s: %(reason)s',
+        {
+            'server': server(spec),
+            'request': context.request_id,
+            'reason': reason,
+        },
+    )
+    return nova_exception.RequestFilterFailed(
+        reason='no host may be used for this request; an operator can look up '
+        f'the reason by its request ID, {context.request_id}'
+    )
+
+
+def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
+    """Log what a request is kept out of, in one line of bounded length.
+
+    :param spec: Nova's request spec.
+    :param destination: Where the request may go.
+    """
+    if not destination.constraints or not LOG.isEnabledFor(logging.INFO):
+        return
+    line = f'Restricted {server(spec)}: '
+    separator = last = ''
+    for name, constraint in _by_parts(destination):
+        of_filter = f'{name}: ' if name != last else ''
+        line = f'{line}{separator}{of_filter}{escaped(_reason(constraint))}'
+        separator, last = '; ', name
+        if len(line) > _MOST:
+            line = f'{line[: _MOST - 3]}...'
+            break
+    LOG.info('%s', line)
+
+
+def _by_parts(
+    destination: Destination,
+) -> Iterator[tuple[str, Constraint]]:
+    """Yield constraints with the names of their filters, as they are needed.
+
+    There may be hundreds, whose reasons are not worked out for one line.
+    """
+    for concluded in destination.constraints:
+        constraint = concluded.constraint
+        parts: Iterable[Constraint] = (
+            constraint.make()
+            if isinstance(constraint, LazyForbid)
+            else (constraint,)
+        )
+        for part in parts:
+            yield concluded.filter_name, part
+
+
+def _reason(constraint: Constraint) -> str:
+    """Return a reason without putting thousands of names in order."""
+    if not isinstance(constraint, Forbid | Require):
+        return constraint.reason
+    more = len(constraint.aggregates) - _NAMES
+    if more <= 0:
+        return constraint.reason
+    named = naming(constraint.aggregates[:_NAMES])
+    return f'{named} and {more} more: {constraint.cause}'

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The upgrade check answers 0, 1 or 2, beside all services of a cloud."""
+
+import dataclasses
+import pathlib
+import subprocess
+
+from control_plane.settings import program
+import pytest
+
+TAG = {'trait:CUSTOM_UPGRADE_CHECK': 'required'}
+CHECKS = (
+    'Nova', 'Registration', 'Request filters', 'Aggregate source',
+    'Switched-off filters', 'Placement', 'Query length',
+)  # fmt: skip
+# As nova-scheduler reads Nova's API with what it reads Placement with.
+API = '[isolate_aggregates]\naggregate_source = novaclient\n'
+SOURCES = {
+    'nova': '[isolate_aggregates]\naggregate_source = nova\n',
+    'novaclient': f'{API}auth_section = placement\n',
+}
+
+
+@dataclasses.dataclass
+class Checked:
+    """What the check said.
+
+    :param text: On one line, without the frame of the table.
+    """
+
+    code: int
+    text: str
+
+
+@pytest.fixture
+def check(plane, tmp_path):
+    """Run the check with the nova.conf of the scheduler, and more options."""
+    etc = plane.settings.etc / 'nova'
+
+    def run(options: str) -> Checked:
+        more = pathlib.Path(tmp_path / 'more.conf')
+        more.write_text(options)
+        done = subprocess.run(
+            [
+                program('isolate-aggregates-status'),
+                f'--config-file={etc}/nova.conf',
+                f'--config-file={etc}/nova-scheduler.conf',
+                f'--config-dir={etc}/nova.conf.d',
+                f'--config-file={more}',
+                'upgrade',
+                'check',
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert 'Traceback' not in done.stdout + done.stderr, done.stderr
+        text = ' '.join(done.stdout.replace('|', ' ').split())
+        # A check that breaks down leaves out those behind it.
+        assert [one for one in CHECKS if f'Check: {one} ' not in text] == []
+        return Checked(done.returncode, text)
+
+    return run
+
+
+@pytest.mark.parametrize('source', SOURCES)
+def test_a_scheduler_that_is_set_up_is_a_success(check, source):
+    checked = check(SOURCES[source])
+    assert checked.code == 0, checked.text
+
+
+@pytest.mark.parametrize('source', SOURCES)
+def test_tags_without_their_filter_are_a_warning(check, cloud, source):
+    cloud.aggregate('tagged', ('host1',), TAG)
+    checked = check(
+        '[scheduler]\nenable_isolated_aggregate_filtering = false\n'
+        + SOURCES[source]
+    )
+    assert checked.code == 1, checked.text
+    assert 'the tags for the request filter isolate_aggr' in checked.text
+
+
+def test_a_wrong_password_is_a_failure(check, plane):
+    url = plane.settings.url('keystone')
+    checked = check(
+        f'{API}auth_type = v3password\nauth_url = {url}/v3\n'
+        'username = nova\npassword = wrong\nuser_domain_id = default\n'
+        'project_name = service\nproject_domain_id = default\n'
+    )
+    assert checked.code == 2, checked.text
+    assert 'does not accept the credentials' in checked.text

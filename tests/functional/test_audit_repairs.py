@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Repairs as they are pasted into a shell."""
+
+from bash import read_by_bash
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.testing import make_aggregate, make_flavor
+
+NAMES = st.text(st.characters(exclude_characters='\0'), min_size=1)
+ODD = [
+    'a\tb', 'a\nb', "o'clock", '!!', "'!\\x41", '\x1b[31m', '\x80', '\u202e',
+    '\ud800', '~', 'ü', '"$(x)"', '`x`', '-', '=', '#', '&&', '\\', "\n'",
+]  # fmt: skip
+
+
+@settings(max_examples=50, deadline=None)
+@example(ODD)
+@given(st.lists(NAMES, min_size=1))
+def test_bash_reads_what_is_meant_whatever_names_hold(
+    names: list[str],
+) -> None:
+    commands = tuple(('openstack', name) for name in names)
+    line = repairs.shown(commands)
+    assert line.isprintable()
+    assert read_by_bash(line) == commands
+
+
+def test_plain_words_stay_as_they_are() -> None:
+    assert repairs.shown((('openstack', 'it is', 'a/b:c=d'),)) == (
+        "openstack 'it is' a/b:c=d"
+    )
+
+
+def test_what_no_command_line_can_say_is_no_repair() -> None:
+    assert repairs.shown((('openstack', 'a\0b'),)) == ''
+    # For the client the value begins behind the first "=".
+    aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')
+    assert repairs.replace_tag(aggregate, 'K', 'k=x', 'v') == ()
+    assert repairs.replace_spec(flavor, 'K', 'k=x', 'v') == ()

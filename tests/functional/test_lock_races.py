@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``lock``, ``unlock`` and ``sync`` at the same time.
+
+Before each call of one command, another one runs from start to end. In the end
+the tags of the aggregates and the traits of their hosts agree, or the command
+has said that they may not.
+"""
+
+import os
+
+import pytest
+from sync_world import LICENSED, World, uuid
+
+from isolate_aggregates import exception
+from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.operate import lock, plan, unlock
+from isolate_aggregates.operate.sync import marks
+
+# Every second call lets the other one in; with THOROUGH=1 each does.
+EVERY = 1 if os.environ.get('THOROUGH') else 2
+
+TAG = f'trait:{LICENSED}'
+MARK = marks.of_trait(LICENSED)
+HOSTS = ('h1', 'h2')
+
+
+@pytest.fixture
+def world(embedded, conf):
+    return World(embedded, conf)
+
+
+def fresh(world):
+    """A cloud of which nothing was read yet."""
+    cloud = LiveCloud(world.conf, connect=None)
+    cloud.nova, cloud.placement = world.nova, world.placement
+    return cloud
+
+
+def locks(name):
+    def run(world):
+        def planned(done=None):
+            return lock.plan(fresh(world), name, [LICENSED])
+
+        return plan.carry_out(planned(), planned).error
+
+    run.__name__ = f'lock_{name}'
+    return run
+
+
+def unlocks(name):
+    def run(world):
+        def again(done):
+            return unlock.plan(fresh(world), name, done.traits, again=True)
+
+        first = unlock.plan(fresh(world), name, [LICENSED])
+        return plan.carry_out(first, again).error
+
+    run.__name__ = f'unlock_{name}'
+    return run
+
+
+def sync(world):
+    result = world.sync()
+    return None if result.is_complete else result.failures
+
+
+def unlocked(world):
+    """Two hosts that nothing locks, one in an aggregate of its own too."""
+    world.reset()
+    for host in HOSTS:
+        world.add_host(host)
+    world.require('a', HOSTS)
+    world.require('b', ['h1'])
+    sync(world)
+
+
+def locked(world):
+    unlocked(world)
+    assert locks('a')(world) is None
+
+
+def tagged(world):
+    """Tagged by hand, so that sync has something to do."""
+    unlocked(world)
+    world.require('a', HOSTS, LICENSED)
+
+
+def untagged(world):
+    locked(world)
+    world.require('a', HOSTS)
+
+
+def disagreements(world):
+    """Return the hosts whose traits are not what the tags require."""
+    found = []
+    for host in HOSTS:
+        required = any(
+            TAG in a.metadata and host in a.hosts
+            for a in world.nova.groups.values()
+        )
+        traits = world.of(host, 'traits') & {LICENSED, MARK}
+        if traits != ({LICENSED, MARK} if required else set()):
+            found.append(host)
+    return found
+
+
+def interleaved(world, other, at):
+    """Let another command run before one call of a command."""
+    calls = 0
+
+    def meddle():
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            world.wire.before, before = None, world.wire.before
+            assert other(world) is None
+            world.wire.before = before
+
+    world.wire.before = meddle
+    return lambda: calls
+
+
+@pytest.mark.parametrize(
+    ('begin', 'one', 'other'),
+    [
+        pytest.param(begin, one, other, id=f'{one.__name__}-{other.__name__}')
+        for begin, one, other in (
+            (unlocked, locks('a'), unlocks('a')),
+            (unlocked, locks('a'), sync),
+            (unlocked, locks('a'), locks('b')),
+            (locked, locks('b'), unlocks('a')),
+            (locked, unlocks('a'), locks('a')),
+            (locked, unlocks('a'), sync),
+            (locked, unlocks('a'), locks('b')),
+            (tagged, sync, unlocks('a')),
+            (untagged, sync, locks('a')),
+            (untagged, sync, locks('b')),
+            (untagged, sync, sync),
+        )
+    ],
+)
+def test_two_commands_end_in_step_whenever_the_other_one_runs(
+    world, begin, one, other
+):
+    begin(world)
+    before = world.keep()
+    at = 1
+    while True:
+        world.put_back(before)
+        calls = interleaved(world, other, at)
+        error = one(world)
+        world.wire.before = None
+        if calls() < at:
+            break
+        assert error is None, (at, error)
+        assert disagreements(world) == [], at
+        at += EVERY
+    # Each of them makes some calls.
+    assert at > 5
+
+
+@pytest.mark.parametrize(
+    ('begin', 'one', 'other'),
+    [(unlocked, locks('a'), unlocks('a')), (locked, unlocks('a'), locks('a'))],
+    ids=['lock', 'unlock'],
+)
+def test_a_command_that_others_undo_all_the_time_says_so(
+    world, begin, one, other
+):
+    """They undo it whenever it reads back what it did."""
+    begin(world)
+    reading = ('GET', 'nova')
+
+    def undo():
+        if world.wire.calls[-1] == reading:
+            world.wire.before, before = None, world.wire.before
+            assert other(world) is None
+            world.wire.before = before
+
+    world.wire.before = undo
+    error = one(world)
+    world.wire.before = None
+    assert isinstance(error, exception.ChangedMeanwhile)
+    assert error.steps
+
+
+def test_a_trait_that_was_deleted_meanwhile_is_created_again(world):
+    """As by an unlock that finds its mark on no host any more."""
+    unlocked(world)
+    first = lock.plan(fresh(world), 'a', [LICENSED])
+
+    def delete():
+        method, url = world.wire.calls[-1]
+        if method == 'PUT' and url.endswith(f'{uuid(1, "h1")}/traits'):
+            world.wire.before = None
+            world.direct.send('DELETE', f'/traits/{MARK}')
+
+    world.wire.before = delete
+    assert plan.carry_out(first).error is None
+    assert disagreements(world) == []

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``sync --forget`` takes away what only sync can have put there."""
+
+import pytest
+from sync_world import GOLD, LICENSED, World, uuid
+
+from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.operate.sync import marks
+from isolate_aggregates.operate.sync.plan import Part
+
+BOTH = rollups.uuid_of(f'trait:{LICENSED}')
+OTHERS = uuid(9, 'others')
+MINE = {uuid(2, 'a'), uuid(2, 'b')}
+
+
+@pytest.fixture
+def world(embedded, conf):
+    """Two locked aggregates, and a host with things of others."""
+    world = World(embedded, conf)
+    world.add_host('h1', traits=[GOLD], aggregates=[OTHERS])
+    world.add_host('h2')
+    world.require('a', ['h1', 'h2'], LICENSED)
+    world.require('b', ['h1'], LICENSED, GOLD)
+    assert world.sync().is_complete
+    assert BOTH in world.of('h1', 'aggregates') & world.of('h2', 'aggregates')
+    return world
+
+
+def test_traits_and_memberships_stay_and_marks_and_rollups_go(world):
+    result = world.sync(forget=True)
+    assert result.is_complete
+    assert sorted(f'{c.host}: {c.action}' for c in result.changes) == [
+        'h1: remove mark',
+        'h1: remove rollup',
+        'h2: remove mark',
+        'h2: remove rollup',
+    ]
+    assert world.of('h1', 'traits') == {GOLD, LICENSED}
+    assert world.of('h2', 'traits') == {LICENSED}
+    assert world.of('h1', 'aggregates') == {OTHERS, *MINE}
+    assert world.custom_traits() == [GOLD, LICENSED]
+    # What is not marked is another's, who takes it away himself.
+    world.require('a', ['h1', 'h2'])
+    world.sync()
+    assert world.of('h2', 'traits') == {LICENSED}
+
+
+def test_a_membership_of_a_rollup_without_a_mark_is_not_provably_ours(world):
+    world.direct.send('DELETE', f'/traits/{marks.of_rollup(BOTH)}')
+    world.sync(forget=True)
+    assert BOTH in world.of('h1', 'aggregates')
+
+
+def test_a_part_can_be_left_out(world):
+    world.sync([Part.ROLLUPS], forget=True)
+    assert marks.of_trait(LICENSED) in world.of('h2', 'traits')
+    assert BOTH not in world.of('h2', 'aggregates')
+    world.sync([Part.TRAITS], forget=True)
+    assert world.of('h2', 'traits') == {LICENSED}
+
+
+def test_tags_that_change_meanwhile_bring_no_marks_back(world):
+    def retag():
+        if world.wire.calls[-1][0] == 'PUT':
+            world.wire.before = None
+            world.require('c', ['h2'], GOLD)
+
+    world.wire.before = retag
+    assert world.sync(forget=True).is_complete
+    assert world.custom_traits() == [GOLD, LICENSED]

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What nova-scheduler says when it starts with the request filters."""
+
+import logging
+import threading
+
+from http_fakes import AUTH_URL, PASSWORD, FakeKeystone, FakeNova
+from keystoneauth1 import loading
+import nova.conf
+from oslo_config import fixture as config_fixture
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.cloud.novaclient_source import NovaclientSource
+from isolate_aggregates.filters.loading import LoadedFilter, load
+from isolate_aggregates.nova import registration
+from isolate_aggregates.nova.source import NovaDatabaseSource
+from isolate_aggregates.rest import connection
+
+OURS = 'isolate_aggregates.nova.registration'
+CACHE = 'isolate_aggregates.aggregates.cache'
+PATIENCE = 120  # seconds until a thread that hangs fails a test
+SWITCH = ('enable_isolated_aggregate_filtering', 'scheduler')
+CREDENTIALS = {
+    'auth_url': AUTH_URL,
+    'username': 'admin',
+    'password': PASSWORD,
+    'project_name': 'admin',
+    'user_domain_id': 'default',
+    'project_domain_id': 'default',
+}
+
+
+@pytest.fixture(autouse=True)
+def _heard(monkeypatch):
+    """Let what is logged be heard, whatever programs ran here before."""
+    monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
+    for name in ('isolate_aggregates', OURS, CACHE):
+        logger = logging.getLogger(name)
+        monkeypatch.setattr(logger, 'disabled', False)
+        monkeypatch.setattr(logger, 'propagate', True)
+        logger.setLevel(logging.INFO)
+
+
+@pytest.fixture
+def conf():
+    fixture = config_fixture.Config(nova.conf.CONF)
+    fixture.setUp()
+    ia_conf.register_opts(fixture.conf)
+    fixture.config(enable_isolated_aggregate_filtering=True, group=SWITCH[1])
+    fixture.config(
+        request_filters=['isolate_aggregates', 'reservation_prefix'],
+        group=ia_conf.GROUP,
+    )
+    yield fixture
+    registration.uninstall()
+    fixture.cleanUp()
+
+
+@pytest.fixture
+def api(conf, requests_mock):
+    """Nova's API, with credentials for it in nova.conf."""
+    FakeKeystone(requests_mock)
+    answers = FakeNova()
+    answers.answer(requests_mock)
+    conf.config(
+        aggregate_source='novaclient',
+        auth_type='v3password',
+        group=ia_conf.GROUP,
+    )
+    for opt in loading.get_auth_plugin_conf_options('v3password'):
+        conf.register_opt(opt, group=ia_conf.GROUP)
+    conf.config(group=ia_conf.GROUP, **CREDENTIALS)
+    return answers
+
+
+def told(caplog, level):
+    return [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == level
+        and record.name.startswith('isolate_aggregates')
+    ]
+
+
+def test_inside_the_scheduler_the_database_is_read_unless_told_otherwise(
+    conf, api
+):
+    assert isinstance(registration.source(conf.conf), NovaclientSource)
+    conf.config(aggregate_source=None, group=ia_conf.GROUP)
+    assert isinstance(registration.source(conf.conf), NovaDatabaseSource)
+    # For the same configuration a command asks the API.
+    outside = sources.load(conf.conf, lambda: connection.from_conf(conf.conf))
+    assert isinstance(outside, NovaclientSource)
+
+
+def test_each_filter_is_said_to_be_on_or_off(conf, api, caplog):
+    conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        registration.install(conf.conf)
+    assert told(caplog, logging.INFO) == [
+        'Request filters of isolate-aggregates: isolate_aggregates (off by '
+        '[scheduler] enable_isolated_aggregate_filtering), '
+        'reservation_prefix (on)'
+    ]
+    # Nothing is tagged, so nothing is wrong.
+    assert told(caplog, logging.WARNING) == []
+    caplog.clear()
+
+    conf.config(enable_isolated_aggregate_filtering=True, group=SWITCH[1])
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        registration.install(conf.conf)
+    assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[0]
+
+
+def test_tags_that_a_filter_would_read_if_it_were_on_are_a_warning(
+    conf, api, caplog
+):
+    conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
+    api.aggregates = [
+        Aggregate('u1', 'win', {'trait:CUSTOM_A': 'required'}, id=1)
+    ]
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        runner = registration.install(conf.conf)
+        # Told once, though they are read again for the first request.
+        runner._cache.get()
+    assert told(caplog, logging.WARNING) == [
+        'aggregate win: the tags for the request filter isolate_aggregates '
+        'have no effect, as [scheduler] enable_isolated_aggregate_filtering '
+        'is false; set it to true, or remove the tags.'
+    ]
+
+
+def test_tags_are_warned_of_again_only_when_they_came_back(conf, caplog):
+    filters = load(conf.conf)
+    warn = registration._Warnings(conf.conf, filters)
+    bad = AggregateIndex(
+        [Aggregate('u1', 'typo', {'trait:CUSTOM_A': ' required'})]
+    )
+    good = AggregateIndex([Aggregate('u1', 'typo')])
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        numbers = []
+        for index in (bad, bad, good, bad):
+            warn(index)
+            numbers.append(len(told(caplog, logging.WARNING)))
+    assert numbers == [1, 1, 1, 2]
+
+
+def test_a_filter_that_fails_does_not_hide_the_aggregates(conf, caplog):
+    class Broken:
+        def __call__(self, request, aggregates):
+            return ()
+
+        def locks(self, aggregates):
+            raise RuntimeError('broken')
+
+    one = LoadedFilter('broken', Broken(), SWITCH[::-1])
+    conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        registration._Warnings(conf.conf, [one])(AggregateIndex())
+    [warning] = told(caplog, logging.WARNING)
+    assert warning.startswith('Request filter broken failed to name its locks')
+
+
+def test_a_wrong_password_shows_at_the_start_and_does_not_end_it(
+    conf, api, caplog
+):
+    conf.config(password='wrong', group=ia_conf.GROUP)
+    with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+        runner = registration.install(conf.conf)
+    assert registration.installed() is runner
+    [error] = told(caplog, logging.ERROR)
+    assert error.startswith(
+        'The host aggregates can not be read (Keystone at '
+        f'{AUTH_URL} does not accept the credentials: '
+    )
+
+
+def test_a_server_that_hangs_holds_the_start_no_longer_than_the_deadline(
+    conf, api, caplog, requests_mock
+):
+    """The server answers only after the scheduler has started."""
+    started = threading.Event()
+
+    def hang(request, context):
+        assert started.wait(PATIENCE)
+        context.status_code = 401
+        return {}
+
+    requests_mock.post(f'{AUTH_URL}/auth/tokens', json=hang)
+    conf.config(aggregate_deadline=0.1, group=ia_conf.GROUP)
+    try:
+        with caplog.at_level(logging.INFO, 'isolate_aggregates'):
+            registration.install(conf.conf)
+            # Nor a request.
+            with pytest.raises(exception.AggregatesUnreadable):
+                registration.installed()._cache.get()
+    finally:
+        started.set()
+        for thread in threading.enumerate():
+            if thread.name == 'isolate-aggregates':
+                thread.join(PATIENCE)
+    assert (
+        'within [isolate_aggregates] aggregate_deadline = 0.1 seconds'
+        in (told(caplog, logging.ERROR)[0])
+    )
+
+
+def test_no_answer_is_waited_for_longer_than_a_request_may_wait(conf, api):
+    assert connection.from_conf(conf.conf).session.timeout == 60
+    assert connection.from_conf(conf.conf, 5).session.timeout == 5
+    conf.config(timeout=3, group=ia_conf.GROUP)
+    assert connection.from_conf(conf.conf, 5).session.timeout == 3

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server is judged by what its image said when it was accepted."""
+
+from base import IMAGE, CloudTest, host_of
+from nova import exception as nova_exception
+from nova.compute import instance_actions
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.filters.constraints import Forbid
+from isolate_aggregates.filters.loading import LoadedFilter
+from isolate_aggregates.nova import registration
+
+LEASE = 'reservation:4d17d41a'
+OWNER, STRANGER = 'a' * 32, 'b' * 32
+LICENSED = 'CUSTOM_LICENSED_WINDOWS'
+PREFIXES = ['reservation:']
+
+
+class ImageCloudTest(CloudTest):
+    """host1 is reserved, and the host that Nova likes best."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    HOSTS = ('host1', 'host2', 'host3')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ('scheduler', 'placement_req_required_member_prefix', PREFIXES),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            PREFIXES,
+        ),
+        (ia_conf.GROUP, 'reservation_key_sources', ['image']),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.lease = self.aggregate(
+            'lease', ['host1'], {LEASE: 'true', 'blazar:owner': OWNER}
+        )
+
+    def write(self, image, properties):
+        """Let a tenant change his image, which nobody remembers."""
+        self.glance.images[image]['properties'] = properties
+        self.restart_scheduler()
+
+    def move(self, server):
+        """Move a server in every way there is, without a change of keys."""
+        server = self._confirm_resize(self._migrate_server(server))
+        server = self._confirm_resize(
+            self._resize_server(server, self.flavor())
+        )
+        server = self._live_migrate(server)
+        server = self._unshelve_server(self._shelve_server(server))
+        return self.evacuate(server)
+
+    def evacuate(self, server):
+        host = host_of(server)
+        self.computes[host].stop()
+        [service] = self.admin_api.get_services('nova-compute', host)
+        self.admin_api.put_service_force_down(service['id'], True)
+        return self._evacuate_server(server, expected_state='SHUTOFF')
+
+    def rebuild_refused(self, server, image):
+        """Ask for a rebuild as the tenant does; it must be refused."""
+        user = self.user(server['tenant_id'])
+        user.post_server_action(server['id'], {'rebuild': {'imageRef': image}})
+        server = self._wait_for_state_change(server, 'ERROR')
+        # The tenant can do this himself with a hard reboot.
+        self.admin_api.post_server_action(
+            server['id'], {'os-resetState': {'state': 'active'}}
+        )
+        return self._wait_for_state_change(server, 'ACTIVE')
+
+
+class ReservedImageTest(ImageCloudTest):
+    """What the image of a tenant says of reservations."""
+
+    def test_what_a_tenant_writes_onto_his_image_later_blocks_no_move(self):
+        image = self.image({})
+        server = self.boot(self.flavor(), image=image, project=STRANGER)
+        assert host_of(server) == 'host2'
+        self.write(image, {LEASE: 'true', 'reservation:none': '1'})
+
+        assert host_of(self.move(server)) in ('host2', 'host3')
+
+        # Who boots from it now is refused.
+        assert 'no aggregate has' in self.refusal_of(
+            self.flavor(), image=image, project=STRANGER
+        )
+
+    def test_a_server_whose_image_is_gone_keeps_its_reservation(self):
+        self.admin_api.add_host_to_aggregate(self.lease, 'host2')
+        image = self.image({LEASE: 'true'})
+        server = self.boot(self.flavor(), image=image, project=OWNER)
+        assert host_of(server) == 'host1'
+        self.glance.delete(None, image)
+        self.restart_scheduler()
+
+        server = self._migrate_server(server)
+        assert host_of(server) == 'host2'
+
+    def test_a_rebuild_into_an_image_with_a_foreign_key_is_refused(self):
+        server = self.boot(self.flavor(), project=STRANGER)
+        for key in (LEASE, 'reservation:none'):
+            server = self.rebuild_refused(server, self.image({key: '1'}))
+            assert server['image']['id'] == IMAGE
+            assert host_of(server) == 'host2'
+
+        # Nova's records say now what the refused image says. It opens
+        # nothing, and it keeps nobody from moving the server.
+        assert host_of(self.move(server)) in ('host2', 'host3')
+
+    def test_an_owner_may_rebuild_where_only_users_may_read_images(self):
+        show = self.glance.show
+
+        def for_users(context, image_id):
+            if not context.project_id:
+                raise nova_exception.ImageNotAuthorized(image_id=image_id)
+            return show(context, image_id)
+
+        mine, newer = (self.image({LEASE: '1'}) for _ in range(2))
+        self.stub_out(
+            'nova.image.glance.API.get',
+            lambda api, context, image, **kwargs: for_users(context, image),
+        )
+        server = self.boot(self.flavor(), image=mine, project=OWNER)
+        assert host_of(server) == 'host1'
+
+        self.user(OWNER).post_server_action(
+            server['id'], {'rebuild': {'imageRef': newer}}
+        )
+
+        server = self._wait_for_server_parameter(
+            server, {'status': 'ACTIVE', 'OS-EXT-STS:task_state': None}
+        )
+        assert server['image']['id'] == newer
+
+
+class RefusedTraitTest(ImageCloudTest):
+    """Traits of an image that a server was refused."""
+
+    def test_an_image_that_was_refused_opens_nothing(self):
+        self.give_trait('host1', LICENSED)
+        self.tag(self.lease, {f'trait:{LICENSED}': 'required', LEASE: None})
+        licensed = self.image({f'trait:{LICENSED}': 'required'})
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host2'
+
+        server = self.rebuild_refused(server, licensed)
+        # Placement is asked for a host with the trait, and may give none.
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._assert_resize_migrate_action_fail(
+            server, instance_actions.MIGRATE, 'NoValidHost'
+        )
+        assert host_of(self._show_server(server)) == 'host2'
+
+        # A server that was accepted with it moves as ever.
+        self.tag(self.lease, {f'trait:{LICENSED}': None})
+        server = self.boot(self.flavor(), image=licensed)
+        assert host_of(server) == 'host1'
+        self.give_trait('host3', LICENSED)
+        licensed_too = self.aggregate(
+            'licensed', ['host1', 'host3'], {f'trait:{LICENSED}': 'required'}
+        )
+        assert licensed_too
+        assert host_of(self._migrate_server(server)) == 'host3'
+
+
+class Licence:
+    """Keeps servers with a licence out of aggregates without one."""
+
+    IMAGE_PROPERTIES = ('license:*',)
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, request, aggregates):
+        self.seen.append(dict(request.image_properties))
+        if 'license:oracle' in request.image_properties:
+            unlicensed = tuple(a for a in aggregates if a.name == 'free')
+            yield Forbid(unlicensed, 'there is no licence')
+
+
+class NeededTest(ImageCloudTest):
+    """A property that keeps a server from hosts."""
+
+    def setUp(self):
+        super().setUp()
+        self.licence = Licence()
+        self.install()
+        self.aggregate('free', ['host2'])
+
+    def install(self):
+        runner = registration.installed()
+        runner.filters = (LoadedFilter('licence', self.licence),)
+        runner._pipelines.clear()
+
+    def test_a_server_whose_image_is_gone_stays_among_licensed_hosts(self):
+        image = self.image({'license:oracle': 'true'})
+        server = self.boot(self.flavor(), image=image)
+        assert host_of(server) == 'host1'
+        self.glance.delete(None, image)
+        self.restart_scheduler()
+        self.install()
+
+        server = self._confirm_resize(self._migrate_server(server))
+        assert host_of(server) == 'host3'
+        server = self._live_migrate(server)
+        assert host_of(server) == 'host1'
+        assert all(
+            seen == {'license:oracle': 'true'} for seen in self.licence.seen
+        )
+
+    def test_a_licence_that_a_tenant_takes_away_later_still_binds(self):
+        image = self.image({'license:oracle': 'true'})
+        server = self.boot(self.flavor(), image=image)
+        self.write(image, {})
+        self.install()
+        server = self._confirm_resize(self._migrate_server(server))
+        assert host_of(server) == 'host3'
+        assert host_of(self.evacuate(server)) == 'host1'
+
+    def test_a_server_of_which_nova_does_not_know_it_is_not_moved(self):
+        """After a rebuild that was refused Nova knows the wrong image."""
+        server = self.boot(self.flavor())
+        self.give_trait('host3', LICENSED)
+        server = self.rebuild_refused(
+            server, self.image({f'trait:{LICENSED}': 'required'})
+        )
+        self.admin_api.post_server_action(server['id'], {'migrate': None})
+        self._assert_resize_migrate_action_fail(
+            server, instance_actions.MIGRATE, 'NoValidHost'
+        )

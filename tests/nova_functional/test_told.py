@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user is told, and what the log of nova-scheduler says."""
+
+import re
+
+from base import IMAGE, CloudTest, OverApi, host_of
+
+from isolate_aggregates import conf as ia_conf
+
+FORGED = 'x\n2026-11-22 09:00:00.000 INFO nova FORGED\x1b[31m\x9b\u2028\u202e'
+SHOWN = r'x\n2026-11-22 09:00:00.000 INFO nova FORGED\x1b[31m\x9b\u2028\u202e'
+OWNER, STRANGER = 'a' * 32, 'b' * 32
+LEASE = 'reservation:4d17d41a'
+PREFIXES = ['reservation:']
+
+
+class ToldTest(CloudTest):
+    """host1 is licensed, host2 reserved, and host3 for everybody."""
+
+    REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
+    HOSTS = ('host1', 'host2', 'host3')
+    OPTIONS = (
+        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ('scheduler', 'placement_req_required_member_prefix', PREFIXES),
+        (
+            'scheduler',
+            'placement_req_default_forbidden_member_prefix',
+            PREFIXES,
+        ),
+        (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
+    )
+
+    def setUp(self):
+        super().setUp()
+        self.licensed = self.aggregate(
+            'licensed', ['host1'], {'trait:CUSTOM_LICENSED': 'required'}
+        )
+        self.lease = self.aggregate(
+            'lease', ['host2'], {LEASE: 'true', 'blazar:owner': OWNER}
+        )
+
+    def lines_of(self, server, start):
+        """Return the lines of the log about a server."""
+        return [
+            line
+            for line in self.log().splitlines()
+            if f'{start} server {server["id"]}' in line
+        ]
+
+    def test_the_log_says_what_a_server_is_kept_out_of(self):
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host3'
+        [line] = self.lines_of(server, 'Restricted')
+        assert ' INFO [isolate_aggregates.nova.messages] ' in line
+        assert f'of project {server["tenant_id"]}: ' in line
+        assert 'isolate_aggregates: aggregate licensed: locked by trait' in (
+            line
+        )
+        message = line.partition('] ')[2]
+        assert len(message) <= 300
+
+    def test_nothing_is_logged_of_a_server_that_is_kept_out_of_nothing(self):
+        self.tag(self.licensed, {'trait:CUSTOM_LICENSED': None})
+        self.tag(self.lease, {LEASE: None})
+        server = self.boot(self.flavor())
+        assert host_of(server) == 'host1'
+        assert self.lines_of(server, 'Restricted') == []
+
+    def test_no_reservation_of_others_can_be_told_from_none(self):
+        told = set()
+        for key in (LEASE, 'reservation:none'):
+            for claim in (
+                {'hints': {key: 'true'}},
+                {'image': self.image({key: 'true'})},
+            ):
+                server = self.boot(
+                    self.flavor(), project=STRANGER, status='ERROR', **claim
+                )
+                message = self.told_of(server)
+                told.add(re.sub(r'req-\S+', '', message))
+                # An operator can.
+                [line] = self.lines_of(server, 'Refused to schedule')
+                assert re.search(r'req-\S+', message).group() in line
+                assert ('does not own' in line) == (key == LEASE)
+        [only] = told
+        assert key not in only
+
+    def test_no_tenant_can_forge_a_line_of_the_log(self):
+        """By names, by image properties and by hints."""
+        image = self.image({f'reservation:{FORGED}': '1'})
+        self.glance.images[image]['name'] = FORGED
+        flavor = self.flavor()
+        for request in (
+            {'hints': {f'reservation:{FORGED}': '1'}},
+            {'image': image},
+        ):
+            server = self.boot(flavor, status='ERROR', **request)
+            [line] = self.lines_of(server, 'Refused to schedule')
+            assert f'reservation:{SHOWN}' in line
+        # Its name is told with a lock that it does not open.
+        self.glance.images[image]['properties'] = {}
+        server = self.boot(flavor, image=image)
+        [line] = self.lines_of(server, 'Restricted')
+        assert SHOWN in line
+
+        ours = [
+            line
+            for line in self.log().split('\n')
+            if 'isolate_aggregates' in line
+        ]
+        assert ours
+        assert all(line.isprintable() for line in ours)
+        assert not re.search('^2026-11-22 09', self.log(), re.MULTILINE)
+
+    def test_a_user_is_not_told_of_a_flavor_that_names_what_has_ended(self):
+        reason = self.refusal_of(self.flavor({'reservation:9': '1'}))
+        assert 'no aggregate has the metadata key reservation:9' in reason
+
+
+class ToldWithoutAggregatesTest(OverApi, CloudTest):
+    """Nova's API cannot be asked for the aggregates."""
+
+    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+
+    def test_no_endpoint_is_told_to_a_user(self):
+        flavor = self.flavor()
+        assert self.host_for(flavor, image=IMAGE) == 'host1'
+        self.flags(token='wrong', group=ia_conf.GROUP)
+        self.restart_scheduler()
+        server = self.boot(flavor, status='ERROR')
+        told = self.told_of(server)
+        assert 'http' not in told
+        assert 'Nova' not in told
+        # refusal_of() reads the sentence and the log alike.
+        reason = self.refusal_of(flavor)
+        assert 'aggregates can not be read' in reason
+        assert 'http' in reason
