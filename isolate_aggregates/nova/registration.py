@@ -39,8 +39,8 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 
     They stand, as one, where the in-tree filter ``isolate_aggregates`` was;
     that one leaves if a filter of ours replaces it. Another one at the end of
-    the list makes the query fit. Done again, as by the
-    next worker in the same process, it replaces what it did before.
+    the list makes the query fit. Done again, as by the next worker in the same
+    process, it replaces what it did before.
 
     :param conf: The configuration; Nova's own if None.
     :raises IsolateAggregatesError: if the configuration can not work.
