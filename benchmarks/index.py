@@ -75,23 +75,20 @@ class Work:
         self.kept: list[object] = []
 
     def read(self) -> Iterable[Aggregate]:
-        """Read aggregates and, apart from them, their hosts."""
+        """Read the aggregates."""
         # A new source each time: it remembers what it has read.
         source = NovaDatabaseSource(self._conf, lambda: None)
-        aggregates, hosts = source.aggregates(), source.hosts()
-        self.kept = [source, aggregates, hosts]
-        return [
-            Aggregate(a.uuid, a.name, a.metadata, hosts[a.uuid], a.id)
-            for a in aggregates
-        ]
+        aggregates = source.aggregates()
+        self.kept = [source, aggregates]
+        return aggregates
 
     def index(self, aggregates: Iterable[Aggregate]) -> AggregateIndex:
-        """Arrange them, with the hosts and locks of each."""
+        """Arrange them, with the locks of each."""
         index = AggregateIndex(aggregates)
         locks = Pipeline(self._filters).locks(index)
         found = rollups.rollups(locks)
         closed = index.closed('trait:', 'required', ())
-        self.kept += [index, found, closed, index.hosts, index.aggregates_of]
+        self.kept += [index, found, closed]
         return index
 
 

@@ -187,19 +187,25 @@ reservation. For clouds whose hosts are all handed out by reservation.
     ),
     cfg.IntOpt(
         'max_query_length',
-        default=3500,
+        default=4000,
         min=0,
         help="""
-The most bytes of a query to Placement that may be spent on aggregates.
+The most bytes of the query string of a request to Placement.
 
-The web server before Placement refuses long requests; the default leaves room
-for the rest of the query within the 4,094 bytes of gunicorn. With the limits
-that they have by default 7500 is right for Apache and nginx, and 1000 for
-uWSGI, which counts the query twice. A query that would be longer
-forbids rollup aggregates, which ``isolate-aggregates sync`` maintains, in
-place of those they stand for; if that does not suffice, aggregates that add no
-hosts to those that are forbidden anyway are left out; and if that does not
-either, the request is refused. 0 sets no limit.
+The query string is what stands after the ``?``, as nova-scheduler sends it:
+resources, traits and aggregates, those that other request filters add
+included. Web servers limit the request line, which has some 50 bytes more; the
+default is for the 4,094 bytes of gunicorn. With the limits that they have by
+default 8000 is right for Apache and nginx, and 1500 for uWSGI, which counts
+the query twice. A query that would be longer forbids rollup
+aggregates, which ``isolate-aggregates sync`` maintains, in place of those they
+stand for. If that does not suffice, the request is refused. 0 sets no limit.
+
+Related options:
+
+* ``[filter_scheduler] enabled_filters`` must name
+  ``IsolatedAggregatesFilter``. Without it no query is shortened: one that is
+  longer is refused.
 """,
     ),
     cfg.StrOpt(

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The one way from a request to a query that fits.
 
-nova-scheduler, every command and the upgrade check call :func:`decide`; none
-of them does these steps by hand.
+nova-scheduler, every command and the upgrade check call :func:`decide` and
+then :meth:`Decision.fit`; none of them does these steps by hand. There are two
+as other request filters of Nova may add to the query between them.
 """
 
+from collections.abc import Callable
 import dataclasses
 
 from isolate_aggregates import exception
@@ -13,7 +15,7 @@ from isolate_aggregates.filters.constraints import Refuse
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
-from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
+from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.query_limit import Shortened, Shortener
 from isolate_aggregates.request import Request, RequestSpec
 
@@ -54,6 +56,47 @@ class Decision:
             raise self.too_long
         self.destination.check()
 
+    def fit(
+        self, shortener: Shortener, length: Callable[[], int]
+    ) -> 'Decision':
+        """Return the decision with a query that fits.
+
+        :param shortener: Makes queries fit.
+        :param length: Returns the bytes of the query without what this
+            decision forbids; not called if it does not matter.
+        :returns: The decision; a refusal if no query fits.
+        :raises IsolateAggregatesError: if that cannot be found out.
+        """
+        found = self.destination
+        narrows = found.forbidden or found.required_aggregates
+        if found.refusals or not narrows or not shortener.limit:
+            return self
+        try:
+            shortened = shortener.shorten(found, self.aggregates, length())
+        except exception.QueryNotShortened as exc:
+            for reason in exc.reasons:
+                found.add(Refuse(reason), QUERY_LIMIT)
+            return dataclasses.replace(self, too_long=exc)
+        return dataclasses.replace(self, shortened=shortened)
+
+    def fit_own(
+        self, request: Request, shortener: Shortener, limit: int | None
+    ) -> 'Decision':
+        """Return the decision with a query of :meth:`query` that fits.
+
+        :param request: The request that was decided on.
+        :param shortener: Makes queries fit.
+        :param limit: The most candidates to ask for; None for all.
+        :raises IsolateAggregatesError: if that cannot be found out.
+        """
+
+        def length() -> int:
+            query = resources.resource_request(request, limit)
+            self.destination.apply_to(query, ())
+            return len(query.to_querystring())
+
+        return self.fit(shortener, length)
+
     def query(
         self, request: Request, limit: int | None = None
     ) -> ResourceRequest:
@@ -71,31 +114,16 @@ class Decision:
 
 
 def decide(
-    request: RequestSpec,
-    aggregates: AggregateIndex,
-    pipeline: Pipeline,
-    shortener: Shortener | None = None,
-    beside: RequestGroup | None = None,
+    request: RequestSpec, aggregates: AggregateIndex, pipeline: Pipeline
 ) -> Decision:
     """Decide where a request may go.
 
     :param request: What is being scheduled.
     :param aggregates: The aggregates as of one moment.
     :param pipeline: The request filters.
-    :param shortener: Makes the query fit; None if none is to be sent.
-    :param beside: What else the query will say of aggregates.
     :returns: The decision; it may be a refusal, see :meth:`Decision.check`.
     :raises RequestRefused: if an image property that a filter declares cannot
         be had.
     :raises FilterError: if a filter fails or breaks its contract.
     """
-    destination = pipeline.evaluate(request, aggregates)
-    if shortener is None or destination.refusals:
-        return Decision(destination, aggregates)
-    try:
-        shortened = shortener.shorten(destination, aggregates, beside)
-    except exception.QueryNotShortened as exc:
-        for reason in exc.reasons:
-            destination.add(Refuse(reason), QUERY_LIMIT)
-        return Decision(destination, aggregates, too_long=exc)
-    return Decision(destination, aggregates, shortened)
+    return Decision(pipeline.evaluate(request, aggregates), aggregates)

@@ -33,14 +33,8 @@ class AggregateSource(Protocol):
 class Membership(Protocol):
     """Knows which hosts are in which aggregates, as of now.
 
-    A source that has these methods returns aggregates without their hosts.
+    A source that has this method returns aggregates without their hosts.
     """
-
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid.
-
-        :raises IsolateAggregatesError: if they cannot be read.
-        """
 
     def aggregates_of(
         self, hosts: Iterable[str]

@@ -71,11 +71,6 @@ class AggregateIndex:
         return len(self._aggregates)
 
     @functools.cached_property
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """The names of the hosts of each aggregate, by its uuid."""
-        return {a.uuid: a.hosts for a in self._aggregates}
-
-    @functools.cached_property
     def by_host(self) -> Mapping[str, tuple[Aggregate, ...]]:
         """The aggregates each host is in, by its name."""
         found: dict[str, list[Aggregate]] = {}

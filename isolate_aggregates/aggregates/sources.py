@@ -28,10 +28,6 @@ class IndexMembership:
     def __init__(self, index: Callable[[], AggregateIndex]) -> None:
         self._index = index
 
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid."""
-        return self._index().hosts
-
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:

@@ -86,11 +86,16 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
     with base.opened(app, args) as cloud:
         pipeline = loading.as_in_nova(app.conf)
         request = _request(args, cloud)
-        max_length = app.conf[ia_conf.GROUP].max_query_length
         yield Question(
             cloud,
             request,
-            candidates.decide_on(cloud, pipeline, request, max_length),
+            candidates.decide_on(
+                cloud,
+                pipeline,
+                request,
+                limit_from(args, app.conf),
+                app.conf[ia_conf.GROUP].max_query_length,
+            ),
         )
         base.warn_if_unguarded(cloud, app.conf)
 
@@ -98,9 +103,10 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     """Return the most candidates to ask for, once the cloud is open.
 
-    A cloud file may say how many it is.
+    A cloud file may say how many it is. Not every command has the argument.
     """
-    return int(args.limit or conf[ia_conf.SCHEDULER].max_placement_results)
+    given = getattr(args, 'limit', None)
+    return int(given or conf[ia_conf.SCHEDULER].max_placement_results)
 
 
 def _request(args: argparse.Namespace, cloud: Cloud) -> Request:

@@ -86,11 +86,6 @@ class ListCandidates(output.ReportLister):
                     f'  rollup {rollup.name} ({rollup.uuid}) for '
                     f'{len(rollup.aggregates)} aggregates'
                 )
-            if shortened.left_out:
-                yield (
-                    f'  nothing for {shortened.left_out} aggregates, '
-                    'whose hosts are forbidden anyway'
-                )
             yield ''
         yield f'Query (microversion {outcome.query.microversion}):'
         yield f'  {outcome.query.to_querystring()}'
@@ -131,7 +126,6 @@ def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
             }
             for rollup in shortened.rollups
         ],
-        'left_out': shortened.left_out,
     }
 
 

@@ -153,9 +153,7 @@ class LiveCloud:
 
     def members(self, max_length: int) -> Members:
         """Return who is a member of what, asked of Placement when needed."""
-        return PlacementMembers(
-            lambda: self.placement, lambda: self.index.hosts, max_length
-        )
+        return PlacementMembers(lambda: self.placement, max_length)
 
     def flavor(self, name: str) -> Flavor:
         """Return a flavor from Nova."""

@@ -74,9 +74,7 @@ class SnapshotCloud:
 
     def members(self, max_length: int) -> Members:
         """Return who is a member of what; nothing has to be asked."""
-        return SnapshotMembers(
-            self.snapshot.providers, self.snapshot.index.hosts
-        )
+        return SnapshotMembers(self.snapshot.providers)
 
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id as it is: a snapshot has no projects."""

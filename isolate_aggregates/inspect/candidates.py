@@ -46,21 +46,27 @@ class Outcome:
 
 
 def decide_on(
-    cloud: Cloud, pipeline: Pipeline, request: Request, max_length: int = 0
+    cloud: Cloud,
+    pipeline: Pipeline,
+    request: Request,
+    limit: int | None,
+    max_length: int = 0,
 ) -> Decision:
     """Decide where a request may go in a cloud.
 
     :param cloud: The cloud.
     :param pipeline: The request filters.
     :param request: The request.
-    :param max_length: The most bytes of the query that may be spent on
-        aggregates; 0 for no limit.
+    :param limit: The most candidates to ask for; None for all.
+    :param max_length: The most bytes of the query; 0 for no limit.
+    :raises InvalidRequest: if flavor and image contradict each other.
     :raises FilterError: if a filter fails or breaks its contract.
     """
     shortener = Shortener(
         max_length, pipeline.locks, cloud.members(max_length)
     )
-    return decide(request, cloud.index, pipeline, shortener)
+    decision = decide(request, cloud.index, pipeline)
+    return decision.fit_own(request, shortener, limit)
 
 
 def find(
@@ -76,13 +82,12 @@ def find(
     :param pipeline: The request filters.
     :param request: The request.
     :param limit: The most candidates to ask for; None for all.
-    :param max_length: The most bytes of the query that may be spent on
-        aggregates; 0 for no limit.
+    :param max_length: The most bytes of the query; 0 for no limit.
     :raises RequestRefused: if a filter refuses the request, or the query can
         not be made to fit.
     :raises IsolateAggregatesError: if it can not be worked out.
     """
-    decision = decide_on(cloud, pipeline, request, max_length)
+    decision = decide_on(cloud, pipeline, request, limit, max_length)
     return allowed(cloud, request, decision, limit)
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 import functools
 
 from nova import objects
@@ -12,10 +12,12 @@ from nova.scheduler import utils as scheduler_utils
 from isolate_aggregates import exception
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova import images
-from isolate_aggregates.placement.group import RequestGroup
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.properties import Declared
 from isolate_aggregates.request.spec import traits_of
+
+# Only its length matters.
+_A_UUID = '00000000-0000-0000-0000-000000000000'
 
 
 class NovaRequest:
@@ -126,27 +128,68 @@ class NovaRequest:
         return traits_of(self.flavor, {}, _outside_traits(self._spec))
 
 
-def asked_so_far(spec: objects.RequestSpec) -> RequestGroup:
-    """Return what a request spec says of aggregates already.
+def query_length(spec: objects.RequestSpec) -> int:
+    """Return how many bytes Nova's query will have, at most.
+
+    It is Nova's own query string, so it must be all that the request filters
+    have to say; of two queries for pinned CPUs the longer one counts.
 
     :param spec: Nova's request spec.
     """
-    group = RequestGroup()
-    asked = (
+    asked = _resource_request(spec)
+    lengths = [len(asked.to_querystring())]
+    if asked.cpu_pinning_requested:
+        asked = _resource_request(spec, enable_pinning_translate=False)
+        lengths.append(len(asked.to_querystring()))
+    return max(lengths)
+
+
+def _resource_request(
+    spec: objects.RequestSpec, enable_pinning_translate: bool = True
+) -> scheduler_utils.ResourceRequest:
+    """Return what ``resources_from_request_spec`` of Nova will return.
+
+    That one has to look for the compute nodes of a target.
+    """
+    asked = scheduler_utils.ResourceRequest.from_request_spec(
+        spec, enable_pinning_translate
+    )
+    target = (
         spec.requested_destination if 'requested_destination' in spec else None
     )
-    if asked is not None and asked.obj_attr_is_set('aggregates'):
-        # Each is a text: uuids with commas between them.
-        group.aggregates = [
-            frozenset(choice.split(',')) for choice in asked.aggregates or ()
-        ]
-    if asked is not None and asked.obj_attr_is_set('forbidden_aggregates'):
-        group.forbidden_aggregates = set(asked.forbidden_aggregates or ())
-    return group
+    group = asked.get_request_group(None)
+    # Nova's objects set what is not set when it is read.
+    if target and target.obj_attr_is_set('aggregates') and target.aggregates:
+        group.aggregates = [each.split(',') for each in target.aggregates]
+    if (
+        target
+        and target.obj_attr_is_set('forbidden_aggregates')
+        and target.forbidden_aggregates
+    ):
+        group.forbidden_aggregates = set(target.forbidden_aggregates)
+    if forced(spec) or (target and ('host' in target or 'node' in target)):
+        group.in_tree = _A_UUID
+    if asked.get_num_of_suffixed_groups() > 1 and not asked.group_policy:
+        asked.group_policy = 'none'
+    return asked
+
+
+def forced(
+    spec: objects.RequestSpec,
+) -> tuple[Sequence[str], Sequence[str]] | None:
+    """Return the hosts and the nodes that a request is forced to.
+
+    Nova asks no host filter about these.
+
+    :returns: None if it is not.
+    """
+    hosts = spec.force_hosts if 'force_hosts' in spec else None
+    nodes = spec.force_nodes if 'force_nodes' in spec else None
+    return (hosts or (), nodes or ()) if hosts or nodes else None
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Put a decision onto Nova's request spec.
+    """Put a decision onto Nova's request spec, but for what it forbids.
 
     What is there already stays.
 
@@ -163,19 +206,27 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
         )
     if decision.destination.root_forbidden:
         spec.root_forbidden.update(decision.destination.root_forbidden)
-    required = decision.destination.required_aggregates
-    forbidden = decision.forbidden
-    if not required and not forbidden:
-        return
+    for choice in decision.destination.required_aggregates:
+        _destination(spec).require_aggregates(sorted(choice))
+
+
+def forbid(decision: Decision, spec: objects.RequestSpec) -> None:
+    """Put what a decision forbids onto Nova's request spec.
+
+    :raises RequestRefused: if the request was refused.
+    """
+    decision.check()
+    if decision.forbidden:
+        _destination(spec).append_forbidden_aggregates(set(decision.forbidden))
+
+
+def _destination(spec: objects.RequestSpec) -> objects.Destination:
     if (
         'requested_destination' not in spec
         or spec.requested_destination is None
     ):
         spec.requested_destination = objects.Destination()
-    for choice in required:
-        spec.requested_destination.require_aggregates(sorted(choice))
-    if forbidden:
-        spec.requested_destination.append_forbidden_aggregates(set(forbidden))
+    return spec.requested_destination
 
 
 def _flavor(flavor: objects.Flavor) -> Flavor:

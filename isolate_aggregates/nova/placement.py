@@ -3,20 +3,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 import functools
 
+from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
 from nova import exception as nova_exception
 from nova import utils
 from oslo_config import cfg
+from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.query_limit import PlacementMembers, Shortener
+from isolate_aggregates.query_limit import (
+    PlacementMembers,
+    Shortener,
+    VerifiedMembers,
+)
 from isolate_aggregates.rest import errors
+
+LOG = logging.getLogger(__name__)
+
+HOST_FILTER = 'IsolatedAggregatesFilter'
+
+# Seconds for which an answer is waited for by those who may not wait long.
+TIMEOUT = 5.0
 
 
 def client() -> PlacementClient:
@@ -24,8 +37,23 @@ def client() -> PlacementClient:
 
     :raises ConfigError: if the configuration can not work.
     """
+    return PlacementClient(_adapter())
+
+
+def impatient_client() -> PlacementClient:
+    """Return a client that asks once and does not wait for long.
+
+    :raises ConfigError: if the configuration can not work.
+    """
+    made = _adapter()
+    # For Keystone as well. Without the option there would be none.
+    made.session.timeout = min(made.session.timeout or TIMEOUT, TIMEOUT)
+    return PlacementClient(made, retries=0)
+
+
+def _adapter() -> adapter.Adapter:
     try:
-        return PlacementClient(utils.get_ksa_adapter('placement'))
+        made: adapter.Adapter = utils.get_ksa_adapter('placement')
     except (
         ks_exceptions.ClientException,
         nova_exception.NovaException,
@@ -33,12 +61,11 @@ def client() -> PlacementClient:
         raise exception.ConfigError(
             '[placement] auth_type', f'can not be used: {errors.short(exc)}.'
         ) from exc
+    return made
 
 
 def shortener(
-    conf: cfg.ConfigOpts,
-    filters: Iterable[NamedFilter],
-    hosts: Callable[[], Mapping[str, frozenset[str]]],
+    conf: cfg.ConfigOpts, filters: Iterable[NamedFilter], wait: bool = False
 ) -> Shortener:
     """Return what makes queries fit as the configuration says.
 
@@ -46,11 +73,23 @@ def shortener(
 
     :param conf: A configuration with our options registered.
     :param filters: The request filters.
-    :param hosts: Returns the names of the hosts of all aggregates, by uuid.
+    :param wait: Whether Placement is asked while a query is made to fit; if
+        not, a thread asks it.
     """
     limit = conf[ia_conf.GROUP].max_query_length
-    return Shortener(
-        limit,
-        Pipeline(filters).locks,
-        PlacementMembers(functools.cache(client), hosts, limit),
-    )
+    members: PlacementMembers | VerifiedMembers | None = None
+    if HOST_FILTER in conf.filter_scheduler.enabled_filters:
+        members = (
+            PlacementMembers(functools.cache(client), limit)
+            if wait
+            else VerifiedMembers(functools.cache(impatient_client), limit)
+        )
+    elif limit and not wait:
+        LOG.warning(
+            '[filter_scheduler] enabled_filters lacks %(filter)s, so no query '
+            'to Placement is shortened: requests whose query would be longer '
+            'than [isolate_aggregates] max_query_length are refused. Add '
+            '%(filter)s to enabled_filters.',
+            {'filter': HOST_FILTER},
+        )
+    return Shortener(limit, Pipeline(filters).locks, members)

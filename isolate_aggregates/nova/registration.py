@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Sequence
 import contextlib
+import functools
 
 import nova.conf
 from nova.scheduler import request_filter
@@ -17,7 +18,8 @@ from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import placement
-from isolate_aggregates.nova.runner import Runner
+from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.runner import Finish, Runner
 from isolate_aggregates.rest import connection
 
 LOG = logging.getLogger(__name__)
@@ -36,8 +38,9 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     """Put the configured request filters among Nova's, and return them.
 
     They stand, as one, where the in-tree filter ``isolate_aggregates`` was;
-    that one leaves if a filter of ours replaces it. Done again, as by the
-    next worker in the same process, it replaces what it did before.
+    that one leaves if a filter of ours replaces it. Another one at the end of
+    the list makes the query fit. Done again, as by the next worker in the same
+    process, it replaces what it did before.
 
     :param conf: The configuration; Nova's own if None.
     :raises IsolateAggregatesError: if the configuration can not work.
@@ -51,6 +54,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     place = filters.index(_IN_TREE)
     replaced = any(_IN_TREE.__name__ in one.replaces for one in runner.filters)
     filters[place : place + replaced] = [runner]
+    filters.append(Finish(runner))
     _runner = runner
     LOG.info(
         'Request filters of isolate-aggregates: %s',
@@ -68,7 +72,11 @@ def uninstall() -> None:
     ]
     if places and _IN_TREE not in filters:
         filters.insert(places[0], _IN_TREE)
-    filters[:] = [one for one in filters if not isinstance(one, Runner)]
+    filters[:] = [
+        one for one in filters if not isinstance(one, (Runner, Finish))
+    ]
+    if _runner is not None:
+        _runner.stop()
     _runner = None
 
 
@@ -119,8 +127,9 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters, members.hosts),
+        placement.shortener(conf, filters),
         members,
+        ForcedHosts(members, functools.cache(placement.impatient_client)),
         observer,
     )
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+import dataclasses
 import itertools
 import time
 import weakref
@@ -11,6 +12,7 @@ import weakref
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova.scheduler import request_filter
 from oslo_config import cfg
 from oslo_log import log as logging
 
@@ -23,20 +25,40 @@ from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import adapter, messages
+from isolate_aggregates.nova.forced import ForcedHosts
 from isolate_aggregates.query_limit import Shortener
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
 
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """A request that the filters have seen.
+
+    :param decision: What they decided.
+    :param pipeline: Those that were switched on.
+    :param took: How many seconds they took.
+    :param finished: Whether the request spec has all of the decision.
+    """
+
+    decision: Decision
+    pipeline: Pipeline
+    took: float
+    finished: bool = False
+
+
 class Runner:
     """The request filters of one worker, as one request filter of Nova.
+
+    What they forbid is put onto the request by another one, :class:`Finish`.
 
     :param conf: Nova's configuration with our options.
     :param filters: The filters, in the order in which they run.
     :param cache: Gives the index of the aggregates.
     :param shortener: Makes what is asked of Placement fit.
     :param members: Knows which aggregates hosts are in, as of now.
+    :param forced: Judges hosts that no host filter is asked about.
     :param observer: Is told what the filters do.
     """
 
@@ -50,6 +72,7 @@ class Runner:
         cache: IndexCache,
         shortener: Shortener,
         members: Membership,
+        forced: ForcedHosts,
         observer: Observer | None = None,
     ) -> None:
         self.filters = tuple(filters)
@@ -58,11 +81,12 @@ class Runner:
         self._cache = cache
         self._shortener = shortener
         self._members = members
+        self._forced = forced
         # By which of the filters are switched on.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
-        # What was decided on the requests that are being worked on.
-        self._decisions: weakref.WeakKeyDictionary[
-            objects.RequestSpec, Decision | None
+        # The requests that are being worked on.
+        self._seen: weakref.WeakKeyDictionary[
+            objects.RequestSpec, _Seen | None
         ] = weakref.WeakKeyDictionary()
 
     def __call__(
@@ -72,6 +96,8 @@ class Runner:
     ) -> bool:
         """Narrow a request spec, or refuse it.
 
+        What is forbidden is left to :meth:`finish`.
+
         :param context: The context of the request.
         :param request_spec: Nova's request spec, which is changed.
         :returns: Whether any filter was on.
@@ -80,7 +106,7 @@ class Runner:
         started_at = time.monotonic()
         pipeline = self._pipeline()
         if not pipeline.filters:
-            self._decisions[request_spec] = None
+            self._seen[request_spec] = None
             return False
         decision = None
         try:
@@ -88,18 +114,56 @@ class Runner:
                 adapter.NovaRequest(request_spec),
                 self._cache.get(),
                 pipeline,
-                self._shortener,
-                adapter.asked_so_far(request_spec),
             )
             adapter.apply(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
-        self._decisions[request_spec] = decision
+        self._seen[request_spec] = _Seen(
+            decision, pipeline, time.monotonic() - started_at
+        )
+        return True
+
+    def finish(
+        self,
+        context: nova_context.RequestContext,
+        request_spec: objects.RequestSpec,
+    ) -> bool:
+        """Make the query fit, or refuse the request.
+
+        :param context: The context of the request.
+        :param request_spec: Nova's request spec as all request filters have
+            left it, which is changed.
+        :returns: Whether any filter was on.
+        :raises RequestFilterFailed: if no query fits, or the request may not
+            be on the host that it is forced to.
+        """
+        seen = self._seen.get(request_spec)
+        if seen is None:
+            return False
+        # As if it had gone on where the filters have stopped.
+        started_at = time.monotonic() - seen.took
+        decision = seen.decision
+        try:
+            decision = decision.fit(
+                self._shortener, lambda: adapter.query_length(request_spec)
+            )
+            if decision.shortened:
+                self._forced.check(context, request_spec, decision.destination)
+            adapter.forbid(decision, request_spec)
+        except exception.IsolateAggregatesError as exc:
+            raise self._refusal(context, request_spec, decision, exc) from exc
+        self._seen[request_spec] = dataclasses.replace(
+            seen, decision=decision, finished=True
+        )
         self._observer.passed(started_at, bool(decision.shortened))
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
-            _log(request_spec, decision, pipeline, started_at)
+            _log(request_spec, decision, seen.pipeline, started_at)
         return True
+
+    def stop(self) -> None:
+        """Stop what runs beside requests."""
+        self._shortener.stop()
 
     def objections(
         self, spec: objects.RequestSpec, hosts: Collection[str]
@@ -115,10 +179,11 @@ class Runner:
         :param hosts: The names of the compute services.
         :raises IsolateAggregatesError: if the request cannot be judged.
         """
-        if spec in self._decisions:
-            decision = self._decisions[spec]
-            if decision is None or not decision.shortened:
+        if spec in self._seen:
+            seen = self._seen[spec]
+            if seen is None or (seen.finished and not seen.decision.shortened):
                 return {}
+            decision = seen.decision
         else:
             decision = decide(
                 adapter.NovaRequest(spec), self._cache.get(), self._pipeline()
@@ -157,6 +222,39 @@ class Runner:
             name = decision.destination.refused_by or ''
         self._observer.refused(name, error)
         return messages.refused(context, spec, error)
+
+
+class Finish:
+    """Finishes what a runner has begun, as the last request filter of Nova.
+
+    Others add to the query too, so its length is known after all of them.
+    They may be put into the list at any time: where this one is not the last
+    any more it leaves the work to one at the end, which Nova comes to as it
+    goes through that very list.
+
+    :param runner: The runner.
+    """
+
+    __name__ = 'isolate_aggregates_query_limit'
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+
+    def __call__(
+        self,
+        context: nova_context.RequestContext,
+        request_spec: objects.RequestSpec,
+    ) -> bool:
+        """Make the query fit, if this is the last request filter.
+
+        :raises RequestFilterFailed: if no host may serve the request.
+        """
+        filters: list[object] = request_filter.ALL_REQUEST_FILTERS
+        if filters[-1] is self:
+            return self._runner.finish(context, request_spec)
+        if not isinstance(filters[-1], Finish):
+            filters.append(Finish(self._runner))
+        return False
 
 
 def _log(

@@ -33,9 +33,6 @@ _ALL_AGGREGATES = sa.select(
     _AGGREGATES.c.id, _AGGREGATES.c.uuid, _AGGREGATES.c.name
 ).order_by(_AGGREGATES.c.id)
 _MEMBERS = sa.select(_AGGREGATES.c.uuid, _HOSTS.c.host)
-_ALL_MEMBERS = _MEMBERS.select_from(
-    _AGGREGATES.outerjoin(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
-)
 _MEMBERS_AMONG = _MEMBERS.select_from(
     _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
 ).where(_HOSTS.c.host.in_(sa.bindparam('hosts', expanding=True)))
@@ -74,19 +71,6 @@ class NovaDatabaseSource:
             last = _from_rows(metadata, aggregates)
             self._last = metadata, aggregates, last
         return last
-
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid.
-
-        :raises ServiceError: if the database can not be read.
-        """
-        found: dict[str, set[str]] = {}
-        [rows] = _read(_ALL_MEMBERS)
-        for uuid, host in rows:
-            members = found.setdefault(uuid, set())
-            if host is not None:
-                members.add(host)
-        return {uuid: frozenset(members) for uuid, members in found.items()}
 
     def aggregates_of(
         self, hosts: Iterable[str]

@@ -23,7 +23,6 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import (
     AggregateIndex,
     AggregateSource,
-    sources,
 )
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
@@ -101,8 +100,10 @@ class Checks(upgradecheck.UpgradeCommands):
             return Result(
                 Code.WARNING,
                 f'[filter_scheduler] enabled_filters lacks {_HOST_FILTER}, so '
-                'a rebuild may put any image onto an isolated host, and hosts '
-                'are not looked at again after a shortened query; add it.',
+                'a rebuild may put any image onto an isolated host, and no '
+                'query to Placement is shortened: a request whose query is '
+                'longer than [isolate_aggregates] max_query_length is '
+                'refused; add it.',
             )
         return Result(Code.SUCCESS)
 
@@ -202,15 +203,15 @@ class Checks(upgradecheck.UpgradeCommands):
         from isolate_aggregates.nova import placement
 
         try:
-            source = self._source
-            index = AggregateIndex(source.aggregates())
+            index = AggregateIndex(self._source.aggregates())
             filters = loading.load(self._conf)
-            members = sources.membership(source, lambda: index)
+            request = Request(Flavor('without keys'))
             decision = decide(
-                Request(Flavor('without keys')),
-                index,
-                loading.deciding(self._conf, filters),
-                placement.shortener(self._conf, filters, members.hosts),
+                request, index, loading.deciding(self._conf, filters)
+            ).fit_own(
+                request,
+                placement.shortener(self._conf, filters, wait=True),
+                self._conf.scheduler.max_placement_results,
             )
             if decision.too_long:
                 raise decision.too_long
@@ -221,13 +222,6 @@ class Checks(upgradecheck.UpgradeCommands):
         if shortened is None:
             return Result(
                 Code.SUCCESS, f'At most {forbidden} aggregates are forbidden.'
-            )
-        if shortened.left_out:
-            return Result(
-                Code.WARNING,
-                f'A query fits only because {shortened.left_out} of '
-                f'{forbidden} forbidden aggregates add no hosts at the '
-                'moment; run "isolate-aggregates sync --apply" regularly.',
             )
         return Result(
             Code.SUCCESS,

@@ -94,12 +94,17 @@ class PlacementClient:
     :param client: A keystoneauth adapter for the placement endpoint.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
+    :param retries: How often to try again what may succeed then; None for
+        three times.
     """
 
     def __init__(
-        self, client: adapter.Adapter, retry_delay: float | None = None
+        self,
+        client: adapter.Adapter,
+        retry_delay: float | None = None,
+        retries: int | None = None,
     ) -> None:
-        self._service = Service('Placement', client, retry_delay)
+        self._service = Service('Placement', client, retry_delay, retries)
 
     def allocation_candidates(
         self, request: ResourceRequest

@@ -8,7 +8,7 @@ For whatever Nova can express the query string is the one that Nova's own
 ``ResourceRequest.to_querystring()`` gives.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterator
 import dataclasses
 from urllib import parse
 
@@ -21,7 +21,6 @@ Param = tuple[str, str]
 # In the encoded query a uuid has 36 bytes and a comma three.
 _UUID_LENGTH = 39
 _FORBIDDEN_LENGTH = len('&member_of=%21in%3A') - 3
-_REQUIRED_LENGTH = len('&member_of=in%3A') - 3
 
 
 @dataclasses.dataclass
@@ -234,14 +233,6 @@ class ResourceRequest:
 def forbidden_length(number: int) -> int:
     """Return how many bytes of a query forbidden aggregates take."""
     return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
-
-
-def required_length(choices: Iterable[Collection[str]]) -> int:
-    """Return how many bytes of a query required aggregates take.
-
-    :param choices: Sets of aggregates of which one each is required.
-    """
-    return sum(_REQUIRED_LENGTH + _UUID_LENGTH * len(c) for c in choices)
 
 
 def most_aggregates(length: int) -> int:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the aggregate part of a query fit without changing what it means."""
+"""Makes a query fit without changing what it means."""
 
+from isolate_aggregates.query_limit.cover import Shortened
 from isolate_aggregates.query_limit.members import (
     Members,
     PlacementMembers,
     SnapshotMembers,
 )
-from isolate_aggregates.query_limit.shortener import Shortened, Shortener
+from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit.verification import VerifiedMembers
 
 __all__ = [
     'Members',
@@ -14,4 +16,5 @@ __all__ = [
     'Shortened',
     'Shortener',
     'SnapshotMembers',
+    'VerifiedMembers',
 ]

@@ -1,80 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two ways to say the same with fewer aggregates."""
+"""To say the same with fewer aggregates, by means of rollups."""
 
-from collections.abc import Callable, Iterable, Mapping
-import heapq
+from collections.abc import Callable, Iterable
+import dataclasses
 
 from isolate_aggregates.aggregates.rollups import Rollup
 
-Hosts = Mapping[str, frozenset[str]]
+
+@dataclasses.dataclass(frozen=True)
+class Shortened:
+    """What a query forbids in place of all that is forbidden.
+
+    :param forbidden: Uuids of the Placement aggregates to forbid.
+    :param rollups: Those among them that are rollups.
+    :param replaced: How many aggregates the rollups stand for.
+    """
+
+    forbidden: frozenset[str]
+    rollups: tuple[Rollup, ...] = ()
+    replaced: int = 0
 
 
-def with_rollups(
-    forbidden: frozenset[str],
-    rollups: Iterable[Rollup],
-    covered: Callable[[Rollup], frozenset[str]],
-) -> tuple[tuple[Rollup, ...], frozenset[str]]:
-    """Return rollups to forbid, and the aggregates that are left.
+class Cover:
+    """Rollups that stand for some forbidden aggregates, best first.
 
     A rollup is of use only if all that it stands for is forbidden; else it
     would forbid more. An aggregate is replaced only if all its members are
     members of the rollup; else less would be forbidden.
 
     :param forbidden: Uuids of the forbidden aggregates.
-    :param rollups: All rollups, those of most aggregates first.
+    :param rollups: Rollups, those of most aggregates first.
     :param covered: Returns the uuids of those aggregates of a rollup whose
         members are all members of the rollup.
     """
-    chosen: list[Rollup] = []
-    left = set(forbidden)
-    for rollup in rollups:
-        if (
-            rollup.aggregates <= forbidden
-            and len(rollup.aggregates & left) > 1
-            and len(replaced := covered(rollup) & left) > 1
-        ):
-            chosen.append(rollup)
-            left -= replaced
-    return tuple(chosen), frozenset(left)
 
+    def __init__(
+        self,
+        forbidden: frozenset[str],
+        rollups: Iterable[Rollup],
+        covered: Callable[[Rollup], frozenset[str]],
+    ) -> None:
+        self._forbidden = forbidden
+        self._steps: list[tuple[Rollup, frozenset[str]]] = []
+        # How many are forbidden with none of the rollups, with one ...
+        self._numbers = [len(forbidden)]
+        self._found: dict[int, Shortened] = {}
+        left = set(forbidden)
+        for rollup in rollups:
+            if len(left) < 2:
+                break
+            if (
+                rollup.aggregates <= forbidden
+                and len(rollup.aggregates & left) > 1
+                and len(replaced := covered(rollup) & left) > 1
+            ):
+                self._steps.append((rollup, frozenset(replaced)))
+                left -= replaced
+                self._numbers.append(len(self._steps) + len(left))
 
-def without_empty(aggregates: frozenset[str], hosts: Hosts) -> frozenset[str]:
-    """Return the aggregates that have hosts, or of which it is not known.
+    def within(self, most: int) -> Shortened | None:
+        """Return what to forbid, with as few rollups as suffice.
 
-    :param aggregates: Uuids of the aggregates.
-    :param hosts: Names of hosts by uuid of their aggregate.
-    """
-    return frozenset(a for a in aggregates if hosts.get(a, True))
+        :param most: How many aggregates may be forbidden.
+        :returns: None if all the rollups do not suffice.
+        """
+        for used, number in enumerate(self._numbers):
+            if number <= most:
+                if used not in self._found:
+                    self._found[used] = self._with(used)
+                return self._found[used]
+        return None
 
-
-def fewest(
-    aggregates: frozenset[str], hosts: Hosts, covered: Iterable[str]
-) -> frozenset[str]:
-    """Return few of some aggregates that have all their hosts.
-
-    The greedy set cover: it takes the aggregate with most hosts that are not
-    covered yet until none is left. An aggregate whose hosts are not known
-    stays.
-
-    :param aggregates: Uuids of the aggregates.
-    :param hosts: Names of hosts by uuid of their aggregate.
-    :param covered: Uuids of other aggregates whose hosts are covered anyway.
-    """
-    chosen = {a for a in aggregates if a not in hosts}
-    done = frozenset().union(*(hosts.get(a, frozenset()) for a in covered))
-    open_hosts = {
-        a: hosts[a] - done for a in sorted(aggregates) if a not in chosen
-    }
-    # Largest first; the numbers only shrink, so one that is out of date is
-    # put back with the true one.
-    waiting = [(-len(found), a) for a, found in open_hosts.items() if found]
-    heapq.heapify(waiting)
-    while waiting:
-        size, aggregate = heapq.heappop(waiting)
-        found = open_hosts[aggregate] - done
-        if -size == len(found):
-            chosen.add(aggregate)
-            done |= found
-        elif found:
-            heapq.heappush(waiting, (-len(found), aggregate))
-    return frozenset(chosen)
+    def _with(self, used: int) -> Shortened:
+        rollups = tuple(rollup for rollup, _ in self._steps[:used])
+        left = self._forbidden.difference(
+            *(replaced for _, replaced in self._steps[:used])
+        )
+        return Shortened(
+            left.union(rollup.uuid for rollup in rollups),
+            rollups,
+            len(self._forbidden) - len(left),
+        )

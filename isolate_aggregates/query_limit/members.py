@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is a member of what, as far as shortening has to know."""
+"""For which aggregates a rollup may stand: whose members it has all."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-import threading
-import time
+from collections.abc import Callable, Collection, Iterable
+import dataclasses
 from typing import Protocol
 
 from isolate_aggregates.aggregates.rollups import Rollup
@@ -13,124 +12,147 @@ from isolate_aggregates.placement.provider import Provider
 
 # With more stragglers than this in one answer it is not worth asking which
 # aggregates each of them is in.
-_FEW = 20
+FEW = 20
 
-# Seconds for which an answer of Placement is used; a rollup that misses some
-# hosts is looked at again soon, as somebody may be about to mend it.
-TTL = 30.0
-SOON = 5.0
+
+@dataclasses.dataclass(frozen=True)
+class Coverage:
+    """What is known of a rollup.
+
+    :param verified: Uuids of the aggregates that it may stand for.
+    :param possible: Those, and the ones of which it is not known yet.
+    """
+
+    verified: frozenset[str]
+    possible: frozenset[str]
 
 
 class Members(Protocol):
     """What has to be known of members to shorten a query."""
 
-    def covered(self, rollup: Rollup) -> frozenset[str]:
-        """Return the aggregates that a rollup may stand for.
+    def coverage(self, rollup: Rollup) -> Coverage:
+        """Return what is known of a rollup.
 
-        :returns: The uuids of those of its aggregates whose members are all
-            members of the rollup.
-        :raises IsolateAggregatesError: if it can not be found out.
+        :raises IsolateAggregatesError: if it cannot be found out.
         """
 
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid.
+    def use(self, rollups: Iterable[Rollup]) -> int:
+        """Take note of the rollups that a query uses, or would use.
 
-        :raises IsolateAggregatesError: if they can not be read.
+        :returns: What :meth:`wait` takes.
         """
 
+    def wait(self, since: int) -> bool:
+        """Wait until more is known.
 
-class PlacementMembers:
-    """Asks Placement who is a member of a rollup, every now and then.
+        :param since: What :meth:`use` returned.
+        :returns: Whether more is known; False if it is not worth waiting.
+        """
 
-    Instead of reading all members it asks for those that are missing: members
-    of the aggregates that are not members of the rollup.
+    def stop(self) -> None:
+        """Stop finding out more."""
+
+
+class AnswersAtOnce:
+    """Mixed into what knows all there is to know when it is asked."""
+
+    def use(self, rollups: Iterable[Rollup]) -> int:
+        """Do nothing: what was asked for is known."""
+        return 0
+
+    def wait(self, since: int) -> bool:
+        """Return that no more will be known."""
+        return False
+
+    def stop(self) -> None:
+        """Do nothing: nothing goes on."""
+
+
+class PlacementMembers(AnswersAtOnce):
+    """Asks Placement, once for each rollup.
+
+    For commands, which have the time; in nova-scheduler that is the work of a
+    thread, see :class:`~isolate_aggregates.query_limit.VerifiedMembers`.
 
     :param placement: Returns the client.
-    :param hosts: Returns the names of the hosts of all aggregates, by uuid.
-    :param max_length: The most bytes of a query, as that is what these
-        queries are about.
-    :param clock: Tells the time in seconds.
+    :param max_length: The most bytes of a query.
     """
 
     def __init__(
-        self,
-        placement: Callable[[], PlacementClient],
-        hosts: Callable[[], Mapping[str, frozenset[str]]],
-        max_length: int,
-        clock: Callable[[], float] = time.monotonic,
+        self, placement: Callable[[], PlacementClient], max_length: int
     ) -> None:
         self._placement = placement
-        self._clock = clock
-        self._known: dict[Rollup, tuple[float, frozenset[str]]] = {}
-        self._lock = threading.Lock()
-        # One aggregate is forbidden: the rollup.
-        room = max_length - group.forbidden_length(1)
-        self._at_once = max(1, group.most_aggregates(room))
-        self.hosts = hosts
+        self._at_once = at_once(max_length)
+        self._known: dict[Rollup, Coverage] = {}
 
-    def covered(self, rollup: Rollup) -> frozenset[str]:
-        """Return the aggregates that a rollup may stand for.
+    def coverage(self, rollup: Rollup) -> Coverage:
+        """Return what Placement says of a rollup.
 
-        :raises ServiceError: if Placement gives no usable answer.
+        :raises ServiceError: if it gives no usable answer.
         """
-        with self._lock:
-            now = self._clock()
-            until, covered = self._known.get(rollup, (now, frozenset()))
-            if until > now:
-                return covered
-            covered = rollup.aggregates.difference(self._uncovered(rollup))
-            whole = covered == rollup.aggregates
-            self._forget(now)
-            self._known[rollup] = now + (TTL if whole else SOON), covered
-            return covered
-
-    def _uncovered(self, rollup: Rollup) -> Iterator[str]:
-        placement = self._placement()
-        aggregates = sorted(rollup.aggregates)
-        for start in range(0, len(aggregates), self._at_once):
-            some = aggregates[start : start + self._at_once]
-            missing = placement.resource_providers(
-                member_of=some, not_member_of=[rollup.uuid]
-            )
-            if len(missing) > _FEW:
-                yield from some
-                continue
-            for provider in missing:
-                yield from providers.aggregates(placement, provider['uuid'])
-
-    def _forget(self, now: float) -> None:
-        """Drop what is too old, such as of rollups that are no more."""
-        self._known = {
-            rollup: known
-            for rollup, known in self._known.items()
-            if known[0] > now
-        }
+        if rollup not in self._known:
+            covered = rollup.aggregates
+            aggregates = sorted(rollup.aggregates)
+            for start in range(0, len(aggregates), self._at_once):
+                some = aggregates[start : start + self._at_once]
+                covered -= uncovered(self._placement(), rollup.uuid, some)
+            self._known[rollup] = Coverage(covered, covered)
+        return self._known[rollup]
 
 
-class SnapshotMembers:
-    """Knows from a snapshot who is a member of what.
+class SnapshotMembers(AnswersAtOnce):
+    """Knows from a snapshot who is a member of what."""
 
-    :param hosts: The names of the hosts of all aggregates, by uuid.
-    """
-
-    def __init__(
-        self,
-        providers: Iterable[Provider],
-        hosts: Mapping[str, frozenset[str]],
-    ) -> None:
+    def __init__(self, providers: Iterable[Provider]) -> None:
         self._providers = tuple(providers)
-        self._hosts = hosts
 
-    def covered(self, rollup: Rollup) -> frozenset[str]:
-        """Return the aggregates that a rollup may stand for."""
-        return rollup.aggregates.difference(
+    def coverage(self, rollup: Rollup) -> Coverage:
+        """Return what the snapshot says of a rollup."""
+        covered = rollup.aggregates.difference(
             *(
                 provider.aggregates
                 for provider in self._providers
                 if rollup.uuid not in provider.aggregates
             )
         )
+        return Coverage(covered, covered)
 
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        """Return the names of the hosts of all aggregates, by uuid."""
-        return self._hosts
+
+def at_once(max_length: int) -> int:
+    """Return how many aggregates one question may name.
+
+    :param max_length: The most bytes of a query, as that is what these
+        questions are about.
+    """
+    # One aggregate is forbidden: the rollup.
+    room = max_length - group.forbidden_length(1)
+    return max(1, group.most_aggregates(room))
+
+
+def uncovered(
+    placement: PlacementClient,
+    rollup: str,
+    aggregates: Collection[str],
+    before_each: Callable[[], None] = lambda: None,
+) -> frozenset[str]:
+    """Return the aggregates that a rollup may not stand for.
+
+    Instead of reading all members this asks for those that are missing:
+    members of the aggregates that are not members of the rollup.
+
+    :param rollup: Uuid of the rollup.
+    :param aggregates: Uuids of aggregates, as many as fit into a question.
+    :param before_each: Called before each question.
+    :raises ServiceError: if Placement gives no usable answer.
+    """
+    before_each()
+    missing = placement.resource_providers(
+        member_of=aggregates, not_member_of=[rollup]
+    )
+    if len(missing) > FEW:
+        return frozenset(aggregates)
+    found: set[str] = set()
+    for provider in missing:
+        before_each()
+        found |= providers.aggregates(placement, provider['uuid'])
+    return frozenset(found.intersection(aggregates))

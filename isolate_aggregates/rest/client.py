@@ -43,6 +43,8 @@ class Service:
     :param name: What messages call it, such as ``Placement``.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
+    :param retries: How often to try again what may succeed then; None for
+        three times.
     """
 
     def __init__(
@@ -50,10 +52,12 @@ class Service:
         name: str,
         client: adapter.Adapter,
         retry_delay: float | None = None,
+        retries: int | None = None,
     ) -> None:
         self.name = name
         self._client = client
         self._retry_delay = retry_delay
+        self._retries = RETRIES if retries is None else retries
 
     @functools.cached_property
     def endpoint(self) -> str:
@@ -103,8 +107,7 @@ class Service:
     ) -> requests.Response:
         """Call the API and return an answer with an accepted status.
 
-        Connection errors and the statuses 429 and 503 are tried again a few
-        times.
+        After connection errors and the statuses 429 and 503 it is tried again.
 
         :param path: Path and query string below the endpoint.
         :param accept: The statuses the caller can use.
@@ -121,9 +124,9 @@ class Service:
                 json=json,
                 raise_exc=False,
                 headers=headers,
-                connect_retries=RETRIES,
+                connect_retries=self._retries,
                 connect_retry_delay=self._retry_delay,
-                status_code_retries=RETRIES,
+                status_code_retries=self._retries,
                 status_code_retry_delay=self._retry_delay,
                 retriable_status_codes=list(RETRIABLE),
             )

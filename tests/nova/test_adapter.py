@@ -2,6 +2,7 @@
 """Nova's request spec as filters see it, and what a decision puts onto it."""
 
 from nova import objects
+from nova.scheduler import utils as scheduler_utils
 import pytest
 
 from isolate_aggregates import exception
@@ -92,7 +93,7 @@ def test_reading_changes_nothing():
         if destination:
             spec.requested_destination = destination
         before = spec.obj_to_primitive()
-        adapter.asked_so_far(spec)
+        assert adapter.forced(spec) is None
         seen = adapter.NovaRequest(spec)
         assert seen.operator_traits == frozenset()
         assert seen.declaring(DISTRO).image is None
@@ -196,31 +197,122 @@ def test_without_ports_the_flavor_alone_says_what_no_tenant_can_add():
     assert seen.operator_traits == frozenset()
 
 
-def asked(**fields):
-    group = adapter.asked_so_far(
-        objects.RequestSpec(
-            requested_destination=objects.Destination(**fields)
+def length(**fields):
+    """Return the counted length of a query, and that of Nova's own."""
+    fields.setdefault('flavor', objects.Flavor(**FLAVOR))
+    spec = objects.RequestSpec(**fields)
+    sent = []
+    for translate in (True, False):
+        made = scheduler_utils.resources_from_request_spec(
+            None, spec, Nodes(), enable_pinning_translate=translate
         )
+        sent.append(len(made.to_querystring()))
+        if not made.cpu_pinning_requested:
+            break
+    return adapter.query_length(spec), max(sent)
+
+
+class Nodes:
+    """The host manager of Nova, as far as it is asked for a target."""
+
+    def get_compute_nodes_by_host_or_node(self, context, host, node, cell):
+        return [
+            objects.ComputeNode(
+                uuid=f'{UUID}9', host='h', hypervisor_hostname='n'
+            )
+        ]
+
+
+def port(number):
+    """Return what a port with a guaranteed bandwidth asks for."""
+    return objects.RequestGroup(
+        requester_id=f'{UUID}{number}',
+        resources={
+            'NET_BW_EGR_KILOBIT_PER_SEC': 1000,
+            'NET_BW_IGR_KILOBIT_PER_SEC': 1000,
+        },
+        required_traits={'CUSTOM_PHYSNET_PUBLIC', 'CUSTOM_VNIC_TYPE_NORMAL'},
     )
-    return group.aggregates, group.forbidden_aggregates
 
 
-def test_what_nova_says_of_aggregates_is_known():
-    found = asked(aggregates=['a,b', 'c'], forbidden_aggregates={'d'})
-    assert found == ([frozenset({'a', 'b'}), frozenset({'c'})], {'d'})
-    assert asked() == ([], set())
-    assert asked(aggregates=None, forbidden_aggregates=None) == ([], set())
-    for spec in (
-        objects.RequestSpec(),
-        objects.RequestSpec(requested_destination=None),
-    ):
-        assert adapter.asked_so_far(spec).is_empty
+def pinned(extra_specs):
+    return {
+        'flavor': objects.Flavor(
+            **{**FLAVOR, 'vcpus': 9, 'extra_specs': extra_specs}
+        )
+    }
+
+
+@pytest.mark.parametrize(
+    'fields',
+    [
+        pytest.param(dict, id='plain'),
+        pytest.param(
+            lambda: {
+                'requested_destination': objects.Destination(
+                    aggregates=[f'{UUID}1,{UUID}2', f'{UUID}3'],
+                    forbidden_aggregates={f'{UUID}4'},
+                )
+            },
+            id='aggregates',
+        ),
+        pytest.param(
+            lambda: {'requested_resources': [port(1)]}, id='a port with QoS'
+        ),
+        pytest.param(
+            lambda: {'requested_resources': [port(n) for n in range(1, 5)]},
+            id='four ports with QoS and no group policy',
+        ),
+        pytest.param(lambda: {'force_hosts': ['h']}, id='forced host'),
+        pytest.param(lambda: {'force_nodes': ['n']}, id='forced node'),
+        pytest.param(
+            lambda: {'requested_destination': objects.Destination(host='h')},
+            id='requested host',
+        ),
+        pytest.param(
+            lambda: pinned({'hw:cpu_policy': 'dedicated'}), id='pinned CPUs'
+        ),
+        pytest.param(
+            lambda: pinned(
+                {
+                    'hw:cpu_policy': 'dedicated',
+                    'hw:emulator_threads_policy': 'isolate',
+                    'hw:cpu_thread_policy': 'require',
+                }
+            ),
+            id='pinned CPUs, longer where they are translated',
+        ),
+    ],
+)
+def test_the_length_of_a_query_is_that_of_what_nova_sends(fields):
+    counted, sent = length(**fields())
+    assert counted == sent
+
+
+def test_a_limit_that_nova_may_lift_is_counted():
+    counted, sent = length(scheduler_hints={'group': ['g']})
+    assert counted == sent + len('limit=1000&')
+
+
+@pytest.mark.parametrize(
+    ('fields', 'found'),
+    [
+        ({}, None),
+        ({'force_hosts': None, 'force_nodes': None}, None),
+        ({'force_hosts': [], 'force_nodes': []}, None),
+        ({'force_hosts': ['h']}, (['h'], ())),
+        ({'force_nodes': ['n']}, ((), ['n'])),
+    ],
+)
+def test_what_a_request_is_forced_to_is_known(fields, found):
+    assert adapter.forced(objects.RequestSpec(**fields)) == found
 
 
 def applied(spec, *constraints):
     pipeline = Pipeline({'mine': lambda *_: constraints})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
     adapter.apply(decision, spec)
+    adapter.forbid(decision, spec)
     if 'requested_destination' not in spec or not spec.requested_destination:
         return None
     found = spec.requested_destination

@@ -37,6 +37,8 @@ A, B = (
 )
 ROLLUP = uuid_of('mine:')
 FORBID = Forbid((A, B), 'because')
+# Bytes of the query beside aggregates.
+REST = len('limit=1000&resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 CONTEXT = nova_context.get_admin_context()
 
 
@@ -61,12 +63,24 @@ class Members:
     def __init__(self):
         self.asked = []
 
-    def hosts(self):
-        return {}
-
     def aggregates_of(self, hosts):
         self.asked.append(sorted(hosts))
         return {'host-a': frozenset({A.uuid})}
+
+
+class Forced:
+    """Lets requests pass, but for one reason."""
+
+    reason = None
+
+    def __init__(self):
+        self.asked = 0
+
+    def check(self, context, spec, destination):
+        assert context is CONTEXT
+        self.asked += 1
+        if self.reason:
+            raise exception.RequestRefused([self.reason])
 
 
 class Recorder(Observer):
@@ -90,6 +104,7 @@ class Worker:
         self.conf = cfg.ConfigOpts()
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
         self.members = Members()
+        self.forced = Forced()
         self.observer = Recorder()
         self.broken = False
         provider = Provider('u', 'h', aggregates={ROLLUP, A.uuid, B.uuid})
@@ -101,11 +116,13 @@ class Worker:
             ],
             IndexCache(self.read),
             Shortener(
-                limit,
+                # Of Nova's own query nothing is looked at here.
+                limit and REST + limit,
                 lambda index: filters[0].locks(index),
-                SnapshotMembers([provider], {}),
+                SnapshotMembers([provider]),
             ),
             self.members,
+            self.forced,
             self.observer,
         )
         self.spec = objects.RequestSpec(
@@ -121,7 +138,10 @@ class Worker:
         return (A, B)
 
     def narrow(self):
-        return self.runner(CONTEXT, self.spec)
+        """Do what Nova does: run the first and the last of our entries."""
+        on = self.runner(CONTEXT, self.spec)
+        assert self.runner.finish(CONTEXT, self.spec) is on
+        return on
 
     def refusal(self):
         with pytest.raises(nova_exception.RequestFilterFailed) as caught:
@@ -190,13 +210,39 @@ def test_a_query_is_shortened_only_if_it_would_be_too_long(limit):
 
 
 def test_what_nova_says_of_aggregates_already_takes_room():
-    worker = Worker(Filter(FORBID), limit=forbidden_length(2))
+    worker = Worker(Filter(FORBID), limit=forbidden_length(3))
     other = f'{UUID}c'
     worker.spec.requested_destination = objects.Destination(
         forbidden_aggregates={other}
     )
     worker.narrow()
+    # The beginning of the parameter is counted twice.
     assert worker.forbidden() == {ROLLUP, other}
+
+
+def test_what_nova_adds_later_takes_room_too():
+    worker = Worker(Filter(FORBID), limit=forbidden_length(2))
+    worker.runner(CONTEXT, worker.spec)
+    worker.spec.root_required.add('CUSTOM_LATE')
+    worker.runner.finish(CONTEXT, worker.spec)
+    assert worker.forbidden() == {ROLLUP}
+
+
+def test_forced_hosts_are_judged_before_a_shortened_query():
+    worker = Worker(Filter(FORBID), limit=forbidden_length(1))
+    worker.forced.reason = 'not there'
+    assert worker.refusal() == 'not there'
+    assert worker.observer.told == [('', exception.RequestRefused)]
+    worker = Worker(Filter(FORBID))
+    worker.narrow()
+    assert worker.forced.asked == 0
+
+
+def test_no_host_is_for_a_request_that_was_not_finished():
+    """Nothing that it forbids is in the query."""
+    worker = Worker(Filter(FORBID))
+    worker.runner(CONTEXT, worker.spec)
+    assert worker.objections()['host-a'] == ['aggregates a, b: because']
 
 
 def test_a_refusal_has_all_reasons_and_the_name_of_the_first_filter():
@@ -239,8 +285,9 @@ def test_a_runner_need_not_be_observed():
         worker.conf,
         worker.runner.filters,
         IndexCache(worker.read),
-        Shortener(3500, lambda index: (), worker.members),
+        Shortener(3500, lambda index: (), SnapshotMembers(())),
         worker.members,
+        worker.forced,
     )
     assert worker.narrow() is True
 

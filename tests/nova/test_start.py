@@ -54,6 +54,9 @@ def conf():
         request_filters=['isolate_aggregates', 'reservation_prefix'],
         group=ia_conf.GROUP,
     )
+    fixture.config(
+        enabled_filters=['IsolatedAggregatesFilter'], group='filter_scheduler'
+    )
     yield fixture
     registration.uninstall()
     fixture.cleanUp()

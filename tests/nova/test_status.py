@@ -221,19 +221,10 @@ def cloud_of(tmp_path, hosts):
             id='short enough',
         ),
         pytest.param(
-            ['h1', None, None],
-            60,
-            Code.WARNING,
-            'A query fits only because 2 of 3 forbidden aggregates add no '
-            'hosts at the moment; run "isolate-aggregates sync --apply" '
-            'regularly.',
-            id='fits by chance',
-        ),
-        pytest.param(
             ['h1', 'h2', 'h3'],
             60,
             Code.FAILURE,
-            'Request refused: the query to Placement would take 133 bytes to '
+            'Request refused: the query to Placement would take 143 bytes to '
             'forbid 3 aggregates, more than [isolate_aggregates] '
             'max_query_length = 60, and the rollup aggregates that there are '
             'do not make it fit; run "isolate-aggregates sync --apply", or '
@@ -245,6 +236,9 @@ def cloud_of(tmp_path, hosts):
 def test_queries_have_to_fit(
     conf, monkeypatch, requests_mock, tmp_path, hosts, limit, code, said
 ):
+    conf.config(
+        enabled_filters=['IsolatedAggregatesFilter'], group='filter_scheduler'
+    )
     conf.config(
         cloud_file=cloud_of(tmp_path, hosts),
         max_query_length=limit,
@@ -264,6 +258,21 @@ def test_queries_have_to_fit(
     )
     monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
     assert result_of(conf, 'query_length') == (code, said)
+
+
+def test_without_the_host_filter_queries_have_to_fit_as_they_are(
+    conf, tmp_path
+):
+    conf.config(
+        cloud_file=cloud_of(tmp_path, ['h1', 'h2']),
+        max_query_length=60,
+        request_filters=['isolate_aggregates'],
+        group=ia_conf.GROUP,
+    )
+    conf.config(enabled_filters=['ComputeFilter'], group='filter_scheduler')
+    code, said = result_of(conf, 'query_length')
+    assert code is Code.FAILURE
+    assert 'without IsolatedAggregatesFilter' in said
 
 
 @pytest.fixture

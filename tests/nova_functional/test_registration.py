@@ -37,7 +37,8 @@ class RegistrationTest(CloudTest):
 
     def assert_in_place(self, *ours):
         names = request_filter_names()
-        assert names == [*self.before, *ours, *self.after]
+        last = 'isolate_aggregates_query_limit'
+        assert names == [*self.before, *ours, *self.after, last]
 
     def test_ours_are_there_once_however_often_a_scheduler_starts(self):
         in_tree = request_filter.isolate_aggregates

@@ -2,19 +2,25 @@
 """A query that would be too long is shortened and keeps the same out."""
 
 from urllib import parse
+import uuid
 
-from base import CONF, CloudTest
+from base import CONF, IMAGE, SECONDS, CloudTest, host_of
 from keystoneauth1 import loading
+from nova import objects
+from nova.scheduler import request_filter
 from nova.scheduler.client import report
 import pytest
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import rollups
+from isolate_aggregates.nova import adapter
+from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import verification
 
 LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
 ROLLUP = rollups.uuid_of(LOCK)
-# Four uuids and no more.
-SHORT = 200
+# Four uuids beside the resources, and no more.
+SHORT = 300
 
 
 class ShorteningTest(CloudTest):
@@ -27,6 +33,8 @@ class ShorteningTest(CloudTest):
     )
 
     def setUp(self):
+        # On a busy machine verifying takes longer than a request waits.
+        self.stub_out(f'{verification.__name__}.PATIENCE', SECONDS)
         super().setUp()
         CONF.register_opts(
             loading.get_auth_plugin_conf_options('admin_token'), 'placement'
@@ -89,7 +97,7 @@ class ShorteningTest(CloudTest):
 
     @pytest.mark.smoke
     def test_a_rollup_stands_for_all_aggregates(self):
-        self.licensed(['host1', 'host2'])
+        self.licensed(['host1', 'host2'], 5)
         self.roll_up('host1', 'host2')
         assert self.host_for(self.plain) == 'host3'
         assert self.forbidden() == [f'!in:{ROLLUP}']
@@ -97,13 +105,22 @@ class ShorteningTest(CloudTest):
         self.give_trait('host2', LOCK.partition(':')[2])
         assert self.host_for(licensed) == 'host2'
 
-    def test_without_a_rollup_aggregates_that_add_no_hosts_are_left_out(self):
-        self.licensed(['host1'])
-        self.licensed(['host1', 'host2'], 1)
+    def test_a_member_that_only_placement_knows_is_kept_out(self):
+        """Nova's lists of hosts say that ``late`` has none."""
+        self.licensed(['host1'], 11)
+        number = self.aggregate('late', metadata={LOCK: 'required'})
+        late = self.admin_api.api_get('/os-aggregates').body['aggregates'][-1]
+        assert (late['id'], late['hosts']) == (number, [])
+        self.put_aggregates(
+            self._get_provider_uuid_by_host('host2'), [late['uuid']]
+        )
+        assert 'do not make it fit' in self.refusal_of(self.plain)
+        assert self.queries == []
+        self.roll_up('host1')
+        # What was found out a moment ago is not asked again so soon.
+        self.restart_scheduler()
         assert self.host_for(self.plain) == 'host3'
-        [forbidden] = self.forbidden()
-        assert ROLLUP not in forbidden
-        assert forbidden.count(',') == 0
+        assert ROLLUP in self.queries[-1]
 
     def test_a_host_that_a_rollup_lacks_is_kept_out(self):
         self.licensed(['host1'], 11)
@@ -122,11 +139,85 @@ class ShorteningTest(CloudTest):
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
 
-    def test_what_can_not_be_shortened_is_refused(self):
-        self.flags(max_query_length=60, group=ia_conf.GROUP)
-        self.restart_scheduler()
+    def test_a_forced_host_that_joined_a_moment_ago_is_refused(self):
+        """Nova asks no host filter about it."""
+        number = self.licensed(['host1'])[0]
+        self.roll_up('host1')
+        assert self.host_for(self.plain) == 'host2'
+        assert ROLLUP in self.queries[-1]
+
+        self.admin_api.add_host_to_aggregate(number, 'host2')
+        assert host_of(self.forced_to('host2', 'ERROR')) is None
+        assert host_of(self.forced_to('host3', 'ACTIVE')) == 'host3'
+        assert ROLLUP in self.queries[-1]
+
+    def test_a_forced_host_that_joined_in_placement_is_refused(self):
+        self.licensed(['host1'])
+        self.roll_up('host1')
+        assert self.host_for(self.plain) == 'host2'
+        member = self._get_provider_uuid_by_host('host1')
+        joined = self._get_provider_aggregates(member)[0]
+        self.put_aggregates(self._get_provider_uuid_by_host('host2'), [joined])
+        assert host_of(self.forced_to('host2', 'ERROR')) is None
+
+    def forced_to(self, host, status):
+        """Boot a server on a host as an administrator and return it."""
+        server = self._build_server(
+            image_uuid=IMAGE,
+            flavor_id=self.plain,
+            networks='none',
+            az=f'nova:{host}',
+        )
+        made = self.admin_api.post_server({'server': server})
+        return self._wait_for_state_change(made, status)
+
+    def test_what_others_add_is_counted_wherever_they_are_in_the_list(self):
+        self.licensed(['host1'], 5)
+        self.roll_up('host1')
+        others = [str(uuid.UUID(int=number)) for number in (1, 2)]
+
+        def third_party(context, spec):
+            spec.requested_destination = objects.Destination(
+                forbidden_aggregates=set(others)
+            )
+
+        # What makes the query fit is the last one until now.
+        request_filter.ALL_REQUEST_FILTERS.append(third_party)
+        self.addCleanup(request_filter.ALL_REQUEST_FILTERS.remove, third_party)
+        assert self.host_for(self.plain) == 'host2'
+        [forbidden] = self.forbidden()
+        assert forbidden == f'!in:{",".join(sorted([*others, ROLLUP]))}'
+        assert len(self.queries[-1].partition('?')[2]) <= SHORT
+
+    def test_the_length_is_that_of_what_nova_sends(self):
+        lengths = []
+        length = adapter.query_length
+
+        def watched(spec):
+            lengths.append(length(spec))
+            return lengths[-1]
+
+        self.stub_out(f'{adapter.__name__}.query_length', watched)
         self.licensed(['host1'], 1)
         assert self.host_for(self.plain) == 'host2'
-        self.licensed(['host2'], 1)
-        assert 'max_query_length = 60' in self.refusal_of(self.plain)
+        self.forced_to('host3', 'ACTIVE')
+        assert [len(url.partition('?')[2]) for url in self.queries] == [
+            each + group.forbidden_length(1) for each in lengths
+        ]
+        assert lengths[1] > lengths[0]
+
+    def test_what_can_not_be_shortened_is_refused(self):
+        self.licensed(['host1'], 4)
+        assert self.host_for(self.plain) == 'host2'
+        self.licensed(['host2'], 4)
+        assert 'max_query_length = 300' in self.refusal_of(self.plain)
         assert len(self.queries) == 1
+
+    def test_without_the_host_filter_nothing_is_shortened(self):
+        enabled = CONF.filter_scheduler.enabled_filters
+        self.flags(enabled_filters=enabled[:-1], group='filter_scheduler')
+        self.restart_scheduler()
+        self.licensed(['host1'])
+        self.roll_up('host1')
+        assert 'IsolatedAggregatesFilter' in self.refusal_of(self.plain)
+        assert self.queries == []

@@ -87,8 +87,8 @@ def _uwsgi(address: str) -> Sequence[str]:
     ]
 
 
-GUNICORN = WebServer('gunicorn', _gunicorn, 3500)
-UWSGI = WebServer('uwsgi', _uwsgi, 1000)
+GUNICORN = WebServer('gunicorn', _gunicorn, 4000)
+UWSGI = WebServer('uwsgi', _uwsgi, 1500)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,7 +9,7 @@ from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import QUERY_LIMIT, decide
 from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.placement.group import RequestGroup, forbidden_length
+from isolate_aggregates.placement.group import forbidden_length
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Shortener, SnapshotMembers
 from isolate_aggregates.request import Flavor, Request
@@ -22,12 +22,21 @@ FORBIDDING = Pipeline({'mine': lambda *_: [Forbid((A, B), 'because')]})
 REFUSING = Pipeline({'mine': lambda *_: [Refuse('no')]})
 
 
-def limited(limit):
-    return Shortener(limit, lambda index: (), SnapshotMembers((), INDEX.hosts))
+# Bytes of the query beside aggregates.
+REST = len('resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
+
+
+def limited(limit, *locks, members=()):
+    return Shortener(limit, lambda index: locks, SnapshotMembers(members))
+
+
+def fitting(pipeline, shortener, limit=None):
+    """Return a decision with a query that fits."""
+    return decide(REQUEST, INDEX, pipeline).fit_own(REQUEST, shortener, limit)
 
 
 def test_a_query_that_fits_forbids_what_the_filters_forbid():
-    decision = decide(REQUEST, INDEX, FORBIDDING, limited(3500))
+    decision = fitting(FORBIDDING, limited(3500))
     assert decision.shortened is None
     assert decision.forbidden == {A.uuid, B.uuid}
     group = decision.query(REQUEST, 10).group()
@@ -47,12 +56,12 @@ def test_a_query_asks_for_what_the_filters_require_and_for_resources():
 def test_a_query_forbids_what_stands_for_several_aggregates():
     lock = Lock('t:', 't:1', (A, B))
     member = frozenset({A.uuid, B.uuid, uuid_of('t:1')})
-    shortener = Shortener(
-        forbidden_length(1),
-        lambda index: [lock],
-        SnapshotMembers([Provider('u', 'h1', aggregates=member)], INDEX.hosts),
+    shortener = limited(
+        REST + forbidden_length(1),
+        lock,
+        members=[Provider('u', 'h1', aggregates=member)],
     )
-    decision = decide(REQUEST, INDEX, FORBIDDING, shortener)
+    decision = fitting(FORBIDDING, shortener)
     assert decision.forbidden == {uuid_of('t:1')}
     group = decision.query(REQUEST).group()
     assert group.forbidden_aggregates == {uuid_of('t:1')}
@@ -60,24 +69,38 @@ def test_a_query_forbids_what_stands_for_several_aggregates():
 
 
 def test_without_a_limit_nothing_is_made_to_fit():
-    decision = decide(REQUEST, INDEX, FORBIDDING)
+    decision = fitting(FORBIDDING, limited(0))
     assert decision.forbidden == {A.uuid, B.uuid}
     decision.check()
 
 
 def test_a_query_that_cannot_be_made_to_fit_is_refused():
-    decision = decide(REQUEST, INDEX, FORBIDDING, limited(60))
+    decision = fitting(FORBIDDING, limited(60))
     assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
     for ask in (decision.check, lambda: decision.query(REQUEST)):
         with pytest.raises(exception.QueryNotShortened):
             ask()
 
 
-def test_what_else_the_query_says_counts():
-    beside = RequestGroup(forbidden_aggregates={'c' * 36, 'd' * 36})
-    assert decide(REQUEST, INDEX, FORBIDDING, limited(120)).too_long is None
-    decision = decide(REQUEST, INDEX, FORBIDDING, limited(120), beside)
-    assert decision.too_long is not None
+@pytest.mark.parametrize('limit', [None, 1000])
+def test_all_that_the_query_says_counts(limit):
+    length = REST + forbidden_length(2) + len('&limit=1000') * bool(limit)
+    decision = fitting(FORBIDDING, limited(length), limit)
+    assert decision.too_long is None
+    query = decision.query(REQUEST, limit)
+    assert len(query.to_querystring()) == length
+    assert fitting(FORBIDDING, limited(length - 1), limit).too_long
+
+
+def test_a_query_without_aggregates_is_none_of_our_business():
+    """Nobody has made it long here."""
+    silent = Pipeline({'mine': lambda *_: []})
+
+    def length():
+        raise AssertionError('this need not be known')
+
+    decision = decide(REQUEST, INDEX, silent)
+    assert decision.fit(limited(1), length) is decision
 
 
 def test_a_request_that_is_refused_is_not_made_to_fit():
@@ -87,7 +110,7 @@ def test_a_request_that_is_refused_is_not_made_to_fit():
             'two': lambda *_: [Forbid((A, B), 'because')],
         }
     )
-    decision = decide(REQUEST, INDEX, both, limited(60))
+    decision = fitting(both, limited(60))
     assert decision.too_long is None
     for ask in (decision.check, lambda: decision.query(REQUEST)):
         with pytest.raises(exception.RequestRefused) as caught:

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which aggregates a rollup may stand, and how often that is asked."""
+"""For which aggregates a rollup may stand, by what Placement says."""
 
 from collections.abc import Callable
-import gc
 from typing import Any
-import weakref
 
 from http_fakes import AT_ONCE, PLACEMENT, client
 import pytest
@@ -61,60 +59,57 @@ class FakePlacement:
         }
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def placement(http: requests_mock.Mocker) -> FakePlacement:
     return FakePlacement(http)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def know(clock: Clock) -> Callable[..., PlacementMembers]:
-    """Make what asks Placement."""
+def covered() -> Callable[..., frozenset[str]]:
+    """Ask which aggregates the rollup may stand for."""
     connection = PlacementClient(client(PLACEMENT), AT_ONCE)
 
-    def make(max_length: int = 1_000) -> PlacementMembers:
-        return PlacementMembers(
-            lambda: connection, lambda: {A: frozenset('h')}, max_length, clock
-        )
+    def ask(max_length: int = 1_000) -> frozenset[str]:
+        known = PlacementMembers(lambda: connection, max_length)
+        found = known.coverage(ALL)
+        # It is asked once, and there is nothing to wait for.
+        assert known.coverage(ALL) is found
+        assert not known.wait(known.use([ALL]))
+        assert found.verified == found.possible
+        return found.verified
 
-    return make
+    return ask
 
 
-def test_a_rollup_stands_for_aggregates_whose_members_it_has(placement, know):
+def test_a_rollup_stands_for_aggregates_whose_members_it_has(
+    placement, covered
+):
     placement.members = {
         'in-both': {A, B, ROLLUP},
         'straggler': {B, C},
         'elsewhere': {'other'},
     }
-    assert know().covered(ALL) == {A, D, E}
+    assert covered() == {A, D, E}
     assert placement.asked_of == ['straggler']
+    assert len(placement.asked) == 1
 
 
 @pytest.mark.parametrize(
-    ('stragglers', 'covered'), [(20, {B, C, D, E}), (21, frozenset())]
+    ('stragglers', 'found'), [(20, {B, C, D, E}), (21, frozenset())]
 )
 def test_with_many_stragglers_none_is_looked_at(
-    placement, know, stragglers, covered
+    placement, covered, stragglers, found
 ):
     placement.members = {f'p{n}': {A} for n in range(stragglers)}
-    assert know().covered(ALL) == covered
-    assert len(placement.asked_of) == (stragglers if covered else 0)
+    assert covered() == found
+    assert len(placement.asked_of) == (stragglers if found else 0)
 
 
-def test_many_stragglers_in_some_aggregates_spoil_only_those(placement, know):
+def test_many_stragglers_in_some_aggregates_spoil_only_those(
+    placement, covered
+):
     placement.members = {f'p{n}': {A} for n in range(21)} | {'q': {D}}
-    assert know(AT_MOST_TWO).covered(ALL) == {C, E}
+    assert covered(AT_MOST_TWO) == {C, E}
 
 
 @pytest.mark.parametrize(
@@ -126,57 +121,17 @@ def test_many_stragglers_in_some_aggregates_spoil_only_those(placement, know):
         (1, [[A], [B], [C], [D], [E]]),
     ],
 )
-def test_no_query_is_longer_than_it_may_be(placement, know, max_length, asked):
-    know(max_length).covered(ALL)
+def test_no_query_is_longer_than_it_may_be(
+    placement, covered, max_length, asked
+):
+    covered(max_length)
     assert placement.asked == asked
 
 
-@pytest.mark.parametrize(
-    ('members', 'lasts'),
-    [
-        pytest.param({'p': {A, ROLLUP}}, 30, id='whole'),
-        pytest.param({'p': {A}}, 5, id='somebody may be mending it'),
-    ],
-)
-def test_an_answer_is_used_for_a_while(placement, know, clock, members, lasts):
-    placement.members = members
-    known = know()
-    first = known.covered(ALL)
-    clock.now += lasts - 0.1
-    placement.members = {'p': {B}}
-    assert known.covered(ALL) == first
-    assert len(placement.asked) == 1
-    clock.now += 0.1
-    assert known.covered(ALL) == {A, C, D, E}
-
-
-def test_answers_about_several_rollups_are_kept_until_they_are_old(
-    placement, know, clock
-):
-    known = know()
-    other = Rollup('trait:CUSTOM_B', B, frozenset([C, D]))
-    known.covered(ALL)
-    known.covered(other)
-    known.covered(ALL)
-    assert len(placement.asked) == 2
-
-    # The rollup of a lock that is no more.
-    gone = weakref.ref(other)
-    del other
-    clock.now += 30
-    known.covered(ALL)
-    gc.collect()
-    assert gone() is None
-
-
-def test_what_placement_cannot_tell_is_an_error(know, http):
+def test_what_placement_cannot_tell_is_an_error(covered, http):
     http.get(requests_mock.ANY, status_code=500)
     with pytest.raises(exception.ServiceError):
-        know().covered(ALL)
-
-
-def test_hosts_are_those_of_the_aggregates(know):
-    assert know().hosts() == {A: {'h'}}
+        covered()
 
 
 def test_a_snapshot_tells_the_same():
@@ -185,8 +140,7 @@ def test_a_snapshot_tells_the_same():
             Provider('1', 'in-both', aggregates=frozenset([A, B, ROLLUP])),
             Provider('2', 'straggler', aggregates=frozenset([B, C])),
             Provider('3', 'elsewhere', aggregates=frozenset(['other'])),
-        ],
-        {A: frozenset('h')},
+        ]
     )
-    assert known.covered(ALL) == {A, D, E}
-    assert known.hosts() == {A: {'h'}}
+    found = known.coverage(ALL)
+    assert found.verified == found.possible == {A, D, E}

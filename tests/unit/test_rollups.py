@@ -13,7 +13,7 @@ from isolate_aggregates.filters.blazar_reservation import BlazarReservation
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
-from isolate_aggregates.query_limit import cover
+from isolate_aggregates.query_limit.cover import Cover
 
 
 def lock(name, *numbers, family='trait:'):
@@ -123,11 +123,11 @@ def test_all_branches_are_known_by_their_uuids():
 def test_all_locks_but_one_are_few_rollups(number):
     locks = many(number)
     forbidden = frozenset(a.uuid for lk in locks[1:] for a in lk.aggregates)
-    chosen, left = cover.with_rollups(
+    found = Cover(
         forbidden, ru.rollups(locks), lambda rollup: rollup.aggregates
-    )
-    assert len(chosen) + len(left) < 85
-    assert left.union(*(r.aggregates for r in chosen)) == forbidden
+    ).within(84)
+    left = found.forbidden - {r.uuid for r in found.rollups}
+    assert left.union(*(r.aggregates for r in found.rollups)) == forbidden
 
 
 names = st.integers(0, 60).map('CUSTOM_{}'.format)
@@ -147,14 +147,21 @@ def test_rollups_and_the_rest_are_what_is_forbidden(found, held, data):
     )
     lagging = data.draw(st.sets(st.integers(0, 20).map(str)))
 
-    chosen, left = cover.with_rollups(
+    cover = Cover(
         forbidden, ru.rollups(locks), lambda r: r.aggregates - lagging
     )
 
-    assert left <= forbidden
-    assert all(rollup.aggregates <= forbidden for rollup in chosen)
-    covered = frozenset().union(*(r.aggregates - lagging for r in chosen))
-    assert covered | left == forbidden
+    for most in range(len(forbidden) + 1):
+        found = cover.within(most)
+        if found is None:
+            continue
+        left = found.forbidden - {r.uuid for r in found.rollups}
+        assert left <= forbidden
+        assert all(r.aggregates <= forbidden for r in found.rollups)
+        covered = frozenset().union(
+            *(r.aggregates - lagging for r in found.rollups)
+        )
+        assert covered | left == forbidden
 
 
 TAGGED = [

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries that would be too long, and what becomes of them."""
 
-import threading
 from urllib import parse
 
 from hypothesis import given
@@ -14,37 +13,49 @@ from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import Shortened, Shortener, cover
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.query_limit import Shortener
+from isolate_aggregates.query_limit.cover import Cover
+from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
 
 LOCK = 'trait:CUSTOM_A'
 ROLLUP = uuid_of(LOCK)
-ROOM_FOR_FOUR = group.forbidden_length(4)
+REST = 100
+ROOM_FOR_FOUR = REST + group.forbidden_length(4)
 
 
 def uuid(number):
     return f'{number:08d}-0000-4000-8000-000000000000'
 
 
-class Known:
+class Known(AnswersAtOnce):
     """Members as a test says they are."""
 
-    def __init__(self, hosts=None, lagging=(), broken=False):
-        self._hosts = hosts or {}
-        self._lagging = frozenset(lagging)
-        self.broken = broken
+    def __init__(self, lagging=(), unknown=()):
+        self.lagging = frozenset(lagging)
+        self.unknown = frozenset(unknown)
+        self.broken = False
         self.asked = 0
+        self.used = []
+        # What is known after each time that it is waited for.
+        self.to_come = []
 
-    def covered(self, rollup):
+    def coverage(self, rollup):
         self.asked += 1
         if self.broken:
             raise exception.ServiceError('Placement', None, 'is broken.')
-        return rollup.aggregates - self._lagging
+        possible = rollup.aggregates - self.lagging
+        return Coverage(possible - self.unknown, possible)
 
-    def hosts(self):
-        if self.broken:
-            raise exception.ServiceError('Nova', None, 'is broken.')
-        return self._hosts
+    def use(self, rollups):
+        self.used.append([rollup.uuid for rollup in rollups])
+        return 7
+
+    def wait(self, since):
+        assert since == 7
+        if not self.to_come:
+            return False
+        self.unknown, self.lagging = map(frozenset, self.to_come.pop(0))
+        return True
 
 
 def locked(number):
@@ -54,41 +65,38 @@ def locked(number):
     )
 
 
-def forbidding(index):
-    """Return a destination that forbids all aggregates of an index."""
+def forbidding(*sets):
+    """Return a destination that forbids sets of aggregates."""
     destination = Destination()
-    destination.forbid_aggregates(a.uuid for a in index)
+    for each in sets:
+        destination.forbid_aggregates(map(uuid, each))
     return destination
 
 
 class Clock:
-    def __init__(self):
-        self.now = 1000.0
+    now = 1000.0
 
     def __call__(self):
         return self.now
 
 
-def shorten(
-    number=12,
-    members=None,
-    limit=ROOM_FOR_FOUR,
-    clock=None,
-    shortener=None,
-    required=(),
-    beside=None,
-):
-    index = locked(number)
-    request_filter = IsolateAggregates()
-    destination = Destination()
-    for found in request_filter(Request(Flavor('f')), index):
-        destination.add(found, 'isolate_aggregates')
-    for choice in required:
-        destination.require_aggregates(choice)
-    shortener = shortener or Shortener(
-        limit, request_filter.locks, members or Known(), clock or Clock()
+def shortening(members=None, limit=ROOM_FOR_FOUR, clock=None):
+    return Shortener(
+        limit, IsolateAggregates().locks, members or Known(), clock or Clock()
     )
-    return shortener.shorten(destination, index, beside)
+
+
+def shorten(number=12, members=None, limit=ROOM_FOR_FOUR, rest=REST):
+    return shortening(members, limit).shorten(
+        forbidding(range(number)), locked(number), rest
+    )
+
+
+def refusal(*args, **kwargs):
+    with pytest.raises(exception.QueryNotShortened) as refused:
+        shorten(*args, **kwargs)
+    [reason] = refused.value.reasons
+    return reason
 
 
 def test_what_fits_is_left_alone():
@@ -103,345 +111,232 @@ def test_a_rollup_stands_for_all():
     found = shorten(5)
     assert found.forbidden == {ROLLUP}
     assert [rollup.uuid for rollup in found.rollups] == [ROLLUP]
-    assert (found.replaced, found.left_out) == (5, 0)
+    assert found.replaced == 5
 
 
 def test_what_a_rollup_lacks_is_forbidden_itself():
     found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
     assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
-
-
-def test_what_fits_exactly_is_not_shortened_further():
-    """Aggregates without hosts are left out only if there is no room."""
-    lagging = [uuid(1), uuid(2), uuid(3)]
-    known = Known({uuid(n): frozenset() for n in range(12)}, lagging)
-    found = shorten(members=known)
-    assert found.forbidden == {ROLLUP, *lagging}
-    assert (found.replaced, found.left_out) == (9, 0)
+    assert found.replaced == 10
 
 
 def test_what_a_rollup_lacks_shares_the_room_with_it():
-    lagging = [uuid(n) for n in range(4)]
-    hosts = {uuid(n): frozenset(['host']) for n in range(12)}
-    hosts[uuid(0)] = frozenset()
-    found = shorten(members=Known(hosts, lagging))
-    # One host is in all of them, but they fit.
-    assert found.forbidden == {ROLLUP, uuid(1), uuid(2), uuid(3)}
-    assert (found.replaced, found.left_out) == (8, 1)
-
-
-def test_too_many_that_a_rollup_lacks_are_refused():
-    with pytest.raises(exception.RequestRefused, match='sync --apply'):
-        shorten(members=Known(lagging=[uuid(n) for n in range(4)]))
-
-
-def test_empty_aggregates_are_left_out_next():
-    everything = {uuid(n) for n in range(12)}
-    hosts = {uuid(n): frozenset() for n in range(12)}
-    hosts[uuid(7)] = frozenset(['host1'])
-    hosts[uuid(8)] = frozenset(['host1', 'host2'])
-    found = shorten(members=Known(hosts, everything))
-    # Both have hosts, and both fit.
-    assert found.forbidden == {uuid(7), uuid(8)}
-    assert (found.rollups, found.left_out) == ((), 10)
-
-
-def test_then_aggregates_whose_hosts_are_in_others():
-    everything = {uuid(n) for n in range(12)}
-    hosts = {uuid(n): frozenset([f'host{n % 3}']) for n in range(12)}
-    hosts[uuid(5)] = frozenset(['host0', 'host1', 'host2', 'host9'])
-    found = shorten(members=Known(hosts, everything))
-    assert found.forbidden == {uuid(5)}
-
-
-def test_an_aggregate_whose_hosts_are_not_known_stays():
-    everything = {uuid(n) for n in range(12)}
-    hosts = {uuid(n): frozenset() for n in range(11)}
-    found = shorten(members=Known(hosts, everything))
-    assert found.forbidden == {uuid(11)}
-
-
-def test_what_can_not_be_read_shortens_nothing(caplog):
-    with pytest.raises(exception.RequestRefused) as refused:
-        shorten(members=Known(broken=True))
-    [reason] = refused.value.reasons
-    assert reason == (
-        'the query to Placement would take 484 bytes to forbid 12 '
-        'aggregates, more than [isolate_aggregates] max_query_length = 172, '
+    lagging = [uuid(n) for n in range(3)]
+    found = shorten(members=Known(lagging))
+    assert found.forbidden == {ROLLUP, *lagging}
+    lagging.append(uuid(3))
+    assert refusal(members=Known(lagging)) == (
+        'the query to Placement would take 584 bytes to forbid 12 '
+        'aggregates, more than [isolate_aggregates] max_query_length = 272, '
         'and the rollup aggregates that there are do not make it fit; run '
         '"isolate-aggregates sync --apply", or raise that and the limit of '
         'the web server before Placement'
     )
-    assert f'Rollup aggregate {LOCK} can not be used: Placement' in caplog.text
-    assert 'hosts of the aggregates can not be read: Nova' in caplog.text
 
 
-def test_required_aggregates_take_room():
-    one = [frozenset([uuid(99)])]
-    assert shorten(4, required=one).forbidden == {ROLLUP}
-    many = [frozenset(uuid(n) for n in range(50, 60))]
-    with pytest.raises(exception.RequestRefused) as refused:
-        shorten(1, required=many)
-    [reason] = refused.value.reasons
-    assert 'would take 403 bytes for 10 required aggregates' in reason
-    with pytest.raises(exception.RequestRefused, match='to forbid 1 aggreg'):
-        shorten(1, required=many, limit=group.required_length(many))
+def test_nothing_is_left_out_for_want_of_hosts():
+    """Nova's lists of hosts are not Placement's."""
+    index = locked(12)
+    everything = [aggregate.uuid for aggregate in index]
+    assert not any(aggregate.hosts for aggregate in index)
+    assert 'sync --apply' in refusal(members=Known(everything))
 
 
-def test_what_is_asked_already_takes_room():
-    forbids = group.RequestGroup(forbidden_aggregates={uuid(98), uuid(99)})
-    assert shorten(2, beside=forbids) is None
-    assert shorten(3, beside=forbids).forbidden == {ROLLUP}
-    requires = group.RequestGroup(aggregates=[frozenset([uuid(99)])])
-    assert shorten(3, beside=requires).forbidden == {ROLLUP}
+def test_all_else_in_the_query_takes_room():
+    assert shorten(4, rest=REST + 1).forbidden == {ROLLUP}
+    rest = ROOM_FOR_FOUR - group.forbidden_length(1)
+    assert shorten(12, rest=rest).forbidden == {ROLLUP}
+    assert 'to forbid 12 aggregates' in refusal(12, rest=rest + 1)
+
+
+def test_a_query_with_no_room_for_what_it_requires_is_refused():
+    destination = Destination()
+    destination.require_aggregates(map(uuid, range(50, 60)))
+    shortener = shortening()
+    assert shortener.shorten(destination, locked(1), ROOM_FOR_FOUR) is None
+    with pytest.raises(exception.QueryNotShortened) as refused:
+        shortener.shorten(destination, locked(1), ROOM_FOR_FOUR + 1)
+    assert refused.value.reasons == (
+        'the query to Placement would take 273 bytes for 10 required '
+        'aggregates and the resources, more than [isolate_aggregates] '
+        'max_query_length = 272; raise that, and the limit of the web server '
+        'before Placement',
+    )
+
+
+def test_without_members_nothing_is_shortened():
+    shortener = Shortener(ROOM_FOR_FOUR, IsolateAggregates().locks, None)
+    shortener.stop()
+    destination, index = forbidding(range(5)), locked(5)
+    assert shortener.shorten(forbidding(range(4)), index, REST) is None
+    with pytest.raises(exception.QueryNotShortened) as refused:
+        shortener.shorten(destination, index, REST)
+    assert refused.value.reasons == (
+        'the query to Placement would take 311 bytes to forbid 5 aggregates, '
+        'more than [isolate_aggregates] max_query_length = 272, and queries '
+        'are not shortened without IsolatedAggregatesFilter in '
+        '[filter_scheduler] enabled_filters; add it, or raise that and the '
+        'limit of the web server before Placement',
+    )
 
 
 def test_several_sets_with_the_same_aggregates_are_merged():
-    index = AggregateIndex()
-    destination = Destination()
-    destination.forbid_aggregates([uuid(1), uuid(2), uuid(3)])
-    destination.forbid_aggregates([uuid(2), uuid(3), uuid(4)])
-    shortener = Shortener(ROOM_FOR_FOUR, lambda index: (), Known())
-    found = shortener.shorten(destination, index)
-    assert found.forbidden == {uuid(n) for n in range(1, 5)}
-    assert found.left_out == 0
-
-    destination.forbid_aggregates([uuid(5)])
-    with pytest.raises(exception.RequestRefused, match='forbid 5 aggregates'):
-        shortener.shorten(destination, index)
+    shortener = shortening()
+    both = forbidding([0, 1, 2], [1, 2, 3])
+    assert shortener.shorten(both, locked(4), REST) is None
+    more = forbidding([0, 1, 2], [1, 2, 3], [4])
+    assert shortener.shorten(more, locked(5), REST).forbidden == {ROLLUP}
 
 
-def test_sets_that_fit_once_they_are_merged_are_left_alone():
-    index = locked(4)
-    destination = Destination()
-    for uuids in ([0, 1, 2], [1, 2, 3]):
-        destination.forbid_aggregates(map(uuid, uuids))
-    locks = IsolateAggregates().locks
-    found = Shortener(ROOM_FOR_FOUR, locks, Known()).shorten(
-        destination, index
+# What is not verified is not used.
+
+
+def test_what_is_not_verified_is_refused_and_verified_from_then_on():
+    members = Known(unknown=map(uuid, range(12)))
+    assert refusal(members=members) == (
+        'the query to Placement would take 584 bytes to forbid 12 '
+        'aggregates, more than [isolate_aggregates] max_query_length = 272, '
+        'and the rollup aggregates that may make it fit have not been '
+        'verified yet; try again, and see the log of nova-scheduler if this '
+        'goes on, or raise that and the limit of the web server before '
+        'Placement'
     )
-    assert found == Shortened(frozenset(map(uuid, range(4))))
-    assert (found.rollups, found.replaced, found.left_out) == ((), 0, 0)
+    assert members.used == [[ROLLUP]]
 
 
-def test_it_is_worked_out_once_for_a_while():
+def test_what_is_not_verified_yet_is_named_itself_if_that_fits():
+    new = uuid(11)
+    found = shorten(members=Known(unknown=[new]))
+    assert found.forbidden == {ROLLUP, new}
+
+
+def test_as_soon_as_enough_is_verified_the_query_is_sent():
+    members = Known(unknown=map(uuid, range(12)))
+    members.to_come = [
+        (map(uuid, range(6, 12)), ()),
+        (map(uuid, range(9, 12)), ()),
+        ((), ()),
+    ]
+    found = shorten(members=members)
+    assert found.forbidden == {ROLLUP, uuid(9), uuid(10), uuid(11)}
+    assert len(members.to_come) == 1
+
+
+def test_it_is_refused_as_soon_as_it_is_clear_that_no_rollup_suffices():
+    members = Known(unknown=map(uuid, range(12)))
+    members.to_come = [(map(uuid, range(6, 12)), map(uuid, range(6)))]
+    assert 'sync --apply' in refusal(members=members)
+
+
+def test_what_was_found_is_used_for_a_second():
     clock, members = Clock(), Known()
-    index = locked(12)
-    request_filter = IsolateAggregates()
-    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
-
-    def ask():
-        destination = Destination()
-        for found in request_filter(Request(Flavor('f')), index):
-            destination.add(found, 'isolate_aggregates')
-        return shortener.shorten(destination, index)
-
-    first = ask()
-    clock.now += 29
-    assert ask() is first
-    assert members.asked == 1
-    clock.now += 1
-    ask()
-    assert members.asked == 2
-
-    members.broken = True
-    clock.now += 30
-    with pytest.raises(exception.RequestRefused):
-        ask()
-    # Somebody may have mended it.
-    members.broken = False
-    clock.now += 4
-    with pytest.raises(exception.RequestRefused):
-        ask()
-    clock.now += 1
-    assert ask().forbidden == {ROLLUP}
+    index, destination = locked(12), forbidding(range(12))
+    shortener = shortening(members, clock=clock)
+    first = shortener.shorten(destination, index, REST)
+    asked = members.asked
+    clock.now += 0.99
+    assert shortener.shorten(destination, index, REST) is first
+    # The thread learns that it is in use.
+    assert (members.asked, members.used[-1]) == (asked, [ROLLUP])
+    clock.now += 0.01
+    members.lagging = {uuid(1)}
+    found = shortener.shorten(destination, index, REST)
+    assert found.forbidden == {ROLLUP, uuid(1)}
 
 
-def test_what_leaves_out_aggregates_is_worked_out_again_soon():
-    """A host may have been added to one that had none."""
-    clock = Clock()
-    hosts = {uuid(n): frozenset() for n in range(12)}
-    members = Known(hosts, lagging=hosts)
-    index = locked(12)
-    shortener = Shortener(
-        ROOM_FOR_FOUR, IsolateAggregates().locks, members, clock
-    )
-    destination = forbidding(index)
-    assert shortener.shorten(destination, index).forbidden == set()
-    hosts[uuid(7)] = frozenset(['host'])
-    clock.now += 4
-    assert shortener.shorten(destination, index).forbidden == set()
-    clock.now += 1
-    assert shortener.shorten(destination, index).forbidden == {uuid(7)}
-
-
-def test_many_threads_have_it_worked_out_once():
+def test_what_cannot_be_found_out_is_not_hidden():
     members = Known()
-    index = locked(12)
-    request_filter = IsolateAggregates()
-    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members)
-    together = threading.Barrier(8)
-    found = []
-
-    def ask():
-        together.wait()
-        shortened = shortener.shorten(forbidding(index), index)
-        found.append(shortened.forbidden)
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [{ROLLUP}] * 8
-    assert members.asked == 1
-
-
-def test_while_one_thread_asks_again_the_others_go_on():
-    clock, members = Clock(), Known()
-    index = locked(12)
-    request_filter = IsolateAggregates()
-    shortener = Shortener(ROOM_FOR_FOUR, request_filter.locks, members, clock)
-    destination = forbidding(index)
-    first = shortener.shorten(destination, index)
-
-    asking, go_on = threading.Event(), threading.Event()
-    covered = members.covered
-
-    def slowly(rollup):
-        asking.set()
-        assert go_on.wait(120)
-        return covered(rollup)
-
-    members.covered = slowly
-    clock.now += 30
-    slow = threading.Thread(
-        target=shortener.shorten, args=(destination, index)
-    )
-    slow.start()
-    assert asking.wait(120)
-    clock.now += 29
-    assert shortener.shorten(destination, index) is first
-
-    # An answer that is twice as old as it may be is not used.
-    clock.now += 1
-    late = threading.Thread(
-        target=shortener.shorten, args=(destination, index)
-    )
-    late.start()
-    late.join(0.2)
-    assert late.is_alive()
-    go_on.set()
-    for thread in (slow, late):
-        thread.join()
-    assert shortener.shorten(destination, index) is not first
-    # What one thread found out serves the other that waited for it.
-    assert members.asked == 2
+    members.broken = True
+    with pytest.raises(exception.ServiceError):
+        shorten(members=members)
 
 
 def rollup(*aggregates):
-    return Rollup('name', 'uuid', frozenset(aggregates))
+    return Rollup('name', ''.join(aggregates).upper(), frozenset(aggregates))
 
 
 @pytest.mark.parametrize(
-    ('rollups', 'lagging', 'chosen', 'left'),
+    ('rollups', 'lagging', 'forbidden'),
     [
-        pytest.param(['ab'], '', ['ab'], 'cde', id='two'),
-        pytest.param(['abx'], '', [], 'abcde', id='forbids more'),
-        pytest.param(['abc'], 'c', ['abc'], 'cde', id='lacks one'),
-        pytest.param(['abc'], 'bc', [], 'abcde', id='has only one'),
-        pytest.param(['abc', 'bcde'], '', ['abc', 'bcde'], '', id='overlap'),
-        pytest.param(['abcd', 'de'], '', ['abcd'], 'e', id='adds only one'),
+        pytest.param(['ab'], '', ['AB', *'cde'], id='two'),
+        pytest.param(['abx'], '', [*'abcde'], id='forbids more'),
+        pytest.param(['abc'], 'c', ['ABC', *'cde'], id='lacks one'),
+        pytest.param(['abc'], 'bc', [*'abcde'], id='has only one'),
+        pytest.param(['abc', 'bcde'], '', ['ABC', 'BCDE'], id='overlap'),
+        pytest.param(['abcd', 'de'], '', ['ABCD', 'e'], id='adds only one'),
     ],
 )
 def test_a_rollup_replaces_two_forbidden_aggregates_or_more(
-    rollups, lagging, chosen, left
+    rollups, lagging, forbidden
 ):
-    found = cover.with_rollups(
+    cover = Cover(
         frozenset('abcde'),
         [rollup(*aggregates) for aggregates in rollups],
         lambda rollup: rollup.aggregates.difference(lagging),
     )
-    assert found == (
-        tuple(rollup(*aggregates) for aggregates in chosen),
-        frozenset(left),
+    assert cover.within(len(forbidden)).forbidden == frozenset(forbidden)
+    assert cover.within(len(forbidden) - 1) is None
+
+
+def test_no_more_rollups_are_used_than_suffice():
+    cover = Cover(
+        frozenset('abcdefgh'),
+        [rollup(*'abc'), rollup(*'de'), rollup(*'fg')],
+        lambda rollup: rollup.aggregates,
     )
+    numbers = [len(cover.within(most).rollups) for most in (8, 7, 6, 5, 4)]
+    assert numbers == [0, 1, 1, 2, 3]
+    assert cover.within(3) is None
 
 
-def test_placement_is_not_asked_about_rollups_that_are_of_no_use():
+def test_rollups_that_are_of_no_use_are_not_looked_at():
     asked = []
 
     def covered(rollup):
-        asked.append(rollup)
+        asked.append(rollup.uuid)
         return rollup.aggregates
 
-    cover.with_rollups(
+    Cover(
         frozenset('abcde'),
         [rollup(*'abcd'), rollup(*'abc'), rollup(*'de'), rollup(*'ex')],
         covered,
     )
-    assert asked == [rollup(*'abcd')]
+    assert asked == ['ABCD']
 
 
-@pytest.mark.parametrize(
-    ('hosts', 'covered', 'chosen'),
-    [
-        pytest.param({'a': '123', 'b': '12'}, '', 'a', id='part of another'),
-        pytest.param({'a': '123', 'b': '34'}, '', 'ab', id='overlap'),
-        pytest.param({'a': '12', 'b': '12'}, '', 'a', id='same, first name'),
-        pytest.param(
-            {'a': '12', 'b': '34', 'x': '12', 'y': '3'},
-            'xy',
-            'b',
-            id='covered by several others',
-        ),
-        pytest.param({'a': '12', 'b': ''}, '', 'a', id='empty'),
-        pytest.param({'a': '12'}, '', 'ab', id='not known'),
-    ],
-)
-def test_few_aggregates_have_all_hosts(hosts, covered, chosen):
-    known = {name: frozenset(members) for name, members in hosts.items()}
-    assert cover.fewest(frozenset('ab'), known, covered) == frozenset(chosen)
+sets = st.frozensets(st.sampled_from('abcdefgh'))
 
 
-hosts = st.dictionaries(
-    st.integers(0, 15).map(uuid),
-    st.frozensets(st.integers(0, 8).map('host{}'.format)),
-)
-
-
-@given(
-    hosts,
-    st.frozensets(st.integers(0, 20).map(uuid)),
-    st.sets(st.integers(0, 20).map(uuid)),
-)
-def test_the_fewest_have_all_the_hosts(known, aggregates, others):
-    chosen = cover.fewest(aggregates, known, others)
-    assert chosen <= aggregates
-    # Those that are not known stay.
-    assert aggregates - known.keys() <= chosen
-
-    def of(uuids):
-        return frozenset().union(*(known.get(a, frozenset()) for a in uuids))
-
-    assert of(chosen | others) == of(aggregates | others)
-
-
-@given(
-    st.lists(st.frozensets(st.integers(0, 99).map(uuid), min_size=1)),
-    st.sets(st.integers(0, 99).map(uuid)),
-)
-def test_lengths_are_those_of_the_encoded_query(choices, forbidden):
-    asked = group.RequestGroup(
-        aggregates=choices, forbidden_aggregates=forbidden
+@given(sets, st.lists(sets), sets, st.integers(0, 8))
+def test_all_is_forbidden_by_itself_or_by_a_rollup_that_has_it(
+    forbidden, rollups, lagging, most
+):
+    cover = Cover(
+        forbidden,
+        [rollup(*sorted(each)) for each in rollups],
+        lambda rollup: rollup.aggregates - lagging,
     )
+    found = cover.within(most)
+    if found is None:
+        return
+    assert len(found.forbidden) <= most
+    assert all(rollup.aggregates <= forbidden for rollup in found.rollups)
+    left = found.forbidden - {rollup.uuid for rollup in found.rollups}
+    stood_for = frozenset().union(
+        *(rollup.aggregates - lagging for rollup in found.rollups)
+    )
+    assert left | stood_for >= forbidden
+    assert left <= forbidden
+    assert found.replaced == len(forbidden) - len(left)
+
+
+@given(st.sets(st.integers(0, 99).map(uuid)))
+def test_lengths_are_those_of_the_encoded_query(forbidden):
+    asked = group.RequestGroup(forbidden_aggregates=forbidden)
     params = [p for p in asked.to_queryparams() if p[0] == 'member_of']
-    # With the & before each parameter.
+    # With the & before the parameter.
     length = len(parse.urlencode(params)) + bool(params)
-    counted = group.required_length(choices) + group.forbidden_length(
-        len(forbidden)
-    )
-    assert counted == length
+    assert group.forbidden_length(len(forbidden)) == length
 
 
 @given(st.integers(0, 10_000))

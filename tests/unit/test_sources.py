@@ -166,9 +166,6 @@ class WithHosts:
 class WithMembership(WithHosts):
     """A source that knows by itself which hosts are where."""
 
-    def hosts(self) -> Mapping[str, frozenset[str]]:
-        return {}
-
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
@@ -180,7 +177,6 @@ def test_hosts_are_those_of_the_aggregates() -> None:
     members = sources.membership(
         source, lambda: AggregateIndex(source.aggregates())
     )
-    assert members.hosts() == {'uuid-1': {'h1', 'h2'}, 'uuid-2': {'h2'}}
     assert members.aggregates_of(['h2', 'h3']) == {
         'h2': {'uuid-1', 'uuid-2'}, 'h3': set()
     }  # fmt: skip

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Judges hosts that a request is forced to.
+
+Nova asks no host filter about ``--availability-zone zone:host``
+(``get_filtered_hosts`` in ``nova.scheduler.host_manager``), so hosts that are
+to be looked at again after a shortened query have to be looked at before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+
+from nova import context as nova_context
+from nova import exception as nova_exception
+from nova import objects
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Membership
+from isolate_aggregates.filters import judge
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.nova import adapter
+from isolate_aggregates.nova.placement import TIMEOUT
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+
+# Nova looks at all nodes of a forced host; an Ironic host may have thousands.
+_MOST_NODES = 20
+
+# Seconds for which Placement is not asked after it did not answer.
+_PAUSE = 30.0
+
+
+class ForcedHosts:
+    """Judges forced hosts by their aggregates as of now.
+
+    :param members: Knows which aggregates hosts are in, in Nova.
+    :param placement: Returns a client for Placement.
+    :param clock: Tells the time in seconds.
+    """
+
+    def __init__(
+        self,
+        members: Membership,
+        placement: Callable[[], PlacementClient],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._members = members
+        self._placement = placement
+        self._clock = clock
+        self._trouble: tuple[float, exception.IsolateAggregatesError] | None
+        self._trouble = None
+
+    def check(
+        self,
+        context: nova_context.RequestContext,
+        spec: objects.RequestSpec,
+        destination: Destination,
+    ) -> None:
+        """Raise if a request may not be on a host that it is forced to.
+
+        :param destination: What the filters concluded, in full.
+        :raises RequestRefused: if it may not.
+        :raises IsolateAggregatesError: if it cannot be found out.
+        """
+        forced = adapter.forced(spec)
+        if forced is None:
+            return
+        nodes = _nodes(context, *forced)
+        in_placement = self._in_placement(nodes)
+        in_nova = self._members.aggregates_of(nodes)
+        reasons = [
+            f'forced host {host}: {reason}'
+            for host in nodes
+            for reason in judge.objections(
+                destination,
+                in_nova.get(host, frozenset()) | in_placement[host],
+            )
+        ]
+        if reasons:
+            raise exception.RequestRefused(reasons)
+
+    def _in_placement(
+        self, nodes: Mapping[str, Iterable[str]]
+    ) -> Mapping[str, frozenset[str]]:
+        """Return the aggregates of all providers of hosts, by host.
+
+        Once Placement has not answered it is left alone for a while, so that
+        not every request waits for it.
+        """
+        now = self._clock()
+        if self._trouble and now < self._trouble[0]:
+            raise self._trouble[1]
+        try:
+            found = {
+                host: frozenset().union(*self._of_trees(roots, now + TIMEOUT))
+                for host, roots in nodes.items()
+            }
+        except exception.IsolateAggregatesError as exc:
+            self._trouble = self._clock() + _PAUSE, exc
+            raise
+        self._trouble = None
+        return found
+
+    def _of_trees(
+        self, roots: Iterable[str], until: float
+    ) -> Iterable[frozenset[str]]:
+        placement = self._placement()
+        for root in roots:
+            for provider in placement.resource_providers(in_tree=root):
+                if self._clock() > until:
+                    raise exception.ServiceUnreachable(
+                        'Placement',
+                        None,
+                        'is too slow to tell the aggregates of a forced host.',
+                    )
+                yield providers.aggregates(placement, provider['uuid'])
+
+
+def _nodes(
+    context: nova_context.RequestContext,
+    hosts: Sequence[str],
+    nodes: Sequence[str],
+) -> dict[str, list[str]]:
+    """Return the uuids of the compute nodes by the name of their host.
+
+    :raises RequestRefused: if they cannot be found, or are too many.
+    """
+
+    def read(cell: nova_context.RequestContext) -> list[tuple[str, str]]:
+        found: list[objects.ComputeNode] = []
+        for host in hosts:
+            try:
+                found.extend(
+                    objects.ComputeNodeList.get_all_by_host(cell, host)
+                )
+            except nova_exception.NotFound:
+                continue
+        for node in () if hosts else nodes:
+            try:
+                found.append(objects.ComputeNode.get_by_nodename(cell, node))
+            except nova_exception.NotFound:
+                continue
+        return [
+            (one.host, one.uuid)
+            for one in found
+            if not nodes or one.hypervisor_hostname in nodes
+        ]
+
+    admin = context.elevated()
+    cells = [
+        cell
+        for cell in objects.CellMappingList.get_all(admin)
+        if not cell.is_cell0()
+    ]
+    answers = nova_context.scatter_gather_cells(
+        admin, cells, nova_context.CELL_TIMEOUT, read
+    ).values()
+    if any(map(nova_context.is_cell_failure_sentinel, answers)):
+        raise exception.RequestRefused(
+            ['the nodes of a forced host cannot be read from every cell']
+        )
+    by_host: dict[str, list[str]] = {}
+    for host, uuid in (pair for answer in answers for pair in answer):
+        by_host.setdefault(host, []).append(uuid)
+    number = sum(map(len, by_host.values()))
+    if len(by_host) < len(hosts) or not number:
+        raise exception.RequestRefused(
+            ['a forced host or node has no compute node in any cell']
+        )
+    if number > _MOST_NODES:
+        raise exception.RequestRefused(
+            [
+                f'the forced hosts have {number} nodes, too many to judge '
+                'each before the query to Placement is shortened'
+            ]
+        )
+    return by_host

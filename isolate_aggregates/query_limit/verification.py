@@ -1,0 +1,291 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifies rollups in a thread, so that no request has to ask Placement.
+
+The thread asks about the rollups that requests have used lately, over and
+over. What it found out counts for :data:`MAX_AGE` and no longer.
+"""
+
+import atexit
+import collections
+from collections.abc import Callable, Iterable
+import math
+import os
+import threading
+import time
+
+from oslo_log import log as logging
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates.rollups import Rollup
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.query_limit import members
+from isolate_aggregates.query_limit.members import Coverage
+
+LOG = logging.getLogger(__name__)
+
+# All in seconds.
+PERIOD = 60.0
+# A rollup that misses some hosts is looked at again sooner, as it may be
+# being mended.
+SOON = 10.0
+MAX_AGE = 120.0
+# A rollup that no request has used for so long is forgotten.
+KEEP = 600.0
+# For so long requests wait for what has never been verified, together.
+PATIENCE = 5.0
+FIRST_PAUSE = 1.0
+LONGEST_PAUSE = 60.0
+
+# Questions a minute.
+MOST_QUESTIONS = 600
+
+
+class _Watched:
+    """A rollup that is in use, and what is known of it.
+
+    ``covered`` and ``uncovered`` have the times at which the questions were
+    asked, by the uuids of the aggregates.
+    """
+
+    def __init__(self, rollup: Rollup) -> None:
+        self.rollup = rollup
+        self.used_at = -math.inf
+        self.next_at = -math.inf
+        self.covered: dict[str, float] = {}
+        self.uncovered: dict[str, float] = {}
+
+    def due_at(self, aggregate: str) -> float:
+        """Return when to ask about an aggregate, or again about it."""
+        if aggregate in self.covered:
+            return self.covered[aggregate] + PERIOD
+        if aggregate in self.uncovered:
+            return self.uncovered[aggregate] + SOON
+        return -math.inf
+
+    def learn(
+        self, aggregates: Iterable[str], uncovered: frozenset[str], at: float
+    ) -> None:
+        """Take note of an answer."""
+        for aggregate in aggregates:
+            self.covered.pop(aggregate, None)
+            self.uncovered.pop(aggregate, None)
+            known = self.uncovered if aggregate in uncovered else self.covered
+            known[aggregate] = at
+
+    def changed(self, rollup: Rollup) -> None:
+        """Take note that the rollup stands for other aggregates now."""
+        self.rollup = rollup
+        for known in (self.covered, self.uncovered):
+            for aggregate in known.keys() - rollup.aggregates:
+                del known[aggregate]
+        self.schedule()
+
+    def schedule(self) -> None:
+        """Work out when there is something to ask."""
+        self.next_at = min(map(self.due_at, self.rollup.aggregates))
+
+
+class VerifiedMembers:
+    """Knows what a thread has found out a moment ago.
+
+    The thread is started by the first request that needs it, and so in the
+    process that serves requests: threads do not live through a fork. No lock
+    is held while Placement is asked.
+
+    :param placement: Returns the client; one without retries.
+    :param max_length: The most bytes of a query.
+    :param clock: Tells the time in seconds.
+    :param changed: Its wait() returns when more is known.
+    :param thread: Makes a thread.
+    """
+
+    def __init__(
+        self,
+        placement: Callable[[], PlacementClient],
+        max_length: int,
+        clock: Callable[[], float] = time.monotonic,
+        changed: threading.Condition | None = None,
+        thread: Callable[..., threading.Thread] = threading.Thread,
+    ) -> None:
+        self._placement = placement
+        self._at_once = members.at_once(max_length)
+        self._clock = clock
+        # It guards everything below.
+        self._changed = changed or threading.Condition()
+        self._watched: dict[str, _Watched] = {}
+        self._answers = 0
+        self._asked_at: collections.deque[float] = collections.deque()
+        self._pause = 0.0
+        self._not_before = -math.inf
+        self._patient_until: float | None = None
+        self._wake = threading.Event()
+        self._stopped = False
+        self._make_thread = thread
+        self._thread: threading.Thread | None = None
+        self._pid: int | None = None
+
+    def coverage(self, rollup: Rollup) -> Coverage:
+        """Return what is known of a rollup; nothing is asked."""
+        oldest = self._clock() - MAX_AGE
+        with self._changed:
+            watched = self._watched.get(rollup.uuid)
+            if watched is None:
+                return Coverage(frozenset(), rollup.aggregates)
+            return Coverage(
+                rollup.aggregates.intersection(
+                    a for a, at in watched.covered.items() if at > oldest
+                ),
+                rollup.aggregates.difference(
+                    a for a, at in watched.uncovered.items() if at > oldest
+                ),
+            )
+
+    def use(self, rollups: Iterable[Rollup]) -> int:
+        """Have rollups verified, from now on and for a while."""
+        now = self._clock()
+        with self._changed:
+            for rollup in rollups:
+                watched = self._watched.get(rollup.uuid)
+                if watched is None:
+                    watched = _Watched(rollup)
+                    self._watched[rollup.uuid] = watched
+                    self._wake.set()
+                elif watched.rollup is not rollup:
+                    watched.changed(rollup)
+                    if watched.next_at <= now:
+                        self._wake.set()
+                watched.used_at = now
+            self._start()
+            return self._answers
+
+    def wait(self, since: int) -> bool:
+        """Wait until more is known, unless Placement is in trouble.
+
+        All requests that wait do so until the same moment, and none waits
+        after it before everything is verified: a Placement that does not
+        answer is waited for once.
+        """
+        with self._changed:
+            now = self._clock()
+            if self._patient_until is None:
+                self._patient_until = now + PATIENCE
+            while self._answers == since:
+                left = self._patient_until - self._clock()
+                if left <= 0 or self._pause or self._stopped:
+                    return False
+                self._changed.wait(left)
+            return True
+
+    def step(self) -> float:
+        """Ask one question, if there is one and it may be asked now.
+
+        :returns: For how many seconds there is nothing to do.
+        """
+        now = self._clock()
+        with self._changed:
+            self._forget(now)
+            watched = min(
+                self._watched.values(),
+                key=lambda one: one.next_at,
+                default=None,
+            )
+            if watched is None or watched.next_at > -math.inf:
+                # Everything has been verified: the next request that has to
+                # wait may do so again.
+                self._patient_until = None
+            if watched is None:
+                return KEEP
+            at = max(watched.next_at, self._not_before, self._next_question())
+            if at > now:
+                return at - now
+            rollup = watched.rollup
+            due = sorted(
+                (at, aggregate)
+                for aggregate in rollup.aggregates
+                if (at := watched.due_at(aggregate)) <= now
+            )
+            some = [aggregate for _, aggregate in due[: self._at_once]]
+        try:
+            uncovered = members.uncovered(
+                self._placement(), rollup.uuid, some, self._count
+            )
+        except Exception as exc:
+            return self._failed(exc)
+        with self._changed:
+            if self._pause:
+                LOG.info('Rollup aggregates are verified again.')
+            self._pause = 0.0
+            watched.learn(some, uncovered, now)
+            # It may stand for others by now.
+            watched.changed(watched.rollup)
+            self._answers += 1
+            self._changed.notify_all()
+        return 0.0
+
+    def stop(self) -> None:
+        """Stop the thread, for good."""
+        atexit.unregister(self.stop)
+        with self._changed:
+            self._stopped = True
+            self._wake.set()
+            self._changed.notify_all()
+            thread = self._thread
+        if thread is not None and self._pid == os.getpid():
+            # Not for long: it may wait for an answer.
+            thread.join(1.0)
+
+    def _start(self) -> None:
+        """Start the thread, if this process has none."""
+        if self._stopped or self._pid == os.getpid():
+            return
+        self._pid = os.getpid()
+        self._thread = self._make_thread(
+            target=self._run, name='isolate-aggregates-rollups', daemon=True
+        )
+        self._thread.start()
+        atexit.register(self.stop)
+
+    def _run(self) -> None:
+        while not self._stopped:
+            self._wake.clear()
+            pause = self.step()
+            if pause:
+                self._wake.wait(pause)
+
+    def _forget(self, now: float) -> None:
+        self._watched = {
+            uuid: watched
+            for uuid, watched in self._watched.items()
+            if watched.used_at > now - KEEP
+        }
+
+    def _next_question(self) -> float:
+        """Return when the next question may be asked."""
+        now = self._clock()
+        while self._asked_at and self._asked_at[0] <= now - 60:
+            self._asked_at.popleft()
+        # What is left has to do for all that one answer may lead to.
+        most = MOST_QUESTIONS - members.FEW
+        if len(self._asked_at) < most:
+            return -math.inf
+        return self._asked_at[-most] + 60
+
+    def _count(self) -> None:
+        self._asked_at.append(self._clock())
+
+    def _failed(self, exc: Exception) -> float:
+        with self._changed:
+            first = not self._pause
+            self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
+            self._not_before = self._clock() + self._pause
+            self._changed.notify_all()
+        if not isinstance(exc, exception.IsolateAggregatesError):
+            LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
+        elif first:
+            LOG.warning(
+                'Rollup aggregates cannot be verified: %(cause)s What was '
+                'verified is used for %(age).0f s, then requests whose query '
+                'does not fit without rollups are refused.',
+                {'cause': exc, 'age': MAX_AGE},
+            )
+        return self._pause

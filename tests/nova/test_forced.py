@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts that a request is forced to are judged by what is true now."""
+
+from nova import context as nova_context
+from nova import objects
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.filters.constraints import Forbid, Require
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.nova import forced
+
+A = Aggregate('aggregate-a', 'a')
+CONTEXT = nova_context.get_admin_context()
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _nova():
+    objects.register_all()
+
+
+class Node:
+    def __init__(self, host, name):
+        self.host, self.hypervisor_hostname, self.uuid = host, name, name
+
+
+class Cloud:
+    """A Nova of one cell, and its Placement."""
+
+    def __init__(self, monkeypatch):
+        self.nodes = [Node('h1', 'n1'), Node('h2', 'n2')]
+        self.in_nova = {}
+        # By provider; the trees are those of the first letters.
+        self.in_placement = {'n1': set(), 'n2': set()}
+        self.asked = 0
+        self.error = None
+        self.took = 0.0
+        self.now = 1000.0
+        self.broken_cell = False
+        cell = objects.CellMapping(uuid='00000000-0000-4000-8000-000000000001')
+        monkeypatch.setattr(
+            objects.CellMappingList, 'get_all', lambda context: [cell]
+        )
+        monkeypatch.setattr(nova_context, 'scatter_gather_cells', self.scatter)
+        monkeypatch.setattr(
+            objects.ComputeNodeList,
+            'get_all_by_host',
+            lambda context, host: [n for n in self.nodes if n.host == host],
+        )
+        monkeypatch.setattr(
+            objects.ComputeNode,
+            'get_by_nodename',
+            lambda context, name: next(
+                n for n in self.nodes if n.hypervisor_hostname == name
+            ),
+        )
+        self.forced = forced.ForcedHosts(self, lambda: self, lambda: self.now)
+
+    def scatter(self, context, cells, timeout, read):
+        [cell] = cells
+        if self.broken_cell:
+            return {cell.uuid: nova_context.did_not_respond_sentinel}
+        return {cell.uuid: read(context)}
+
+    def aggregates_of(self, hosts):
+        return {host: frozenset(self.in_nova.get(host, ())) for host in hosts}
+
+    def answer(self):
+        self.asked += 1
+        self.now += self.took
+        if self.error:
+            raise self.error
+
+    def resource_providers(self, in_tree):
+        self.answer()
+        return [
+            {'uuid': name}
+            for name in self.in_placement
+            if name.startswith(in_tree)
+        ]
+
+    def read(self, path, parser):
+        self.answer()
+        held = self.in_placement[path.split('/')[2]]
+        return parser({'aggregates': held, 'resource_provider_generation': 0})
+
+    def reasons(self, constraint=None, **fields):
+        destination = Destination()
+        destination.add(constraint or Forbid((A,), 'because'), 'mine')
+        try:
+            self.forced.check(
+                CONTEXT, objects.RequestSpec(**fields), destination
+            )
+        except exception.RequestRefused as exc:
+            return list(exc.reasons)
+        return []
+
+
+@pytest.fixture
+def cloud(monkeypatch):
+    return Cloud(monkeypatch)
+
+
+KEPT_OUT = ['forced host h1: aggregate a: because']
+
+
+def test_a_request_that_is_not_forced_costs_nothing(cloud):
+    assert cloud.reasons() == []
+    assert cloud.asked == 0
+
+
+@pytest.mark.parametrize(
+    'fields', [{'force_hosts': ['h1']}, {'force_nodes': ['n1']}]
+)
+def test_a_host_is_judged_by_nova_and_by_placement(cloud, fields):
+    assert cloud.reasons(**fields) == []
+    cloud.in_nova = {'h1': {A.uuid}}
+    assert cloud.reasons(**fields) == KEPT_OUT
+    cloud.in_nova = {'h2': {A.uuid}}
+    cloud.in_placement['n2'] = {A.uuid}
+    assert cloud.reasons(**fields) == []
+    cloud.in_placement['n1'] = {A.uuid}
+    assert cloud.reasons(**fields) == KEPT_OUT
+
+
+def test_all_of_the_tree_of_a_host_counts(cloud):
+    cloud.in_placement['n1-child'] = {A.uuid}
+    assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
+
+
+def test_what_is_required_may_be_in_placement_alone(cloud):
+    cloud.in_placement['n1'] = {A.uuid}
+    require = Require((A,), 'because')
+    assert cloud.reasons(require, force_hosts=['h1']) == []
+    assert cloud.reasons(require, force_hosts=['h2']) == [
+        'forced host h2: aggregate a: because'
+    ]
+
+
+def test_only_the_named_node_of_a_host_is_looked_at(cloud):
+    cloud.nodes.append(Node('h1', 'm1'))
+    cloud.in_placement['m1'] = {A.uuid}
+    assert cloud.reasons(force_hosts=['h1'], force_nodes=['n1']) == []
+    assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
+
+
+def test_a_host_that_is_not_found_is_refused(cloud):
+    said = ['a forced host or node has no compute node in any cell']
+    assert cloud.reasons(force_hosts=['h3']) == said
+    assert cloud.reasons(force_hosts=['h1', 'h3']) == said
+    assert cloud.reasons(force_hosts=['h1'], force_nodes=['n2']) == said
+
+
+def test_a_cell_that_does_not_answer_refuses(cloud):
+    cloud.broken_cell = True
+    assert cloud.reasons(force_hosts=['h1']) == [
+        'the nodes of a forced host cannot be read from every cell'
+    ]
+
+
+def test_a_host_with_too_many_nodes_to_judge_is_refused(cloud):
+    cloud.nodes = [Node('h1', f'n{n}') for n in range(21)]
+    [reason] = cloud.reasons(force_hosts=['h1'])
+    assert reason.startswith('the forced hosts have 21 nodes')
+    assert cloud.asked == 0
+
+
+def test_trouble_is_waited_for_once_and_not_each_time(cloud):
+    cloud.error = exception.ServiceUnreachable('Placement', None, 'is down.')
+    for _ in range(32):
+        with pytest.raises(exception.ServiceUnreachable):
+            cloud.reasons(force_hosts=['h1'])
+    assert cloud.asked == 1
+    cloud.now += 30
+    cloud.error = None
+    assert cloud.reasons(force_hosts=['h1']) == []
+
+
+def test_a_slow_placement_is_not_waited_for_long(cloud):
+    cloud.took = 3.0
+    cloud.in_placement |= {f'n1-{n}': set() for n in range(30)}
+    with pytest.raises(exception.ServiceUnreachable, match='too slow'):
+        cloud.reasons(force_hosts=['h1'])
+    assert cloud.asked == 2

@@ -1,0 +1,433 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rollups are verified beside requests, and no request waits for trouble."""
+
+import logging
+import os
+import re
+import threading
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
+from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import Shortener, VerifiedMembers
+from isolate_aggregates.query_limit.verification import (
+    KEEP,
+    MAX_AGE,
+    MOST_QUESTIONS,
+    PATIENCE,
+    PERIOD,
+    SOON,
+)
+
+LOCK = 'trait:CUSTOM_A'
+REST = 100
+LIMIT = REST + group.forbidden_length(4)
+THREADS = 32
+
+
+def uuid(number):
+    return f'{number:08d}-0000-4000-8000-000000000000'
+
+
+def rollup(*numbers, name=LOCK):
+    return Rollup(name, uuid_of(name), frozenset(map(uuid, numbers)))
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Waits(threading.Condition):
+    """Nothing happens while somebody waits, but the time goes by."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+        self.until = []
+
+    def wait(self, timeout=None):
+        self.until.append(self.clock.now + timeout)
+        self.clock.now = self.until[-1]
+        return False
+
+
+class NoThread:
+    """Is started, and does nothing."""
+
+    started = 0
+
+    def __init__(self, **kwargs):
+        assert kwargs['daemon']
+
+    def start(self):
+        type(self).started += 1
+
+    def join(self, timeout):
+        pass
+
+
+class Placement:
+    """Answers, or does not."""
+
+    def __init__(self):
+        self.members = {}
+        self.asked = []
+        self.error = None
+        self.meanwhile = lambda: None
+
+    def resource_providers(self, member_of, not_member_of):
+        self.asked.append(sorted(member_of))
+        self.meanwhile()
+        if self.error:
+            raise self.error
+        return [
+            {'uuid': name}
+            for name, held in self.members.items()
+            if held & set(member_of) and not held & set(not_member_of)
+        ]
+
+    def read(self, path, parser):
+        self.asked.append(path)
+        name = path.split('/')[2]
+        return parser(
+            {
+                'aggregates': self.members[name],
+                'resource_provider_generation': 0,
+            }
+        )
+
+
+class Worker:
+    """Requests of one worker, and the steps of its thread."""
+
+    def __init__(self, number=12, limit=LIMIT):
+        self.clock = Clock()
+        self.placement = Placement()
+        self.waits = Waits(self.clock)
+        self.members = VerifiedMembers(
+            lambda: self.placement, limit, self.clock, self.waits, NoThread
+        )
+        self.shortener = Shortener(
+            limit, IsolateAggregates().locks, self.members, self.clock
+        )
+        self.lock(number)
+
+    def lock(self, number):
+        """Let that many aggregates have the same lock."""
+        self.index = AggregateIndex(
+            Aggregate(uuid(n), f'a{n}', {LOCK: 'required'})
+            for n in range(number)
+        )
+
+    def ask(self):
+        """Return what a request forbids; None if it is refused."""
+        destination = Destination()
+        destination.forbid_aggregates(a.uuid for a in self.index)
+        try:
+            return self.shortener.shorten(
+                destination, self.index, REST
+            ).forbidden
+        except exception.QueryNotShortened:
+            return None
+
+    def work(self):
+        """Do what the thread would do until there is nothing to do."""
+        while not (pause := self.members.step()):
+            pass
+        return pause
+
+
+@pytest.fixture
+def worker():
+    return Worker()
+
+
+DOWN = exception.ServiceError('Placement', None, 'answered with 503.')
+
+
+def test_a_request_asks_placement_nothing(worker):
+    assert worker.ask() is None
+    assert worker.placement.asked == []
+    worker.work()
+    asked = len(worker.placement.asked)
+    assert worker.ask() == {uuid_of(LOCK)}
+    assert len(worker.placement.asked) == asked
+
+
+def test_all_members_of_an_aggregate_must_be_in_the_rollup(worker):
+    worker.placement.members = {
+        'both': {uuid(1), uuid_of(LOCK)},
+        'straggler': {uuid(2), uuid(7)},
+    }
+    worker.ask()
+    worker.work()
+    assert worker.ask() == {uuid_of(LOCK), uuid(2), uuid(7)}
+
+
+# Trouble.
+
+
+@pytest.mark.parametrize('threads', [1, THREADS])
+def test_a_placement_that_hangs_is_waited_for_once(worker, threads):
+    """By all requests until the same moment, however many they are."""
+
+    def together():
+        ready = threading.Barrier(threads)
+
+        def ask():
+            ready.wait()
+            answers.append(worker.ask())
+
+        running = [threading.Thread(target=ask) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+
+    answers = []
+    started_at = worker.clock.now
+    together()
+    assert set(worker.waits.until) == {started_at + PATIENCE}
+    waits = len(worker.waits.until)
+    assert 1 <= waits <= threads
+    # None of those that come later waits at all.
+    for _ in range(3):
+        worker.clock.now += 60
+        together()
+    assert len(worker.waits.until) == waits
+    assert answers == [None] * 4 * threads
+    assert worker.placement.asked == []
+
+
+def test_a_placement_that_refuses_is_not_waited_for(worker):
+    worker.placement.error = DOWN
+    worker.members.use([rollup(*range(12))])
+    assert worker.members.step() == 1
+    for _ in range(THREADS):
+        assert worker.ask() is None
+    assert worker.waits.until == []
+    assert len(worker.placement.asked) == 1
+
+
+def test_a_request_that_waits_is_told_of_trouble(worker):
+    worker.placement.error = DOWN
+    worker.waits.wait = lambda timeout: worker.members.step()
+    assert worker.ask() is None
+    assert len(worker.placement.asked) == 1
+
+
+def test_while_placement_fails_it_is_asked_less_and_less(worker, caplog):
+    worker.placement.error = DOWN
+    worker.ask()
+    pauses = []
+    with caplog.at_level(logging.INFO):
+        for _ in range(8):
+            pauses.append(worker.members.step())
+            # Not before: what requests want does not matter.
+            worker.ask()
+            assert worker.members.step() == pauses[-1]
+            worker.clock.now += pauses[-1]
+        worker.placement.error = None
+        worker.work()
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert [re.sub(r'cannot be verified: .*', 'X', m) for m in caplog.messages
+            if 'Rollup' in m] == [
+        'Rollup aggregates X', 'Rollup aggregates are verified again.'
+    ]  # fmt: skip
+    assert worker.ask() == {uuid_of(LOCK)}
+
+
+def test_the_thread_outlives_a_defect(worker, caplog):
+    worker.placement.error = RuntimeError('a defect')
+    worker.ask()
+    assert worker.members.step() == 1
+    assert 'a defect' in caplog.text
+    worker.placement.error = None
+    worker.clock.now += 1
+    worker.work()
+    assert worker.ask() == {uuid_of(LOCK)}
+
+
+def test_once_all_is_verified_requests_may_wait_again(worker):
+    worker.ask()
+    worker.work()
+    worker.members.step()
+    worker.placement.members = {'p': {uuid(n) for n in range(12, 30)}}
+    worker.clock.now += 1
+    worker.lock(30)
+    assert worker.ask() is None
+    assert len(worker.waits.until) == 2
+
+
+def test_what_was_verified_counts_for_a_while_and_no_longer(worker):
+    worker.ask()
+    verified_at = worker.clock.now
+    worker.work()
+    worker.placement.error = DOWN
+    worker.clock.now = verified_at + MAX_AGE - 1
+    assert worker.ask() == {uuid_of(LOCK)}
+    worker.members.step()
+    worker.clock.now = verified_at + MAX_AGE
+    assert worker.ask() is None
+    assert len(worker.waits.until) == 1
+
+
+# Questions.
+
+
+def test_no_lock_is_held_while_placement_is_asked(worker):
+    worker.ask()
+    answers = []
+
+    def meanwhile():
+        # Another thread, as a lock may be taken twice by the same.
+        other = threading.Thread(target=lambda: answers.append(worker.ask()))
+        other.start()
+        other.join()
+
+    worker.placement.meanwhile = meanwhile
+    worker.work()
+    assert len(answers) == len(worker.placement.asked)
+
+
+def test_a_new_lease_costs_one_question(worker):
+    worker.ask()
+    worker.work()
+    worker.placement.asked.clear()
+    worker.lock(13)
+    # It is named itself until it is verified.
+    assert worker.ask() == {uuid_of(LOCK), uuid(12)}
+    worker.work()
+    assert worker.placement.asked == [[uuid(12)]]
+    worker.clock.now += 1
+    assert worker.ask() == {uuid_of(LOCK)}
+
+
+def test_what_is_no_more_is_not_asked_for(worker):
+    worker.ask()
+    worker.work()
+    worker.lock(11)
+    worker.ask()
+    worker.placement.asked.clear()
+    worker.clock.now += PERIOD
+    worker.work()
+    asked = {
+        aggregate for some in worker.placement.asked for aggregate in some
+    }
+    assert asked == {uuid(n) for n in range(11)}
+
+
+@pytest.mark.parametrize(
+    ('members', 'pause'),
+    [
+        pytest.param({}, PERIOD, id='whole'),
+        pytest.param({'p': {uuid(1)}}, SOON, id='may be being mended'),
+    ],
+)
+def test_what_is_in_use_is_verified_again(members, pause):
+    worker = Worker(5)
+    worker.placement.members = members
+    worker.ask()
+    assert worker.work() == pause
+    asked = len(worker.placement.asked)
+    worker.clock.now += pause - 1
+    assert worker.members.step() == 1
+    assert len(worker.placement.asked) == asked
+    worker.clock.now += 1
+    worker.work()
+    assert len(worker.placement.asked) > asked
+
+
+def test_what_is_not_in_use_is_forgotten(worker):
+    assert worker.members.step() == KEEP
+    worker.ask()
+    worker.work()
+    worker.placement.asked.clear()
+    worker.clock.now += KEEP
+    assert worker.members.step() == KEEP
+    assert worker.placement.asked == []
+    assert worker.ask() is None
+
+
+def test_what_is_in_use_is_not_forgotten(worker):
+    worker.ask()
+    for _ in range(100):
+        worker.clock.now += PERIOD
+        worker.work()
+        assert worker.ask() == {uuid_of(LOCK)}
+    assert len(worker.waits.until) == 1
+
+
+def test_there_is_a_bound_on_questions_a_minute(worker):
+    # More stragglers than a question each is worth, and rollups without end.
+    worker.placement.members = {f'p{n}': {uuid(1)} for n in range(20)}
+    worker.members.use([rollup(1, 2, name=f'lock{n}') for n in range(1_000)])
+    asked = []
+    until = worker.clock.now + 300
+    while worker.clock.now < until:
+        before = len(worker.placement.asked)
+        pause = worker.members.step()
+        new = len(worker.placement.asked) - before
+        asked += [worker.clock.now] * new
+        worker.clock.now += pause
+    most = max(
+        sum(start <= at < start + 60 for at in asked) for start in set(asked)
+    )
+    assert MOST_QUESTIONS - 21 <= most <= MOST_QUESTIONS
+
+
+# The thread.
+
+
+def test_a_thread_is_started_by_the_first_request_of_each_process(
+    worker, monkeypatch
+):
+    monkeypatch.setattr(NoThread, 'started', 0)
+    for _ in range(3):
+        worker.ask()
+    assert NoThread.started == 1
+    pid = os.getpid()
+    monkeypatch.setattr(os, 'getpid', lambda: pid + 1)
+    worker.ask()
+    assert NoThread.started == 2
+    worker.members.stop()
+    monkeypatch.setattr(os, 'getpid', lambda: pid + 2)
+    worker.ask()
+    assert NoThread.started == 2
+
+
+def test_a_query_that_fits_starts_no_thread(monkeypatch):
+    monkeypatch.setattr(NoThread, 'started', 0)
+    worker = Worker(4)
+    destination = Destination()
+    destination.forbid_aggregates(a.uuid for a in worker.index)
+    assert worker.shortener.shorten(destination, worker.index, REST) is None
+    assert NoThread.started == 0
+
+
+def test_the_thread_verifies_while_a_request_waits_and_ends_when_stopped():
+    placement, threads = Placement(), []
+
+    def thread(**kwargs):
+        threads.append(threading.Thread(**kwargs))
+        return threads[-1]
+
+    members = VerifiedMembers(lambda: placement, LIMIT, thread=thread)
+    wanted = rollup(*range(12))
+    while members.coverage(wanted).verified != wanted.aggregates:
+        assert members.wait(members.use([wanted]))
+    members.stop()
+    [made] = threads
+    made.join()
+    # Nobody waits for what is stopped.
+    other = rollup(1, 2, name='other')
+    assert not members.wait(members.use([other]))
