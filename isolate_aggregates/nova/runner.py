@@ -121,6 +121,7 @@ class Runner:
         self._seen[request_spec] = _Seen(
             decision, pipeline, time.monotonic() - started_at
         )
+        self._see_to_the_finish()
         return True
 
     def finish(
@@ -160,6 +161,17 @@ class Runner:
         if LOG.isEnabledFor(logging.DEBUG):
             _log(request_spec, decision, seen.pipeline, started_at)
         return True
+
+    def _see_to_the_finish(self) -> None:
+        """Put what finishes the request back, if something took it away.
+
+        Nothing would be forbidden without it.
+        """
+        filters: list[object] = request_filter.ALL_REQUEST_FILTERS
+        if self in filters and not any(
+            isinstance(one, Finish) for one in filters
+        ):
+            filters.append(Finish(self))
 
     def stop(self) -> None:
         """Stop what runs beside requests."""

@@ -7,6 +7,7 @@ import time
 from nova import context as nova_context
 from nova import exception as nova_exception
 from nova import objects
+from nova.scheduler import request_filter
 from oslo_config import cfg
 import pytest
 
@@ -160,6 +161,14 @@ class Worker:
 
     def objections(self):
         return dict(self.runner.objections(self.spec, ['host-a', 'host-c']))
+
+
+def test_nothing_is_left_unfinished_where_the_end_was_taken_away(monkeypatch):
+    worker = Worker(Filter(FORBID))
+    monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', [worker.runner])
+    request_filter.process_reqspec(CONTEXT, worker.spec)
+    asked = worker.spec.requested_destination
+    assert set(asked.forbidden_aggregates) == {A.uuid, B.uuid}
 
 
 @pytest.fixture(autouse=True)
