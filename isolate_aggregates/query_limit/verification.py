@@ -169,8 +169,10 @@ class VerifiedMembers:
             now = self._clock()
             if self._patient_until is None:
                 self._patient_until = now + PATIENCE
+            # The thread may forget it meanwhile.
+            until = self._patient_until
             while self._answers == since:
-                left = self._patient_until - self._clock()
+                left = until - self._clock()
                 if left <= 0 or self._pause or self._stopped:
                     return False
                 self._changed.wait(left)

@@ -4,12 +4,17 @@
 ``tests/databases`` has other databases than SQLite.
 """
 
+import itertools
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from nova import context as nova_context
 from nova import objects
+import nova.conf
 from nova.db.api import api as api_db
 from nova.db.api import models
+from nova.scheduler import request_filter
+from oslo_config import fixture as config_fixture
 from oslo_db.sqlalchemy import enginefacade
 import pytest
 import sqlalchemy
@@ -113,3 +118,55 @@ def test_the_same_aggregates_are_forbidden(
 
     ours = {uuid for found in constraints for uuid in found.uuids}
     assert ours == forbidden_in_tree(of_flavor | of_image)
+
+
+def test_every_small_cloud_is_isolated_alike(engine):
+    """Each way to lock three aggregates with two traits, and each request.
+
+    What follows from it for hosts is in ``test_every_small_cloud.py`` of
+    ``tests/unit``.
+    """
+    asked = 0
+    some = [(), ('CUSTOM_X',), ('CUSTOM_Y',), ('CUSTOM_X', 'CUSTOM_Y')]
+    with config_fixture.Config(nova.conf.CONF) as fixture:
+        fixture.config(
+            enable_isolated_aggregate_filtering=True, group='scheduler'
+        )
+        for tags in itertools.product(some, repeat=3):
+            cloud = [
+                Aggregate(
+                    uuid=f'{number:08d}-0000-4000-8000-000000000000',
+                    name=f'aggregate-{number}',
+                    id=number,
+                    metadata={
+                        f'trait:{trait}': 'required' for trait in traits
+                    },
+                )
+                for number, traits in enumerate(tags, start=1)
+            ]
+            store(engine, cloud)
+            for traits in some:
+                specs = {f'trait:{trait}': 'required' for trait in traits}
+                request = Request(Flavor('f', extra_specs=specs))
+                found = IsolateAggregates()(request, AggregateIndex(cloud))
+                ours = {uuid for one in found for uuid in one.uuids}
+                assert ours == left_by_in_tree(specs)
+                asked += 1
+    assert asked == 4**3 * 4
+
+
+def left_by_in_tree(extra_specs):
+    """What Nova's own filter leaves on a request spec."""
+    spec = objects.RequestSpec(
+        flavor=objects.Flavor(
+            name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
+            ephemeral_gb=0, swap=0, extra_specs=extra_specs,
+        ),
+        image=objects.ImageMeta(properties=objects.ImageMetaProps()),
+        is_bfv=False,
+        requested_resources=[],
+    )  # fmt: skip
+    request_filter.isolate_aggregates(nova_context.get_admin_context(), spec)
+    if 'requested_destination' not in spec:
+        return set()
+    return set(spec.requested_destination.forbidden_aggregates)

@@ -268,6 +268,16 @@ def test_once_all_is_verified_requests_may_wait_again(worker):
     assert len(worker.waits.until) == 2
 
 
+def test_requests_may_wait_for_what_was_verified_too_long_ago(worker):
+    """The thread ends their patience when it begins to verify it again."""
+    worker.ask()
+    worker.work()
+    worker.clock.now += MAX_AGE + 1
+    worker.placement.error = DOWN
+    worker.waits.wait = lambda timeout: worker.members.step()
+    assert worker.ask() is None
+
+
 def test_what_was_verified_counts_for_a_while_and_no_longer(worker):
     worker.ask()
     verified_at = worker.clock.now

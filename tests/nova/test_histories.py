@@ -1,0 +1,568 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No shortcut opens what the plain path keeps shut, whatever has happened.
+
+Hypothesis draws a cloud and a history of it: tags are set and removed, hosts
+join and leave aggregates in Nova and in Placement, aggregates are deleted and
+made again, Nova and Placement fail, hang and come back, and the clock moves.
+Between these changes servers are booted, moved and rebuilt, which the code of
+nova-scheduler itself decides, over the simulator. The hosts that could serve a
+request must be among those of the plain path at that moment, or the request
+must be refused.
+
+``RANDOM_CASES`` is how many requests are made at least.
+``tests/unit/test_every_small_cloud.py`` explains the rule.
+"""
+
+from collections import Counter
+import dataclasses
+import itertools
+import math
+import os
+import threading
+from typing import ClassVar
+
+from hypothesis import note, settings, stateful
+from hypothesis import strategies as st
+from keystoneauth1 import exceptions as ks_exceptions
+from nova import objects
+import nova.conf
+from nova.scheduler import request_filter
+from oslo_config import fixture as config_fixture
+import pytest
+import requests
+from server_requests import OPERATIONS, TAGS, TRAITS, demands
+from simulated_placement import SimulatedPlacement, VerifiedInTurn
+from simulated_scheduler import Node, Scheduler
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception, testing
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
+from isolate_aggregates.aggregates.cache import IndexCache
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters import judge, loading
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect.metrics.observer import Observer
+from isolate_aggregates.nova import forced, registration
+from isolate_aggregates.nova.forced import ForcedHosts
+from isolate_aggregates.nova.runner import Runner
+from isolate_aggregates.placement import group
+from isolate_aggregates.query_limit import (
+    Shortener,
+    shortener,
+    verification,
+)
+
+CASES = int(os.environ.get('RANDOM_CASES', '2000'))
+STEPS = 40
+# Fewer than there are in a history on average.
+REQUESTS = 25
+HOUR = 3600
+
+NODES = tuple(
+    Node(f'host{n}', f'bbbbbbbb-0000-4000-8000-00000000000{n}')
+    for n in range(1, 5)
+)
+HOSTS = tuple(node.name for node in NODES)
+SLOTS = range(8)
+
+# Room for three, four or five of the aggregates in the query of a boot.
+LIMITS = tuple(
+    len('limit=1000&resources=MEMORY_MB%3A64%2CVCPU%3A1')
+    + group.forbidden_length(number)
+    for number in (3, 4, 5)
+)
+
+# For how many seconds a host that joins an aggregate in Placement alone, past
+# Nova, may be taken for one that did not: nothing sees that before the rollups
+# are verified again. This is for how long what was verified is used, and what
+# was worked out from it.
+UNSEEN = verification.MAX_AGE + shortener.REMEMBERED
+
+hosts = st.sampled_from(HOSTS)
+slots = st.sampled_from(SLOTS)
+flags = st.booleans()
+# Rollups are of use where several aggregates are locked alike.
+# Few hosts are in an aggregate, so that there is one to let in by mistake.
+few_hosts = st.sampled_from([(), (), *((host,) for host in HOSTS)]).map(set)
+strangers = st.sampled_from([()] * 20 + [(host,) for host in HOSTS]).map(set)
+tags = st.sampled_from((*TAGS[:1] * 8, *TAGS))
+
+DEMANDS = demands(HOSTS)
+# To draw a number is quicker than to draw each part.
+numbers = st.integers(0, len(DEMANDS) - 1)
+
+
+class Clock:
+    """Tells the time in seconds."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Placement(SimulatedPlacement):
+    """Placement, which may fail, or change while it is asked.
+
+    :param clock: What tells the time.
+    """
+
+    def __init__(self, clock):
+        self.members = {host: frozenset() for host in HOSTS}
+        self.loaded = None
+        self.clock = clock
+        # What happens to the next calls.
+        self.faults = []
+        self.meddle = None
+        super().__init__()
+
+    def join(self, host, uuids):
+        self.members[host] |= frozenset(uuids)
+
+    def leave(self, host, uuids):
+        self.members[host] -= frozenset(uuids)
+
+    def request(self, url, method, microversion=None, **kwargs):
+        if self.meddle:
+            self.meddle()
+        fault = self.faults.pop(0) if self.faults else None
+        if fault == 'hangs':
+            self.clock.now += 60
+            raise ks_exceptions.ConnectTimeout('timed out')
+        if fault == 'refuses':
+            raise ks_exceptions.ConnectFailure('refused')
+        if fault == 'is busy':
+            answer = requests.Response()
+            answer.status_code = 503
+            return answer
+        if self.loaded != self.members:
+            self.loaded = dict(self.members)
+            self.load(
+                testing.make_compute_node(
+                    node.name,
+                    uuid=node.uuid,
+                    traits=TRAITS,
+                    aggregates=self.members[node.name],
+                )
+                for node in NODES
+            )
+        return super().request(url, method, microversion, **kwargs)
+
+
+class Verified(VerifiedInTurn):
+    """What was verified of rollups, as far as the thread has come."""
+
+    def __init__(self, placement, limit, clock):
+        changed = threading.Condition()
+        changed.wait = self._let_thread_work
+        super().__init__(lambda: placement.client, limit, clock, changed)
+        self._time = clock
+
+    def _let_thread_work(self, seconds):
+        """Wait as a request does."""
+        self._time.now += min(self.step(), seconds)
+
+
+def members_of(aggregates, host):
+    """Return the uuids of those of the aggregates that a host is in."""
+    return frozenset(a.uuid for a in aggregates if host in a.hosts)
+
+
+class Nova:
+    """Nova's aggregates, as an aggregate source reads them."""
+
+    def __init__(self):
+        self.by_slot = {}
+        self.last = ()
+        self.made = 0
+        self.broken = 0
+
+    def aggregates(self):
+        if self.broken:
+            self.broken -= 1
+            raise exception.ServiceError('Nova', None, 'is broken.')
+        return self.now()
+
+    def now(self):
+        """Return the aggregates; the same sequence if nothing has changed."""
+        found = tuple(self.by_slot.values())
+        if found != self.last:
+            self.last = found
+        return self.last
+
+    def make(self, slot, metadata):
+        """Make an aggregate; one that is made again has another uuid."""
+        self.made += 1
+        self.by_slot[slot] = Aggregate(
+            f'aaaaaaaa-0000-4000-8000-{self.made:012}',
+            f'aggregate-{slot}',
+            metadata,
+            id=self.made,
+        )
+
+    def change(self, slot, **values):
+        self.by_slot[slot] = dataclasses.replace(self.by_slot[slot], **values)
+
+    def of(self, host):
+        """Return the uuids of the aggregates that a host is in."""
+        return members_of(self.now(), host)
+
+
+class NovaDatabase(Nova):
+    """The same, read from the database: who is in what is asked apart."""
+
+    def hosts(self):
+        self.aggregates()
+        return {a.uuid: a.hosts for a in self.now()}
+
+    def aggregates_of(self, hosts):
+        self.aggregates()
+        return {host: self.of(host) for host in hosts}
+
+
+def compute_nodes(context, hosts, nodes):
+    """Return the uuids of the nodes of forced hosts, as from the database."""
+    return {n.name: [n.uuid] for n in NODES if n.name in (*hosts, *nodes)}
+
+
+@pytest.fixture(scope='module', autouse=True)
+def _nova():
+    """Nova with all filters, and with enough alternates for all hosts."""
+    objects.register_all()
+    with config_fixture.Config(nova.conf.CONF) as fixture:
+        ia_conf.register_opts(fixture.conf)
+        fixture.config(
+            enable_isolated_aggregate_filtering=True,
+            placement_req_required_member_prefix=['reservation:'],
+            placement_req_default_forbidden_member_prefix=['reservation:'],
+            max_attempts=len(HOSTS) + 1,
+            group='scheduler',
+        )
+        fixture.config(
+            request_filters=[
+                'isolate_aggregates',
+                'reservation_prefix',
+                'isolate_tenants',
+            ],
+            reservation_key_sources=['hint'],
+            group=ia_conf.GROUP,
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            # Others of Nova's read databases.
+            patch.setattr(
+                request_filter,
+                'ALL_REQUEST_FILTERS',
+                [request_filter.isolate_aggregates],
+            )
+            patch.setattr(forced, '_nodes', compute_nodes)
+            Histories.filters = loading.load(nova.conf.CONF)
+            yield
+            registration.uninstall()
+
+
+class Counting(Observer):
+    """Counts what became of requests."""
+
+    def __init__(self, counter):
+        self._counter = counter
+
+    def passed(self, started_at, shortened):
+        self._counter['shortened' if shortened else 'in full'] += 1
+
+    def refused(self, name, error):
+        self._counter[f'refused: {type(error).__name__}'] += 1
+
+
+class Histories(stateful.RuleBasedStateMachine):
+    """A cloud and what happens to it."""
+
+    asked: ClassVar = Counter()
+    filters = ()
+
+    @stateful.initialize(
+        limit=st.sampled_from(LIMITS),
+        # For how long the aggregates are remembered.
+        window=st.sampled_from([0, 0, 30]),
+        locked=st.lists(
+            st.tuples(tags, few_hosts, strangers),
+            min_size=5,
+            max_size=len(SLOTS),
+        ),
+    )
+    def begin(self, limit, window, locked):
+        self.clock = Clock()
+        self.placement = Placement(self.clock)
+        self.nova = Nova() if window else NovaDatabase()
+        self.window = window
+        # By host and uuid of the aggregate, and by host.
+        self.changed_at = {}
+        self.left_rollup_at = dict.fromkeys(HOSTS, -math.inf)
+        for slot, (metadata, members, in_placement_alone) in enumerate(locked):
+            self.nova.make(slot, metadata)
+            for host in members | in_placement_alone:
+                self._join(host, slot, host in members, True)
+        self.clock.now += HOUR
+        self.versions = []
+        self._note()
+        self.pipeline = Pipeline(self.filters)
+        self.sync()
+        self._start(limit)
+
+    def _start(self, limit):
+        """Start nova-scheduler; what it needs for shortcuts is made here."""
+        cache = IndexCache(
+            self.nova.aggregates, ttl=self.window, clock=self.clock
+        )
+        members = sources.membership(self.nova, cache.get)
+        self.verified = Verified(self.placement, limit, self.clock)
+        runner = Runner(
+            nova.conf.CONF,
+            self.filters,
+            cache,
+            Shortener(limit, self.pipeline.locks, self.verified, self.clock),
+            members,
+            ForcedHosts(members, lambda: self.placement.client, self.clock),
+            Counting(self.asked),
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(registration, '_make_runner', lambda conf: runner)
+            registration.install()
+        self.scheduler = Scheduler(NODES, self.placement)
+
+    # What happens to the cloud.
+
+    @stateful.rule(slot=slots, metadata=tags)
+    def tag(self, slot, metadata):
+        if found := self.nova.by_slot.get(slot):
+            self.nova.change(slot, metadata={**found.metadata, **metadata})
+        else:
+            self.nova.make(slot, metadata)
+        self._note()
+
+    @stateful.rule(slot=slots)
+    def untag(self, slot):
+        if slot in self.nova.by_slot:
+            self.nova.change(slot, metadata={})
+            self._note()
+
+    @stateful.rule(slot=slots, cleaned=flags)
+    def delete(self, slot, cleaned):
+        if found := self.nova.by_slot.pop(slot, None):
+            for host in found.hosts:
+                self.changed_at[host, found.uuid] = self.clock.now
+                if cleaned:
+                    self.placement.leave(host, {found.uuid})
+            self._note()
+
+    @stateful.rule(host=hosts, slot=slots)
+    def join(self, host, slot):
+        """Let a host join an aggregate in Nova, and so in Placement."""
+        if slot in self.nova.by_slot:
+            self._join(host, slot, True, True)
+            self._note()
+
+    @stateful.rule(number=numbers, slot=slots)
+    def join_and_ask(self, number, slot):
+        """Let the very host join that is then asked for."""
+        demand = DEMANDS[number]
+        self._ask(demand)
+        self.join(demand.host, slot)
+        self._ask(demand)
+        self._ask(dataclasses.replace(demand, operation='boot'))
+
+    @stateful.rule(number=numbers, slot=slots)
+    def join_past_nova_and_ask_late(self, number, slot):
+        """Let the host join in Placement alone, and ask when that counts."""
+        demand = DEMANDS[number]
+        self._ask(demand)
+        if slot in self.nova.by_slot:
+            self._join(demand.host, slot, False, True)
+            self.clock.now += UNSEEN + 1
+            self._ask(demand)
+
+    @stateful.rule(host=hosts, slot=slots, in_nova=flags)
+    def join_in_one(self, host, slot, in_nova):
+        """Let it join in Nova or in Placement, and not in the other."""
+        if slot in self.nova.by_slot:
+            self._join(host, slot, in_nova, not in_nova)
+            self._note()
+
+    @stateful.rule(host=hosts, slot=slots, in_nova=flags, in_placement=flags)
+    def leave(self, host, slot, in_nova, in_placement):
+        if found := self.nova.by_slot.get(slot):
+            self.changed_at[host, found.uuid] = self.clock.now
+            if in_nova:
+                self.nova.change(slot, hosts=found.hosts - {host})
+            if in_placement:
+                self.placement.leave(host, {found.uuid})
+            self._note()
+
+    @stateful.rule()
+    def sync(self):
+        """Do what ``isolate-aggregates sync --apply`` does."""
+        for host, rollup in itertools.product(HOSTS, self._rollups()):
+            self._put(host, rollup, rollup.aggregates & self.nova.of(host))
+
+    @stateful.rule(host=hosts, number=st.integers(0, 3), joins=flags)
+    def change_rollup(self, host, number, joins):
+        for rollup in self._rollups()[number : number + 1]:
+            self._put(host, rollup, joins)
+
+    @stateful.rule(
+        seconds=st.sampled_from([0, 1, 10, 31, 61, 121]),
+        questions=st.integers(0, 8),
+    )
+    def wait(self, seconds, questions):
+        """Let time pass, and then the thread ask some questions."""
+        self.clock.now += seconds
+        for _ in range(questions):
+            if self.verified.step():
+                break
+
+    @stateful.rule(
+        faults=st.lists(
+            st.sampled_from(['', '', 'hangs', 'refuses', 'is busy']),
+            max_size=2,
+        )
+    )
+    def break_placement(self, faults):
+        self.placement.faults = faults
+
+    @stateful.rule(times=st.integers(1, 3))
+    def break_nova(self, times):
+        """Let Nova fail to tell the aggregates, a few times."""
+        self.nova.broken = times
+
+    # What is asked of it.
+
+    @stateful.rule(made=st.lists(numbers, min_size=2, max_size=10))
+    def ask(self, made):
+        for number in made:
+            self._ask(DEMANDS[number])
+
+    @stateful.rule(number=numbers, calls=st.integers(0, 3), slot=slots)
+    def ask_while_a_host_joins(self, number, calls, slot):
+        """Let a host join an aggregate just before one of the questions."""
+        asked = itertools.count()
+        demand = DEMANDS[number]
+
+        def meddle():
+            if next(asked) == calls and slot in self.nova.by_slot:
+                self._join(demand.host, slot, True, True)
+                self._note()
+
+        self.placement.meddle = meddle
+        self._ask(demand)
+        self.placement.meddle = None
+
+    def _ask(self, demand):
+        """Compare the hosts that are offered with those of the plain path."""
+        note(f'# {demand}')
+        plain = self._plain(demand)
+        found = self.scheduler.hosts_for(demand.spec())
+        self.asked[demand.operation] += 1
+        self.asked['served'] += bool(found)
+        opened = found.difference(*(allowed for allowed, _ in plain))
+        if not opened:
+            return
+        # The clock may have moved, and a host joined.
+        plain = self._plain(demand)
+        for host in opened.difference(*(allowed for allowed, _ in plain)):
+            assert any(self._is_unseen(host, closed) for _, closed in plain), (
+                f'{demand.operation}: {host} is offered'
+            )
+            self.asked['unseen'] += 1
+
+    def _plain(self, demand):
+        """Return the hosts that the plain path admits, and what it forbids.
+
+        Where aggregates are remembered there are several such pairs, of all
+        moments of that time; it is enough that a host is admitted in one.
+        """
+        request = demand.request()
+        plain = []
+        for aggregates in self._recent():
+            held = self.placement.members
+            if demand.operation == 'rebuild':
+                # It stays where it is, and Placement is not asked.
+                held = {host: members_of(aggregates, host) for host in HOSTS}
+            destination = decide(
+                request, AggregateIndex(aggregates), self.pipeline
+            ).destination
+            allowed = {
+                host
+                for host in HOSTS
+                if not judge.objections(destination, held[host])
+            }
+            plain.append((allowed, destination.forbidden_aggregates))
+        return plain
+
+    def _is_unseen(self, host, closed):
+        """Tell whether nothing can have seen yet that a host is kept out.
+
+        See :data:`UNSEEN`. Where aggregates are remembered with their hosts,
+        what Nova does with a host is seen as late as a tag.
+        """
+        known = self.nova.of(host)
+
+        def unseen(aggregate):
+            changed_at = max(
+                self.changed_at[host, aggregate], self.left_rollup_at[host]
+            )
+            age = self.clock.now - changed_at
+            return age < self.window or (
+                aggregate not in known and age <= UNSEEN
+            )
+
+        kept_out_by = self.placement.members[host] & closed
+        return bool(kept_out_by) and all(map(unseen, kept_out_by))
+
+    def _recent(self):
+        """Return the aggregates as they were lately."""
+        since = self.clock.now - self.window
+        ends = [at for at, _ in self.versions[1:]] + [self.clock.now + 1]
+        return [
+            aggregates
+            for (_, aggregates), end in zip(self.versions, ends, strict=True)
+            if end > since
+        ]
+
+    def _note(self):
+        self.versions.append((self.clock.now, self.nova.now()))
+
+    def _rollups(self):
+        return rollups(self.pipeline.locks(AggregateIndex(self.nova.now())))
+
+    def _put(self, host, rollup, inside):
+        """Let a host be in a rollup, or not."""
+        if inside:
+            self.placement.join(host, {rollup.uuid})
+        elif rollup.uuid in self.placement.members[host]:
+            self.left_rollup_at[host] = self.clock.now
+            self.placement.leave(host, {rollup.uuid})
+
+    def _join(self, host, slot, in_nova, in_placement):
+        found = self.nova.by_slot[slot]
+        self.changed_at[host, found.uuid] = self.clock.now
+        if in_nova:
+            self.nova.change(slot, hosts=found.hosts | {host})
+        if in_placement:
+            self.placement.join(host, {found.uuid})
+
+
+def test_what_is_shortened_remembered_or_retried_opens_nothing():
+    asked = Histories.asked
+    asked.clear()
+    while sum(asked[operation] for operation in OPERATIONS) < CASES:
+        stateful.run_state_machine_as_test(
+            Histories,
+            settings=settings(
+                max_examples=-(-CASES // REQUESTS), stateful_step_count=STEPS
+            ),
+        )
+    # Of these there are hundreds in an ordinary run.
+    assert asked['shortened'] > 0
+    assert asked['served'] > 0
+    print(dict(asked))

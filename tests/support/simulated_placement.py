@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Placement that answers from the simulator, and verification of rollups.
+
+Both are in this thread, and quick enough for thousands of questions.
+"""
+
+from collections.abc import Iterable
+import json
+from typing import Any
+
+from keystoneauth1 import adapter, session, token_endpoint
+import requests
+
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.query_limit import VerifiedMembers
+from isolate_aggregates.testing import service
+
+_URL = 'http://placement.test'
+
+
+class SimulatedPlacement(adapter.Adapter):
+    """What takes requests to Placement; it can be read only.
+
+    :param providers: The providers; parents before children.
+    """
+
+    def __init__(self, providers: Iterable[Provider] = ()) -> None:
+        super().__init__(
+            session.Session(token_endpoint.Token(_URL, 'admin')),
+            service_type='placement',
+        )
+        self.load(providers)
+
+    @property
+    def client(self) -> PlacementClient:
+        """A client of this package for it."""
+        return PlacementClient(self)
+
+    def load(self, providers: Iterable[Provider]) -> None:
+        """Answer for other providers from now on."""
+        snapshot = Snapshot(origin='test', providers=tuple(providers))
+        self._service = service.MockedService(snapshot, service.NEWEST, '')
+
+    def request(
+        self,
+        url: str,
+        method: str,
+        microversion: str | None = None,
+        **kwargs: Any,
+    ) -> requests.Response:
+        """Answer a request."""
+        path, _, query = url.partition('?')
+        version = microversion and f'placement {microversion}'
+        found = self._service.answer(method, path, query, version)
+        answer = requests.Response()
+        answer.status_code = found.status
+        answer.headers['Content-Type'] = 'application/json'
+        answer._content = json.dumps(found.document).encode()
+        return answer
+
+
+class VerifiedInTurn(VerifiedMembers):
+    """Verifies rollups when it is told to, not in a thread of its own."""
+
+    def _start(self) -> None:
+        """Start no thread."""
+
+    def finish(self) -> None:
+        """Ask all that there is to ask now."""
+        while not self.step():
+            pass
