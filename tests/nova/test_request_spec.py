@@ -139,6 +139,7 @@ def test_the_request_spec_is_the_same_afterwards(
     ours, theirs = make_spec(), make_spec()
 
     assert isolate_aggregates(context, ours) is True
+    assert isolate_aggregates.finish(context, ours) is True
     assert request_filter.isolate_aggregates(context, theirs) is True
 
     assert in_any_order(ours.obj_to_primitive()) == in_any_order(
