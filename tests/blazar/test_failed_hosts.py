@@ -50,7 +50,6 @@ def test_slots_that_fit_nowhere_are_reported_and_the_others_move(
     blazar.end(lease)
 
 
-@pytest.mark.smoke
 def test_a_lease_that_has_not_started_moves_as_well(blazar, cloud):
     lease, reservation = blazar.reserve(amount=2, start=10)
     assert blazar.slots(reservation) == {'host1': 2}

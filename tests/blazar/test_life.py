@@ -208,7 +208,6 @@ def test_an_active_lease_may_grow_and_end_later(blazar, cloud):
     assert blazar.status(lease) == 'TERMINATED'
 
 
-@pytest.mark.smoke
 def test_ordinary_servers_keep_out_of_the_free_pool(blazar, cloud):
     """It is the filter that does it; there is no BlazarFilter here."""
     plain = cloud.plain_flavor()

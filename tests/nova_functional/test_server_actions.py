@@ -3,7 +3,6 @@
 
 from base import IMAGE, OTHER_IMAGE, CloudTest, OverApi, host_of
 from nova.compute import instance_actions
-import pytest
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
@@ -74,7 +73,6 @@ class MoveTest(LicensedCloudTest):
         assert host_of(self._show_server(server)) == 'host2'
 
 
-@pytest.mark.smoke
 class RebuildTest(LicensedCloudTest):
     """nova-scheduler asks no request filter when a server is rebuilt."""
 

@@ -2,7 +2,6 @@
 """What a tenant can not take: foreign hosts, and hosts behind a trait."""
 
 from base import CloudTest
-import pytest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -10,7 +9,6 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 OWNER, FRIEND, STRANGER = 'a' * 32, 'b' * 32, 'c' * 32
 
 
-@pytest.mark.smoke
 class TenantsTest(CloudTest):
     """Aggregates that name their projects."""
 
