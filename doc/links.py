@@ -97,7 +97,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     print('All links within the documentation lead somewhere.', flush=True)
     if not is_online():
-        print(f'{OUTSIDE} can not be reached: other sites are left out.')
+        print(f'{OUTSIDE} cannot be reached: other sites are left out.')
         return 0
     return subprocess.run([
         sys.executable, '-m', 'sphinx', '-q', '-b', 'linkcheck',

@@ -136,7 +136,7 @@ The request filters to run, in this order.
 
 Each name is an entry point in ``isolate_aggregates.request_filters``;
 ``isolate-aggregates filter list`` shows those installed. A filter that is not
-named here does not run. A name that can not be loaded stops the program: a
+named here does not run. A name that cannot be loaded stops the program: a
 filter that silently did nothing would let servers in where they must not be.
 """,
     ),
@@ -395,7 +395,7 @@ def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Look for values that oslo.config accepts but that can not work.
+    """Look for values that oslo.config accepts but that cannot work.
 
     :param conf: A configuration with our options registered.
     :raises ConfigError: naming the option and what is wrong with it.
@@ -427,7 +427,7 @@ def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
         # oslo.config puts the name of the option and more around the reason.
         raise exception.ConfigError(
             f'[{group}] {option}',
-            f'can not be used: {exc.__context__ or exc}.',
+            f'cannot be used: {exc.__context__ or exc}.',
         ) from exc
 
 

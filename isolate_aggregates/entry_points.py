@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads plugins by name from their entry points, all of them or none.
 
-stevedore by default logs a plugin it can not load and goes on without it; for
+stevedore by default logs a plugin it cannot load and goes on without it; for
 us that would be a lock that is not there.
 """
 
@@ -23,7 +23,7 @@ def load(
     :param names: The names.
     :param error: Makes the exception to raise from the name and what is wrong
         with it.
-    :raises Exception: what ``error`` makes, if a plugin is missing or can not
+    :raises Exception: what ``error`` makes, if a plugin is missing or cannot
         be loaded.
     """
 
@@ -39,7 +39,7 @@ def load(
     ) -> NoReturn:
         raise error(
             entry_point.name,
-            f'can not be loaded from {entry_point.value}: {exc}.',
+            f'cannot be loaded from {entry_point.value}: {exc}.',
         ) from exc
 
     manager: named.NamedExtensionManager[Any] = named.NamedExtensionManager(

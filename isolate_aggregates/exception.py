@@ -20,7 +20,7 @@ class IsolateAggregatesError(Exception):
 
 
 class ConfigError(IsolateAggregatesError):
-    """A configuration value can not be used.
+    """A configuration value cannot be used.
 
     :param option: The option, as ``[group] name``.
     :param problem: What is wrong and what would be right.
@@ -33,7 +33,7 @@ class ConfigError(IsolateAggregatesError):
 
 
 class ConfigFilesError(IsolateAggregatesError):
-    """The configuration files can not be read."""
+    """The configuration files cannot be read."""
 
 
 class CredentialsError(IsolateAggregatesError):
@@ -41,7 +41,7 @@ class CredentialsError(IsolateAggregatesError):
 
 
 class FilterError(IsolateAggregatesError):
-    """A request filter can not be loaded or does not keep its contract.
+    """A request filter cannot be loaded or does not keep its contract.
 
     :param name: The name of the filter's entry point.
     :param problem: What is wrong with it.
@@ -73,9 +73,9 @@ class InvalidRequest(IsolateAggregatesError):
 
 
 class AggregatesUnreadable(IsolateAggregatesError):
-    """The host aggregates can not be read, and nothing may take their place.
+    """The host aggregates cannot be read, and nothing may take their place.
 
-    :param cause: Why they can not be read.
+    :param cause: Why they cannot be read.
     :param age: How many seconds ago they were read last; None if never.
     """
 
@@ -88,7 +88,7 @@ class AggregatesUnreadable(IsolateAggregatesError):
             else 'they were never read'
         )
         super().__init__(
-            f'The host aggregates can not be read ({str(cause).rstrip(".")}); '
+            f'The host aggregates cannot be read ({str(cause).rstrip(".")}); '
             f'{last}.'
         )
 
@@ -109,7 +109,7 @@ class ChangedMeanwhile(IsolateAggregatesError):
 
 
 class CloudFileError(IsolateAggregatesError):
-    """A cloud file can not be read, or does not describe a cloud.
+    """A cloud file cannot be read, or does not describe a cloud.
 
     :param path: The file.
     :param problems: What is wrong, each naming the place in the file.
@@ -229,7 +229,7 @@ class EmbeddedPlacementUnavailable(IsolateAggregatesError):
 
 
 class ReportError(IsolateAggregatesError):
-    """The report can not be written.
+    """The report cannot be written.
 
     :param path: Where to.
     :param problem: What is wrong.
@@ -238,17 +238,15 @@ class ReportError(IsolateAggregatesError):
     def __init__(self, path: object, problem: str) -> None:
         self.path = str(path)
         self.problem = problem
-        super().__init__(
-            f'The report can not be written to {path}: {problem}.'
-        )
+        super().__init__(f'The report cannot be written to {path}: {problem}.')
 
 
 class MetricsError(IsolateAggregatesError):
-    """Metrics can not be served or written."""
+    """Metrics cannot be served or written."""
 
 
 class ReservationError(IsolateAggregatesError):
-    """A reservation can not be made, read or changed.
+    """A reservation cannot be made, read or changed.
 
     :param reservation: Its id.
     :param problem: What is wrong.
@@ -261,7 +259,7 @@ class ReservationError(IsolateAggregatesError):
 
 
 class ReservationHostError(IsolateAggregatesError):
-    """A host can not be made one for reservations, or stop being one.
+    """A host cannot be made one for reservations, or stop being one.
 
     :param host: Its name.
     :param problem: What is wrong.

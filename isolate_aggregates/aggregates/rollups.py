@@ -118,7 +118,7 @@ def _branch_uuid(family: str, digits: str) -> str:
 
 
 def _uuid(namespace: uuid.UUID, name: str) -> str:
-    """Return ``uuid.uuid5``, also of what can not be written as UTF-8.
+    """Return ``uuid.uuid5``, also of what cannot be written as UTF-8.
 
     A tag in a file may be any text, a lone surrogate for instance.
     """

@@ -59,7 +59,7 @@ def load(
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
     :param name: The name of another source to return instead.
-    :raises ConfigError: if there is no such source, or it can not be loaded
+    :raises ConfigError: if there is no such source, or it cannot be loaded
         or is none.
     """
 

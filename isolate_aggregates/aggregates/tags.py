@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds metadata that looks like an isolation but can not work."""
+"""Finds metadata that looks like an isolation but cannot work."""
 
 from collections.abc import Iterator
 import functools
@@ -16,7 +16,7 @@ _NAME = re.compile(r'[A-Z0-9_]+')
 
 
 def problems(index: AggregateIndex) -> Iterator[str]:
-    """Yield one sentence for each tag that can not work.
+    """Yield one sentence for each tag that cannot work.
 
     :param index: The aggregates.
     """
@@ -68,7 +68,7 @@ def is_lock(key: str, value: str) -> bool:
 
 
 def problem(key: str, value: str) -> str | None:
-    """Return why a tag can not work, as what follows its name; None if it can.
+    """Return why a tag cannot work, as what follows its name; None if it can.
 
     :param key: The metadata key.
     :param value: Its value.
@@ -79,15 +79,15 @@ def problem(key: str, value: str) -> str | None:
             return f'isolates nothing; the value has to be {REQUIRED!r}'
         return None
     if prefix != TRAIT_PREFIX:
-        return f'can not be opened; the key has to start with {TRAIT_PREFIX!r}'
+        return f'cannot be opened; the key has to start with {TRAIT_PREFIX!r}'
     if not is_trait_name(trait):
         return (
-            'can not be opened; the name of a trait has only upper case '
+            'cannot be opened; the name of a trait has only upper case '
             'letters, digits and _'
         )
     if not os_traits.is_custom(trait) and trait not in _standard_traits():
         return (
-            'can not be opened unless Placement knows the trait; it is no '
+            'cannot be opened unless Placement knows the trait; it is no '
             'standard trait of os-traits here, and others start with CUSTOM_'
         )
     if value != REQUIRED:

@@ -78,8 +78,8 @@ class IsolateAggregatesApp(app.App):
     def prepare_to_run_command(self, cmd: command.Command) -> None:
         """Read the configuration files.
 
-        :raises ConfigFilesError: if one of them can not be read.
-        :raises ConfigError: if one of them has a value that can not work.
+        :raises ConfigFilesError: if one of them cannot be read.
+        :raises ConfigError: if one of them has a value that cannot work.
         """
         if isinstance(cmd, help.HelpCommand | complete.CompleteCommand):
             # They are to be had whatever the files are like.

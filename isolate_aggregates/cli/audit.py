@@ -44,7 +44,7 @@ class AuditCloud(output.ReportLister):
     failed. As json or yaml: one document with the findings and their counts.
     """
 
-    # For failures outside, such as a configuration that can not be read.
+    # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -22,7 +22,7 @@ from isolate_aggregates.rest.connection import Connection
 
 _SERVICES = ('compute', 'placement', 'image')
 
-# What openstacksdk raises for a clouds.yaml or options it can not use; the
+# What openstacksdk raises for a clouds.yaml or options it cannot use; the
 # latter ones where it takes for granted what the file does not have.
 _UNUSABLE = (
     os_exceptions.SDKException,
@@ -124,7 +124,7 @@ def check_files() -> None:
             line = f'line {mark.line + 1}: ' if mark else ''
             said = errors.short(getattr(exc, 'problem', exc))
             raise exception.CredentialsError(
-                f'The file {path} can not be read: {line}{said}.'
+                f'The file {path} cannot be read: {line}{said}.'
             ) from exc
 
 
@@ -160,6 +160,6 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
             f'{errors.short(exc)}'
         )
     return exception.CredentialsError(
-        f'The credentials for the cloud can not be used: {said}; look at the '
+        f'The credentials for the cloud cannot be used: {said}; look at the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )

@@ -29,8 +29,8 @@ class ExportMetrics(command.Command):
 
     Hosts and capacity behind each lock, and what the audit finds, served over
     HTTP until the program is ended, or written to a file once. A cloud that
-    can not be read keeps the values it had. The status is 0, or 1 if the
-    metrics can not be served or written, or the cloud not be read for the
+    cannot be read keeps the values it had. The status is 0, or 1 if the
+    metrics cannot be served or written, or the cloud not be read for the
     file.
     """
 
@@ -80,7 +80,7 @@ class ExportMetrics(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Serve or write the metrics.
 
-        :raises MetricsError: if they can not be served or written.
+        :raises MetricsError: if they cannot be served or written.
         """
         self._check(parsed_args)
         try:
@@ -115,7 +115,7 @@ class ExportMetrics(command.Command):
         _register(registry, args)
         failed = None
         if not args.no_cloud:
-            # Credentials that can not be used count as a failure too.
+            # Credentials that cannot be used count as a failure too.
             stopped = threading.Event()
             one = reading.CloudReading(
                 lambda: cloud.families(self._audited(args, stopped)()),

@@ -51,8 +51,8 @@ def read(
     """Read the configuration files.
 
     :param files: The files; none for those in the usual places.
-    :raises ConfigFilesError: if one of them can not be read.
-    :raises ConfigError: if one of them has a value that can not work.
+    :raises ConfigFilesError: if one of them cannot be read.
+    :raises ConfigError: if one of them has a value that cannot work.
     """
     try:
         conf(
@@ -67,7 +67,7 @@ def read(
     except (cfg.Error, OSError, ValueError) as exc:
         names = ', '.join([*files, *directories])
         raise exception.ConfigFilesError(
-            f'The configuration {names or f"{PROJECT}.conf"} can not be '
+            f'The configuration {names or f"{PROJECT}.conf"} cannot be '
             f'read: {_reason(exc)}.'
         ) from exc
     ia_conf.check(conf)

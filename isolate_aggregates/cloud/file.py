@@ -65,7 +65,7 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
             )
     except OSError as exc:
         raise exception.CloudFileError(
-            path, [f'can not be written: {exc.strerror or exc}']
+            path, [f'cannot be written: {exc.strerror or exc}']
         ) from exc
 
 
@@ -110,7 +110,7 @@ def _parse(path: str | os.PathLike[str]) -> Any:
         # _Loader is a SafeLoader.
         return yaml.load(text, Loader=_Loader)  # noqa: S506
     except OSError as exc:
-        problem = f'can not be read: {exc.strerror or exc}'
+        problem = f'cannot be read: {exc.strerror or exc}'
     except UnicodeDecodeError as exc:
         problem = f'is not UTF-8 text: {exc.reason} at byte {exc.start}'
     except yaml.MarkedYAMLError as exc:

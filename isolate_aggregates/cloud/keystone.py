@@ -96,7 +96,7 @@ class KeystoneClient:
             raise exception.ServiceError(
                 'Keystone',
                 None,
-                f'can not be asked for the {kind} {query["name"]!r}: this '
+                f'cannot be asked for the {kind} {query["name"]!r}: this '
                 'auth type goes without Keystone; give the id.',
             )
         path = f'{self._root}/{kind}s?{parse.urlencode(query)}'

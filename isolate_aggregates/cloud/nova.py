@@ -319,7 +319,7 @@ class NovaClient:
     def servers(self) -> Iterator[servers.PlacedServer]:
         """Yield the servers of all projects, as they are read.
 
-        :raises ServiceTooOld: if Nova leaves out servers that it can not
+        :raises ServiceTooOld: if Nova leaves out servers that it cannot
             reach.
         """
         self.require(

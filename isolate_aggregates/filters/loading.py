@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the request filters that the configuration names.
 
-A filter that is missing or can not be loaded is an error, never a filter
+A filter that is missing or cannot be loaded is an error, never a filter
 less.
 """
 
@@ -126,8 +126,8 @@ def enabled(
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """Return the filters that the configuration names, on or off, in order.
 
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter is missing, can not be loaded or does not
+    :raises ConfigError: if the configuration cannot work.
+    :raises FilterError: if a filter is missing, cannot be loaded or does not
         keep its contract.
     """
     ia_conf.check(conf)
@@ -166,8 +166,8 @@ def deciding(
 
     :param filters: The filters, if they are loaded already.
     :param timer: Is told how long each filter took.
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter is missing or can not be loaded.
+    :raises ConfigError: if the configuration cannot work.
+    :raises FilterError: if a filter is missing or cannot be loaded.
     """
     loaded = load(conf) if filters is None else filters
     return Pipeline((one for one in loaded if one.is_enabled(conf)), timer)
@@ -178,8 +178,8 @@ def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
 
     It has the filters that decide, then those that repeat what Nova adds.
 
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter is missing or can not be loaded.
+    :raises ConfigError: if the configuration cannot work.
+    :raises FilterError: if a filter is missing or cannot be loaded.
     """
     return Pipeline((*deciding(conf).filters, *mirrored(conf)))
 
@@ -189,8 +189,8 @@ def locks(
 ) -> tuple[Lock, ...]:
     """Return all locks that the configured filters know of, on or off.
 
-    :raises ConfigError: if the configuration can not work.
-    :raises FilterError: if a filter is missing or can not be loaded.
+    :raises ConfigError: if the configuration cannot work.
+    :raises FilterError: if a filter is missing or cannot be loaded.
     """
     return Pipeline(load(conf)).locks(aggregates)
 
@@ -214,7 +214,7 @@ class InstalledFilter:
 def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
     """Return all installed filters: first those that run, in order.
 
-    :raises ConfigError: if the configuration can not work.
+    :raises ConfigError: if the configuration cannot work.
     :raises FilterError: if a filter that is to run is missing or broken.
     """
     loaded = load(conf)
@@ -288,7 +288,7 @@ def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> LoadedFilter:
         made = plugin(**settings)
     except TypeError as exc:
         raise exception.FilterError(
-            name, f'can not be made from its SETTINGS: {exc}.'
+            name, f'cannot be made from its SETTINGS: {exc}.'
         ) from exc
     switch = (
         plugin.ENABLED_BY if isinstance(plugin, contract.HasSwitch) else None

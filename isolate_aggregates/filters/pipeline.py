@@ -130,7 +130,7 @@ class NamedFilter:
             raise exception.FilterError(
                 self.name,
                 f'failed with {type(exc).__name__}: {exc}; the request '
-                'can not be judged without it.',
+                'cannot be judged without it.',
             ) from exc
 
     def _check_call(self, *arguments: str, of: str = '') -> None:

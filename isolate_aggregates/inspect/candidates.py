@@ -83,9 +83,9 @@ def find(
     :param request: The request.
     :param limit: The most candidates to ask for; None for all.
     :param max_length: The most bytes of the query; 0 for no limit.
-    :raises RequestRefused: if a filter refuses the request, or the query can
-        not be made to fit.
-    :raises IsolateAggregatesError: if it can not be worked out.
+    :raises RequestRefused: if a filter refuses the request, or the query
+        cannot be made to fit.
+    :raises IsolateAggregatesError: if it cannot be worked out.
     """
     decision = decide_on(cloud, pipeline, request, limit, max_length)
     return allowed(cloud, request, decision, limit)

@@ -203,7 +203,7 @@ def _wrong(
         if missing:
             yield (
                 f'host {host} lacks {", ".join(missing)}, so that servers '
-                f'for aggregate {aggregate.name} can not use it'
+                f'for aggregate {aggregate.name} cannot use it'
             )
 
 

@@ -44,7 +44,7 @@ def openers(
 
     :param sources: Whose traits open an aggregate, as in the option
         ``trait_sources``.
-    :raises ServiceError: if the flavors can not be read.
+    :raises ServiceError: if the flavors cannot be read.
     """
     flavors = tuple(
         flavor
@@ -73,7 +73,7 @@ def after_lock(
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.
-    :raises ServiceError: if the flavors can not be read.
+    :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:
         found = openers(cloud, trait, sources)
@@ -101,7 +101,7 @@ def after_unlock(
     :param sources: Whose traits open an aggregate.
     :returns: One sentence for each trait or more, and whether it says that
         something is left to do.
-    :raises ServiceError: if the flavors can not be read.
+    :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:
         if any(trait in tags.required_traits(a) for a in cloud.index):

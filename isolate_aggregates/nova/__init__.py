@@ -16,7 +16,7 @@ def all_filters() -> list[type]:
     (``nova.loadables.BaseLoader.get_matching_classes``). That is where the
     request filters join Nova's.
 
-    :raises IsolateAggregatesError: if the configuration can not work; it ends
+    :raises IsolateAggregatesError: if the configuration cannot work; it ends
         nova-scheduler, which would otherwise run without isolation.
     """
     # Not at the top: importing this package must not need a nova.conf.

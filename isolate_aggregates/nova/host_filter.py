@@ -62,7 +62,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
 
         :param host_state: The host.
         :param spec_obj: Nova's request spec.
-        :returns: False also when it can not be found out.
+        :returns: False also when it cannot be found out.
         """
         host = host_state.host
         return not self._reasons({host}, spec_obj).get(host)

@@ -35,7 +35,7 @@ TIMEOUT = 5.0
 def client() -> PlacementClient:
     """Return a client for Placement.
 
-    :raises ConfigError: if the configuration can not work.
+    :raises ConfigError: if the configuration cannot work.
     """
     return PlacementClient(_adapter())
 
@@ -43,7 +43,7 @@ def client() -> PlacementClient:
 def impatient_client() -> PlacementClient:
     """Return a client that asks once and does not wait for long.
 
-    :raises ConfigError: if the configuration can not work.
+    :raises ConfigError: if the configuration cannot work.
     """
     made = _adapter()
     # For Keystone as well. Without the option there would be none.
@@ -59,7 +59,7 @@ def _adapter() -> adapter.Adapter:
         nova_exception.NovaException,
     ) as exc:
         raise exception.ConfigError(
-            '[placement] auth_type', f'can not be used: {errors.short(exc)}.'
+            '[placement] auth_type', f'cannot be used: {errors.short(exc)}.'
         ) from exc
     return made
 

@@ -43,7 +43,7 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     process, it replaces what it did before.
 
     :param conf: The configuration; Nova's own if None.
-    :raises IsolateAggregatesError: if the configuration can not work.
+    :raises IsolateAggregatesError: if the configuration cannot work.
     """
     global _runner
     conf = nova.conf.CONF if conf is None else conf

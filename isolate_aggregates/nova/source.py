@@ -61,7 +61,7 @@ class NovaDatabaseSource:
         The same sequence as last time if nothing has changed. That is found
         out by reading everything: no time stamp is trusted.
 
-        :raises ServiceError: if the database can not be read.
+        :raises ServiceError: if the database cannot be read.
         """
         # In this order: whatever happens between the two, an aggregate has
         # the metadata it had when they began, and none is missing.
@@ -78,7 +78,7 @@ class NovaDatabaseSource:
         """Return the uuids of the aggregates that hosts are in, as it is now.
 
         :param hosts: The names of the compute services.
-        :raises ServiceError: if the database can not be read.
+        :raises ServiceError: if the database cannot be read.
         """
         names = list(hosts)
         found: dict[str, set[str]] = {name: set() for name in names}
@@ -109,7 +109,7 @@ def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
         raise exception.ServiceError(
             "Nova's API database",
             None,
-            f'can not be read: {type(exc).__name__}',
+            f'cannot be read: {type(exc).__name__}',
         ) from exc
 
 

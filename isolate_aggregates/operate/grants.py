@@ -29,7 +29,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if Placement does not know the trait, or the
         flavor forbids it.
-    :raises ServiceError: if something can not be read.
+    :raises ServiceError: if something cannot be read.
     """
     _check_known(cloud, trait)
     flavor = cloud.flavor(name)
@@ -55,7 +55,7 @@ def grant_image(
     :raises NotUnique: if several images have the name.
     :raises InvalidRequest: if Placement does not know the trait, or the
         image forbids it.
-    :raises ServiceError: if something can not be read.
+    :raises ServiceError: if something cannot be read.
     """
     _check_known(cloud, trait)
     image = cloud.image(name)
@@ -101,7 +101,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     :param name: The flavor's name or id.
     :raises NotFound: if there is no such flavor.
     :raises InvalidRequest: if no trait can have the name.
-    :raises ServiceError: if something can not be read.
+    :raises ServiceError: if something cannot be read.
     """
     names.check_trait(trait)
     flavor = cloud.flavor(name)
@@ -130,7 +130,7 @@ def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
     :raises NotFound: if there is no such image.
     :raises NotUnique: if several images have the name.
     :raises InvalidRequest: if no trait can have the name.
-    :raises ServiceError: if something can not be read.
+    :raises ServiceError: if something cannot be read.
     """
     names.check_trait(trait)
     image = cloud.image(name)

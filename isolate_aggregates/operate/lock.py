@@ -45,8 +45,8 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :param name: The aggregate's name, uuid or number.
     :raises NotFound: if there is no such aggregate.
     :raises NotUnique: if several have the name.
-    :raises InvalidRequest: if one of the traits can not lock.
-    :raises ServiceError: if something can not be read.
+    :raises InvalidRequest: if one of the traits cannot lock.
+    :raises ServiceError: if something cannot be read.
     """
     for trait in traits:
         names.check_trait(trait)

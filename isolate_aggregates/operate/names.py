@@ -36,18 +36,18 @@ def check_trait(trait: str) -> None:
     """
     if not tags.is_trait_name(trait):
         raise exception.InvalidRequest(
-            f'{trait!r} can not be the name of a trait, which has only upper '
+            f'{trait!r} cannot be the name of a trait, which has only upper '
             'case letters, digits and _, such as CUSTOM_LICENSED_WINDOWS.'
         )
 
 
 def check_lock(trait: str, known: Collection[str]) -> None:
-    """Refuse a trait that can not lock an aggregate.
+    """Refuse a trait that cannot lock an aggregate.
 
-    :raises InvalidRequest: if it can not.
+    :raises InvalidRequest: if it cannot.
     """
     reason = why_not_put(trait, known)
     if reason:
         raise exception.InvalidRequest(
-            f'Trait {trait} can not lock an aggregate: {reason}.'
+            f'Trait {trait} cannot lock an aggregate: {reason}.'
         )

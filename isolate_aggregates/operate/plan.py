@@ -34,7 +34,7 @@ class Plan:
     :param steps: The changes, in the order in which they are safe.
     :param traits: The traits it is about.
     :param notes: What is worth knowing, one sentence each.
-    :param problems: What can not be done and why, one sentence each.
+    :param problems: What cannot be done and why, one sentence each.
     """
 
     steps: tuple[Step, ...] = ()

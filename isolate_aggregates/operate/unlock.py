@@ -40,7 +40,7 @@ def plan(
         host for which another aggregate has come to require it meanwhile.
     :raises NotFound: if there is no such aggregate.
     :raises NotUnique: if several have the name.
-    :raises ServiceError: if something can not be read.
+    :raises ServiceError: if something cannot be read.
     """
     aggregates = cloud.aggregates()
     aggregate = names.aggregate(aggregates, name, 'Nova')

@@ -136,7 +136,7 @@ class PlacementClient:
         :param not_member_of: Only members of none of the aggregates with
             these uuids.
         :param required: Only those with all of these traits.
-        :raises ServiceTooOld: if Placement can not list them so.
+        :raises ServiceTooOld: if Placement cannot list them so.
         :raises ServiceError: if Placement gives no usable answer.
         """
         feature = _OLDEST

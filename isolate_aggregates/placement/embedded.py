@@ -42,7 +42,7 @@ class EmbeddedPlacement:
     def open(self) -> adapter.Adapter:
         """Start it and return a keystoneauth adapter for its endpoint.
 
-        :raises EmbeddedPlacementUnavailable: if it can not run.
+        :raises EmbeddedPlacementUnavailable: if it cannot run.
         """
         if not _in_use.acquire(blocking=False):
             raise exception.EmbeddedPlacementUnavailable(

@@ -78,7 +78,7 @@ class RequestGroup:
     def to_queryparams(self) -> Iterator[Param]:
         """Yield the query parameters of this group.
 
-        :raises InvalidRequest: if a set of aggregates is empty: it can not
+        :raises InvalidRequest: if a set of aggregates is empty: it cannot
             be written down without meaning something else.
         """
         amounts = sorted(f'{rc}:{n}' for rc, n in self.resources.items())
@@ -157,7 +157,7 @@ class ResourceRequest:
         """Return the request group of a suffix, making it if need be.
 
         :param suffix: The suffix; empty for the unsuffixed group.
-        :raises InvalidRequest: if it can not be a suffix.
+        :raises InvalidRequest: if it cannot be a suffix.
         """
         if suffix not in self.groups:
             self.groups[suffix] = RequestGroup(suffix)
@@ -181,7 +181,7 @@ class ResourceRequest:
     def to_queryparams(self) -> list[Param]:
         """Return the query parameters in their one order: sorted.
 
-        :raises InvalidRequest: if some part can not be written down.
+        :raises InvalidRequest: if some part cannot be written down.
         """
         params: list[Param] = []
         if self.limit is not None:
@@ -201,7 +201,7 @@ class ResourceRequest:
     def to_querystring(self) -> str:
         """Return the encoded query string.
 
-        :raises InvalidRequest: if some part can not be written down.
+        :raises InvalidRequest: if some part cannot be written down.
         """
         return parse.urlencode(self.to_queryparams())
 

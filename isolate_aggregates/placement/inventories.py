@@ -30,7 +30,7 @@ def read(placement: PlacementClient, provider: str) -> Inventories:
     """Return the inventories of a resource provider.
 
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they can not be read.
+    :raises ServiceError: if they cannot be read.
     """
     return placement.read(
         f'/resource_providers/{provider}/inventories',
@@ -54,7 +54,7 @@ def write(
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else changed the provider since, or
         an inventory to be taken away is in use.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send(
         'PUT',
@@ -73,7 +73,7 @@ def usages(
 
     :returns: The generation, and the amounts by resource class.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if it can not be read.
+    :raises ServiceError: if it cannot be read.
     """
     return placement.read(
         f'/resource_providers/{provider}/usages',
@@ -91,7 +91,7 @@ def consumers(
 
     :returns: The amounts by resource class, by uuid of the consumer.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if it can not be read.
+    :raises ServiceError: if it cannot be read.
     """
     return placement.read(
         f'/resource_providers/{provider}/allocations',
@@ -106,7 +106,7 @@ def create_class(placement: PlacementClient, name: str) -> None:
     """Create a custom resource class, unless it is there.
 
     :param name: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send('PUT', f'/resource_classes/{name}')
 
@@ -115,7 +115,7 @@ def delete_class(placement: PlacementClient, name: str) -> None:
     """Delete a custom resource class, unless it is gone.
 
     :raises ServiceConflict: if some provider has an inventory of it.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send('DELETE', f'/resource_classes/{name}', accept=(204, 404))
 
@@ -125,7 +125,7 @@ def create_provider(
 ) -> None:
     """Create a resource provider below another, unless it is there.
 
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send(
         'POST',
@@ -139,7 +139,7 @@ def delete_provider(placement: PlacementClient, provider: str) -> None:
     """Delete a resource provider, unless it is gone.
 
     :raises ServiceConflict: if something uses it.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send(
         'DELETE', f'/resource_providers/{provider}', accept=(204, 404)

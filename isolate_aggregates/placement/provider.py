@@ -34,7 +34,7 @@ class Inventory:
         """How much may be given out in all.
 
         ``(total - reserved) * allocation_ratio``, and a fraction of a unit
-        can not be allocated (API reference, *Resource provider inventories*).
+        cannot be allocated (API reference, *Resource provider inventories*).
         """
         return int((self.total - self.reserved) * self.allocation_ratio)
 

@@ -34,7 +34,7 @@ def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the traits of a resource provider.
 
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they can not be read.
+    :raises ServiceError: if they cannot be read.
     """
     return _read(placement, provider, 'traits')[0]
 
@@ -43,7 +43,7 @@ def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the uuids of the aggregates a resource provider is a member of.
 
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceError: if they can not be read.
+    :raises ServiceError: if they cannot be read.
     """
     return _read(placement, provider, 'aggregates')[0]
 
@@ -60,7 +60,7 @@ def change_traits(
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     return _change(placement, provider, 'traits', edit)
 
@@ -75,7 +75,7 @@ def change_aggregates(
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if somebody else is faster all the time.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     return _change(placement, provider, 'aggregates', edit)
 
@@ -83,7 +83,7 @@ def change_aggregates(
 def known_traits(placement: PlacementClient) -> frozenset[str]:
     """Return all traits that Placement knows, those of no provider included.
 
-    :raises ServiceError: if they can not be read.
+    :raises ServiceError: if they cannot be read.
     """
     return placement.read(
         '/traits', lambda document: frozenset(document['traits'])
@@ -94,7 +94,7 @@ def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it is there.
 
     :param trait: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if it can not be done.
+    :raises ServiceError: if it cannot be done.
     """
     placement.send('PUT', f'/traits/{trait}')
 

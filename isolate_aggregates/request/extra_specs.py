@@ -95,7 +95,7 @@ def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
 def image_required_traits(properties: Mapping[str, object]) -> frozenset[str]:
     """Return the traits an image requires.
 
-    Images know no suffixes and can not forbid a trait; Nova takes the
+    Images know no suffixes and cannot forbid a trait; Nova takes the
     property only when its value is exactly ``required``
     (``nova.objects.ImageMetaProps``).
 

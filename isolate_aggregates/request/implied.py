@@ -5,7 +5,7 @@
 trait, and so on: Nova translates such settings before it asks Placement (the
 ``_translate_*`` methods of ``nova.scheduler.utils.ResourceRequest``, which
 read them with ``nova.virt.hardware``). Leaving one out would offer hosts that
-the server can not run on, so all of them are here, each as a small rule. What
+the server cannot run on, so all of them are here, each as a small rule. What
 the settings mean is described in the `extra specs reference
 <https://docs.openstack.org/nova/latest/configuration/extra-specs.html>`_.
 """

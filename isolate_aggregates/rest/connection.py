@@ -83,5 +83,5 @@ def from_conf(
         )
     except (ks_exceptions.ClientException, TypeError, ValueError) as exc:
         raise exception.ConfigError(
-            option, f'can not be used: {errors.short(exc)}.'
+            option, f'cannot be used: {errors.short(exc)}.'
         ) from exc

@@ -38,7 +38,7 @@ def unreachable(
     """Return the error for a service that gave no answer at all."""
     if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
-            f'can not be trusted: {_reason(exc)}; look at its certificate, '
+            f'cannot be trusted: {_reason(exc)}; look at its certificate, '
             'and name the CA that signed it with --os-cacert or '
             '[isolate_aggregates] cafile.'
         )
@@ -50,12 +50,12 @@ def unreachable(
         )
     elif _has(exc, ks_exceptions.ConnectionError):
         problem = (
-            f'can not be reached: {_reason(exc)}; look whether it runs and '
+            f'cannot be reached: {_reason(exc)}; look whether it runs and '
             'whether this is its address.'
         )
     else:
         # Such as a CA file that is not there.
-        problem = f'can not be asked: {_reason(exc)}.'
+        problem = f'cannot be asked: {_reason(exc)}.'
     return exception.ServiceUnreachable(name, where, problem)
 
 

@@ -2,7 +2,7 @@
 """Makes the values that filters are tested with.
 
 Ids and uuids are derived from names, as in a cloud file, so they are the same
-in each run. What can not be given here can be changed afterwards with
+in each run. What cannot be given here can be changed afterwards with
 :func:`dataclasses.replace`.
 """
 

@@ -92,7 +92,7 @@ class PlacementFixture:
             import requests_mock
         except ImportError as exc:
             raise ImportError(
-                f'Placement can not be mocked ({exc}); install '
+                f'Placement cannot be mocked ({exc}); install '
                 'isolate-aggregates[testing].'
             ) from exc
         mocker = self._given

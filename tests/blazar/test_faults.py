@@ -72,7 +72,7 @@ def places(wire):
 
 
 @pytest.mark.parametrize('mode', [BEFORE, *MODES])
-def test_a_lease_that_can_not_be_created_leaves_nothing(
+def test_a_lease_that_cannot_be_created_leaves_nothing(
     blazar, cloud, wire, mode
 ):
     for place in places(wire):

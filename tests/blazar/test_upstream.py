@@ -17,7 +17,7 @@ from isolate_aggregates.reservations.blazar.instance_plugin import (
     PlacementInstancePlugin,
 )
 
-# Why some can not pass, whatever ours does, and which tests of ours look at
+# Why some cannot pass, whatever ours does, and which tests of ours look at
 # the same with a real blazar-manager, Nova and Placement.
 CALLS = (
     'it wants certain calls to Nova and Placement, for aggregates among them, '

@@ -15,7 +15,7 @@ from isolate_aggregates import exception
 LOCK = {'trait:CUSTOM_LICENSED': 'required'}
 # How the driver puts it, and no more: the rest may have an address in it.
 UNREADABLE = (
-    r"Nova's API database can not be read: "
+    r"Nova's API database cannot be read: "
     r'(DBConnectionError|OperationalError)'
 )
 

@@ -62,7 +62,7 @@ BY_OTHERS = {
     r'pytest$': 'tests/docs/test_testing_filters.py',
 }
 
-# What can not be run by a test, by how it begins, and why.
+# What cannot be run by a test, by how it begins, and why.
 BY_NOBODY = {
     r'kolla-(build|ansible) ': 'it needs a deployment of kolla-ansible',
     r'tox -e nova3': 'it takes an hour; the matrix is its result',

@@ -114,7 +114,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize('port', ['abc', '80', '65530'])
-def test_ports_that_can_not_be_are_said_to_be_so(port, tmp_path, monkeypatch):
+def test_ports_that_cannot_be_are_said_to_be_so(port, tmp_path, monkeypatch):
     monkeypatch.setenv('E2E_STATE', str(tmp_path))
     monkeypatch.setenv('E2E_BASE_PORT', port)
     with pytest.raises(RuntimeError, match=f"E2E_BASE_PORT is '{port}'"):

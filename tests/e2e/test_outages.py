@@ -114,7 +114,7 @@ def test_two_schedulers_keep_hosts_apart(plane, cloud, locked):
 
 
 def wait_until_built(plane, servers):
-    """Wait for nova-compute to say so, while Nova's API can not."""
+    """Wait for nova-compute to say so, while Nova's API cannot."""
     until = time.monotonic() + PATIENCE
     left = {server.id for server in servers}
     while left:

@@ -123,7 +123,7 @@ def test_a_file_that_is_none_is_a_failure(audit):
 
 
 @pytest.mark.usefixtures('without_configuration')
-def test_a_configuration_that_can_not_be_read_is_a_failure(run, config):
+def test_a_configuration_that_cannot_be_read_is_a_failure(run, config):
     finished = run('--config-file', config('[scheduler'), 'audit')
     assert (finished.code, finished.out) == (4, '')
     assert finished.err.startswith('The configuration ')
@@ -163,7 +163,7 @@ def test_a_live_cloud_in_order_is_clean(live_audit):
     ],
 )
 @pytest.mark.parametrize('status', [403, 500])
-def test_whatever_can_not_be_read_is_a_failure(live_audit, http, path, status):
+def test_whatever_cannot_be_read_is_a_failure(live_audit, http, path, status):
     http.get(f'{NOVA}/servers', json={'servers': []})
     http.get(f'{NOVA}/servers/detail', json={'servers': []})
     assert live_audit('--servers').code == 0

@@ -135,7 +135,7 @@ def test_control_c_ends_it_as_well(exporter):
     assert process.returncode == 0
 
 
-def test_what_can_not_be_read_any_more_keeps_its_values(exporter, tmp_path):
+def test_what_cannot_be_read_any_more_keeps_its_values(exporter, tmp_path):
     path = tmp_path / 'cloud.yaml'
     shutil.copy(EXAMPLE, path)
     process, url = exporter.start('--interval', '1', '--snapshot', str(path))
@@ -154,7 +154,7 @@ def test_what_can_not_be_read_any_more_keeps_its_values(exporter, tmp_path):
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate(timeout=LONG)
     assert set(errors.splitlines()) == {
-        f'Cloud file {path}: can not be read: No such file or directory.'
+        f'Cloud file {path}: cannot be read: No such file or directory.'
     }
 
 
@@ -192,7 +192,7 @@ def test_a_port_in_use_is_one_sentence(exporter):
         finished = exporter.run('--listen', where, '--snapshot', str(EXAMPLE))
     assert (finished.returncode, finished.stdout) == (1, '')
     assert finished.stderr == (
-        f'The metrics can not be served at {where}: Address already in use.\n'
+        f'The metrics cannot be served at {where}: Address already in use.\n'
     )
 
 
@@ -238,7 +238,7 @@ def test_a_file_is_written_and_kept_when_the_cloud_is_gone(exporter, tmp_path):
     second = exporter.run(*arguments)
     assert (second.returncode, second.stdout) == (1, '')
     assert second.stderr == (
-        f'Cloud file {cloud}: can not be read: No such file or directory.\n'
+        f'Cloud file {cloud}: cannot be read: No such file or directory.\n'
     )
     after = path.read_text('utf-8')
     assert 'isolate_aggregates_up 1.0' in before

@@ -387,7 +387,7 @@ def test_what_was_done_is_told_even_after_an_interruption(
     ]
 
 
-def test_what_was_done_is_told_even_if_the_flavors_can_not_be_read(
+def test_what_was_done_is_told_even_if_the_flavors_cannot_be_read(
     operator: Operator,
 ) -> None:
     operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
@@ -446,7 +446,7 @@ def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:
     assert shown['problems'] == [
         'host cn1 is in aggregate cn1, but its resource provider cn1 is not, '
         'so that the locks of the aggregate do not hold',
-        'host cn1 lacks CUSTOM_B, so that servers for aggregate cn1 can not '
+        'host cn1 lacks CUSTOM_B, so that servers for aggregate cn1 cannot '
         'use it',
         'host gone has no compute node in Placement',
         'aggregate empty has no hosts',

@@ -428,7 +428,7 @@ def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
         ),
         pytest.param(
             ('candidates', '--snapshot', 'nowhere.yaml', *LINUX),
-            'Cloud file nowhere.yaml: can not be read: No such file or '
+            'Cloud file nowhere.yaml: cannot be read: No such file or '
             'directory.',
             id='no such file',
         ),
@@ -445,19 +445,19 @@ def test_what_is_wrong_is_said_in_one_sentence(
     [
         pytest.param(
             '[scheduler]\nmax_placement_results = 0\n',
-            'Configuration option [scheduler] max_placement_results can not '
+            'Configuration option [scheduler] max_placement_results cannot '
             'be used: Should be greater than or equal to 1.',
-            id='a value that can not work',
+            id='a value that cannot work',
         ),
         pytest.param(
             'nonsense\n',
-            'The configuration {path} can not be read: {path}, line 1: No '
+            'The configuration {path} cannot be read: {path}, line 1: No '
             "':' or '=' found in assignment.",
             id='no configuration file',
         ),
     ],
 )
-def test_a_configuration_that_can_not_work_is_said_so(
+def test_a_configuration_that_cannot_work_is_said_so(
     openstack: Run, tmp_path: pathlib.Path, text: str, said: str
 ) -> None:
     path = tmp_path / 'bad.conf'
@@ -473,7 +473,7 @@ def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
     option = ('--os-isolation-config-file', 'nowhere.conf')
     finished = openstack(*option, 'isolation', 'audit', *ON_EXAMPLE)
     assert finished.code == 4
-    assert 'nowhere.conf can not be read' in finished.err
+    assert 'nowhere.conf cannot be read' in finished.err
 
 
 def test_a_traceback_is_only_shown_to_those_who_want_it(

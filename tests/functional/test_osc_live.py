@@ -243,7 +243,7 @@ def test_a_keystone_that_is_not_there_is_said_in_one_sentence(
     )
     clouds()
     said = sentence(ask(command='query'))
-    assert said.startswith(f'Keystone at {AUTH_URL} can not be reached: ')
+    assert said.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
 def test_missing_rights_are_said_in_one_sentence(
@@ -279,7 +279,7 @@ def test_a_nova_that_is_not_there_is_said_in_one_sentence(
     )
     # The libraries have more to say, and are kept from it.
     said = sentence(ask(command='query'))
-    assert said.startswith(f'Nova at {NOVA} can not be reached: ')
+    assert said.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
 @pytest.mark.parametrize(
@@ -297,13 +297,13 @@ def test_a_cloud_that_is_not_there_is_said_in_one_sentence(
     assert sentence(ask(command='query')) == 'Cloud mine was not found.'
 
 
-def test_a_clouds_yaml_that_can_not_be_read_is_said_in_one_sentence(
+def test_a_clouds_yaml_that_cannot_be_read_is_said_in_one_sentence(
     openstack: Run, clouds: Clouds, tmp_path: pathlib.Path
 ) -> None:
     clouds()
     path = tmp_path / 'clouds.yaml'
     path.write_text('clouds:\n  mine: [\n')
     assert sentence(openstack('isolation', 'query', *LINUX)) == (
-        f'The file {path} can not be read: line 3: expected the node '
+        f'The file {path} cannot be read: line 3: expected the node '
         "content, but found '<stream end>'."
     )

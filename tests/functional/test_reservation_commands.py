@@ -324,7 +324,7 @@ def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
     assert world.picture()['aggregates']['pool-2'][0] == ['h3']
 
 
-def test_a_reservation_that_can_not_be_read_is_named(command, done, world):
+def test_a_reservation_that_cannot_be_read_is_named(command, done, world):
     done(*CREATE, '--id', ID)
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount": 1', '')

@@ -224,7 +224,7 @@ def test_a_broken_operation_is_completed(world, kind):
         if case.is_ticked and round_ % 2:
             reservations.reconcile_all(world.store, case.then)
             reservations.reconcile_all(world.store, case.then)
-            # What was never written down can not be completed.
+            # What was never written down cannot be completed.
             assert world.picture() in (expected, before), where
         with contextlib.suppress(exception.NotFound):
             # It may be complete already.

@@ -147,7 +147,7 @@ def test_update_before_and_after_the_start(world):
     world.nova.finish(uuid(3, 's1'))
 
 
-def test_slots_with_servers_can_not_be_given_back(world):
+def test_slots_with_servers_cannot_be_given_back(world):
     found = reserve(world, 2).reservation
     for server in ('s1', 's2'):
         assert world.boot(server, 'h1', found.id, NEEDS)

@@ -81,7 +81,7 @@ def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
     error = failing(service(client(url)))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at {url} can not be reached: Connection refused; look '
+        f'Placement at {url} cannot be reached: Connection refused; look '
         'whether it runs and whether this is its address.'
     )
 
@@ -142,7 +142,7 @@ def test_a_certificate_of_no_known_ca_is_named_and_not_tried_again(
         error = failing(service(client(f'https://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at https://{address} can not be trusted: self-signed '
+        f'Placement at https://{address} cannot be trusted: self-signed '
         'certificate; look at its certificate, and name the CA that signed '
         'it with --os-cacert or [isolate_aggregates] cafile.'
     )
@@ -170,7 +170,7 @@ def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at http://{address} can not be reached: Remote end closed '
+        f'Placement at http://{address} cannot be reached: Remote end closed '
         'connection without response; look whether it runs and whether this '
         'is its address.'
     )
@@ -186,6 +186,6 @@ def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at http://{address} can not be reached: Connection reset '
+        f'Placement at http://{address} cannot be reached: Connection reset '
         'by peer; look whether it runs and whether this is its address.'
     )

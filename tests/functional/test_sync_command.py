@@ -242,7 +242,7 @@ def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
     assert len(finished.err.splitlines()) == 1
 
 
-def test_a_nova_that_can_not_be_read_is_an_error(run: Run, live: Live) -> None:
+def test_a_nova_that_cannot_be_read_is_an_error(run: Run, live: Live) -> None:
     live.http.get(f'{NOVA}/os-aggregates', status_code=500, text='')
     assert run('sync').code == 1
 

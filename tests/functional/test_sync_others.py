@@ -194,7 +194,7 @@ def test_a_host_that_comes_back_while_that_is_undone_stays_a_member(world):
     assert world.todo() == []
 
 
-def test_where_nova_can_not_be_read_again_the_run_is_no_success(world):
+def test_where_nova_cannot_be_read_again_the_run_is_no_success(world):
     plan = world.plan()
     world.wire.fault = lambda _: (
         'cut' if world.wire.calls[-1] == ('GET', 'nova') else None
@@ -220,7 +220,7 @@ def test_standing_still_nova_is_not_read_again(world):
 def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
     world.sync()
     everything = world.picture()
-    # Its cell can not be reached, and the tags are taken away meanwhile.
+    # Its cell cannot be reached, and the tags are taken away meanwhile.
     away = [world.nova.nodes.pop(0)]
     world.require('a', ['h1'])
     world.require('b', ['h1', 'h2'])

@@ -176,7 +176,7 @@ def test_a_wrong_password_shows_at_the_start_and_does_not_end_it(
     assert registration.installed() is runner
     [error] = told(caplog, logging.ERROR)
     assert error.startswith(
-        'The host aggregates can not be read (Keystone at '
+        'The host aggregates cannot be read (Keystone at '
         f'{AUTH_URL} does not accept the credentials: '
     )
 

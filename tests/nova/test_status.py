@@ -149,11 +149,11 @@ def test_tags_for_a_filter_that_is_off_are_a_warning(conf):
     assert result_of(conf, 'switches')[0] == Code.FAILURE
 
 
-def test_a_source_that_can_not_be_read_is_a_failure(conf):
+def test_a_source_that_cannot_be_read_is_a_failure(conf):
     conf.config(cloud_file='/nonexistent.yaml', group=ia_conf.GROUP)
     assert result_of(conf, 'source') == (
         Code.FAILURE,
-        'Cloud file /nonexistent.yaml: can not be read: No such file or '
+        'Cloud file /nonexistent.yaml: cannot be read: No such file or '
         'directory.',
     )
 

@@ -165,7 +165,7 @@ class PageTest(CommandTest):
 
         :param name: The name of the page.
         :param before: What to do before a command that begins so.
-        :param known: What to type in place of what the page can not know.
+        :param known: What to type in place of what the page cannot know.
         :param files: Files that the page takes for granted, by name.
         """
         wrong = []

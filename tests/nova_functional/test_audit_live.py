@@ -381,7 +381,7 @@ class AuditTest(LiveTest):
         server = self.boot(self.flavor())
         assert self.audit('--servers') == {}
         with nova_fixtures.DownCellFixture():
-            # Nova can not list the compute nodes.
+            # Nova cannot list the compute nodes.
             assert self.ours('audit', '--servers') == (4, '')
             [found] = self.live_cloud().nova.servers()
         assert (found.id, found.flavor) == (server['id'], None)

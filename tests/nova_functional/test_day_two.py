@@ -290,19 +290,19 @@ class DayTwoTest(CommandTest):
             ),
             (
                 ('lock', 'licensed', '--trait', 'custom-windows'),
-                "'custom-windows' can not be the name of a trait, which has "
+                "'custom-windows' cannot be the name of a trait, which has "
                 'only upper case letters, digits and _, such as '
                 'CUSTOM_LICENSED_WINDOWS.',
             ),
             (
                 ('lock', 'licensed', '--trait', 'HW_NO_SUCH'),
-                'Trait HW_NO_SUCH can not lock an aggregate: this Placement '
+                'Trait HW_NO_SUCH cannot lock an aggregate: this Placement '
                 'does not know it; others than standard traits start with '
                 'CUSTOM_.',
             ),
             (
                 ('lock', 'licensed', '--trait', 'COMPUTE_VOLUME_EXTEND'),
-                'Trait COMPUTE_VOLUME_EXTEND can not lock an aggregate: '
+                'Trait COMPUTE_VOLUME_EXTEND cannot lock an aggregate: '
                 'nova-compute reports it, or it has a meaning of its own; '
                 'require a CUSTOM_ trait instead.',
             ),

@@ -66,12 +66,12 @@ class FreshnessTest(CloudTest):
         self.tag(number, LICENSED)
         assert self.host_for(plain) == 'host1'
 
-    def test_aggregates_that_can_not_be_read_are_not_taken_for_none(self):
+    def test_aggregates_that_cannot_be_read_are_not_taken_for_none(self):
         self.aggregate('licensed', ['host1'], LICENSED)
         plain = self.flavor()
         unreadable = (
             'The host aggregates '
-            "can not be read (Nova's API database can not be read: "
+            "cannot be read (Nova's API database cannot be read: "
             'OperationalError); they were '
         )
 

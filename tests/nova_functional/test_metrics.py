@@ -115,7 +115,7 @@ class WithoutDirectoryTest(CloudTest):
 
     HOSTS = ()
 
-    def test_a_scheduler_that_can_not_count_does_not_start(self):
+    def test_a_scheduler_that_cannot_count_does_not_start(self):
         self.flags(scheduler_metrics=True, group=ia_conf.GROUP)
         assert scheduler.DIRECTORY not in os.environ
         with pytest.raises(

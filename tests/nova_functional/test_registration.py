@@ -101,11 +101,11 @@ class LogTest(CloudTest):
         self.refusal_of(self.flavor(), hints={'reservation': 'x'})
 
         lines = log.output.splitlines()
-        # Each tag that can not work is told once, though read three times.
+        # Each tag that cannot work is told once, though read three times.
         assert [line for line in lines if line.startswith('WARNING')] == [
             'WARNING aggregate typo: trait:CUSTOM_A= required isolates '
             "nothing; the value has to be 'required'.",
-            'WARNING aggregate gpu: trait:HW_GPU=required can not be opened '
+            'WARNING aggregate gpu: trait:HW_GPU=required cannot be opened '
             'unless Placement knows the trait; it is no standard trait of '
             'os-traits here, and others start with CUSTOM_.',
         ]

@@ -206,7 +206,7 @@ class ShorteningTest(CloudTest):
         ]
         assert lengths[1] > lengths[0]
 
-    def test_what_can_not_be_shortened_is_refused(self):
+    def test_what_cannot_be_shortened_is_refused(self):
         self.licensed(['host1'], 4)
         assert self.host_for(self.plain) == 'host2'
         self.licensed(['host2'], 4)

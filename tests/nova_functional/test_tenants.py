@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tenant can not take: foreign hosts, and hosts behind a trait."""
+"""What a tenant cannot take: foreign hosts, and hosts behind a trait."""
 
 from base import CloudTest
 

@@ -133,5 +133,5 @@ class ToldWithoutAggregatesTest(OverApi, CloudTest):
         assert 'Nova' not in told
         # refusal_of() reads the sentence and the log alike.
         reason = self.refusal_of(flavor)
-        assert 'aggregates can not be read' in reason
+        assert 'aggregates cannot be read' in reason
         assert 'http' in reason

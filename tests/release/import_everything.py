@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints, as JSON, each module of the package that can not be imported.
+"""Prints, as JSON, each module of the package that cannot be imported.
 
 Run by the Python of an environment in which only the package is installed.
 """

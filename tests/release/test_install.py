@@ -53,7 +53,7 @@ class Environment:
         return run(self.path / 'bin' / program, *arguments, env=clean)
 
     def broken_modules(self, *installed: str) -> dict[str, str]:
-        """Return what can not be imported though what it needs is there."""
+        """Return what cannot be imported though what it needs is there."""
         printed = self.run('python', HERE / 'import_everything.py')
         return {
             module: error

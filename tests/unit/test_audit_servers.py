@@ -112,7 +112,7 @@ def test_a_server_is_judged_by_its_project():
     assert found.subject == 'server vm (b)'
 
 
-def test_a_server_of_a_reservation_that_is_over_can_not_be_moved_either():
+def test_a_server_of_a_reservation_that_is_over_cannot_be_moved_either():
     flavor = make_flavor('reserved', {'reservation:1': 'x'})
     conf = configuration(**{PREFIXES[0]: ['reservation:']})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)

@@ -157,19 +157,19 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
         pytest.param(
             '[scheduler]\nenable_isolated_aggregate_filtering = perhaps\n',
             'Configuration option [scheduler] '
-            'enable_isolated_aggregate_filtering can not be used: Unexpected '
+            'enable_isolated_aggregate_filtering cannot be used: Unexpected '
             "boolean value 'perhaps'.",
             id='neither true nor false',
         ),
         pytest.param(
             '[scheduler]\nmax_placement_results = 0\n',
-            'Configuration option [scheduler] max_placement_results can not '
+            'Configuration option [scheduler] max_placement_results cannot '
             'be used: Should be greater than or equal to 1.',
             id='too small a number',
         ),
         pytest.param(
             '[isolate_aggregates]\ntimeout = soon\n',
-            'Configuration option [isolate_aggregates] timeout can not be '
+            'Configuration option [isolate_aggregates] timeout cannot be '
             'used: ',
             id='a time-out that is none',
         ),
@@ -182,7 +182,7 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
         pytest.param(('filter', 'list'), id='filter list'),
     ],
 )
-def test_a_configuration_that_can_not_work_names_the_option(
+def test_a_configuration_that_cannot_work_names_the_option(
     run: Run,
     write: Callable[[str, str], str],
     text: str,
@@ -193,7 +193,7 @@ def test_a_configuration_that_can_not_work_names_the_option(
     assert sentence(run('--config-file', path, *command)).startswith(said)
 
 
-def test_a_configuration_that_can_not_work_does_not_reach_the_cloud(
+def test_a_configuration_that_cannot_work_does_not_reach_the_cloud(
     run: Run, write: Callable[[str, str], str], tmp_path: pathlib.Path
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
@@ -218,31 +218,31 @@ def test_help_is_to_be_had_whatever_the_configuration(
     [
         pytest.param(
             None,
-            'The configuration {path} can not be read: Failed to find some '
+            'The configuration {path} cannot be read: Failed to find some '
             'config files: {path}.',
             id='no file',
         ),
         pytest.param(
             b'auth_type = password\n',
-            'The configuration {path} can not be read: {path}, line 1: '
+            'The configuration {path} cannot be read: {path}, line 1: '
             'Section must be started before assignment.',
             id='no section',
         ),
         pytest.param(
             f'[isolate_aggregates]\n\npassword {PASSWORD}\n'.encode(),
-            'The configuration {path} can not be read: {path}, line 3: No '
+            'The configuration {path} cannot be read: {path}, line 3: No '
             "':' or '=' found in assignment.",
             id='the line with the password, but not the password',
         ),
         pytest.param(
             b'[scheduler]\n\xff\n',
-            "The configuration {path} can not be read: 'utf-8' codec can't "
+            "The configuration {path} cannot be read: 'utf-8' codec can't "
             'decode byte 0xff in position 12: invalid start byte.',
             id='not text',
         ),
     ],
 )
-def test_a_configuration_file_that_can_not_be_read_is_named(
+def test_a_configuration_file_that_cannot_be_read_is_named(
     run: Run, tmp_path: pathlib.Path, content: bytes | None, said: str
 ) -> None:
     path = tmp_path / 'nova.conf'
@@ -257,7 +257,7 @@ def test_a_configuration_directory_is_no_file(
 ) -> None:
     finished = run('--config-file', str(tmp_path), 'filter', 'list')
     assert sentence(finished) == (
-        f'The configuration {tmp_path} can not be read: Is a directory.'
+        f'The configuration {tmp_path} cannot be read: Is a directory.'
     )
 
 
@@ -266,7 +266,7 @@ def test_a_configuration_directory_that_is_not_there_is_named(
 ) -> None:
     finished = run('--config-dir', '/nowhere', 'filter', 'list')
     assert sentence(finished) == (
-        'The configuration /nowhere can not be read: Failed to read config '
+        'The configuration /nowhere cannot be read: Failed to read config '
         'file directory: /nowhere.'
     )
 
@@ -292,19 +292,19 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         ),
         pytest.param(
             'scheduler: {max_placement_results: true}',
-            '$.settings.scheduler.max_placement_results can not be True: '
+            '$.settings.scheduler.max_placement_results cannot be True: '
             "invalid literal for int() with base 10: 'True'.",
             id='no number',
         ),
         pytest.param(
             'scheduler: {max_placement_results: 0}',
-            '$.settings.scheduler.max_placement_results can not be 0: Should '
+            '$.settings.scheduler.max_placement_results cannot be 0: Should '
             'be greater than or equal to 1.',
             id='too small a number',
         ),
         pytest.param(
             'isolate_aggregates: {request_filters: {isolate_tenants: true}}',
-            '$.settings.isolate_aggregates.request_filters can not be '
+            '$.settings.isolate_aggregates.request_filters cannot be '
             "{'isolate_tenants': True}: write a text, a number, true, false "
             'or a list of them.',
             id='a mapping for a list',
@@ -317,7 +317,7 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         ),
     ],
 )
-def test_settings_of_a_cloud_file_that_can_not_work_name_the_place(
+def test_settings_of_a_cloud_file_that_cannot_work_name_the_place(
     run: Run, write_cloud: Write, settings: str, said: str
 ) -> None:
     path = write_cloud(f'settings: {{{settings}}}\n')
@@ -335,7 +335,7 @@ def test_numbers_in_a_list_of_settings_are_texts(
     assert sentence(finished).startswith('Request filter 7 is not installed; ')
 
 
-def test_an_output_file_that_can_not_be_written_is_named(
+def test_an_output_file_that_cannot_be_written_is_named(
     run: Run,
     http: requests_mock.Mocker,
     nova: FakeNova,
@@ -354,7 +354,7 @@ def test_an_output_file_that_can_not_be_written_is_named(
     )
     finished = run('snapshot', 'save', '/nowhere/saved.yaml')
     assert sentence(finished) == (
-        'Cloud file /nowhere/saved.yaml: can not be written: No such file or '
+        'Cloud file /nowhere/saved.yaml: cannot be written: No such file or '
         'directory.'
     )
 
@@ -417,11 +417,11 @@ def test_without_credentials_it_is_said_where_they_may_come_from(
         ),
     ],
 )
-def test_credentials_that_can_not_work_say_what_to_look_at(
+def test_credentials_that_cannot_work_say_what_to_look_at(
     run: Run, options: tuple[str, ...], said: str
 ) -> None:
     assert sentence(run(*options, 'query', *SMALL)) == (
-        f'The credentials for the cloud can not be used: {said}; look at the '
+        f'The credentials for the cloud cannot be used: {said}; look at the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )
 
@@ -431,19 +431,19 @@ def test_credentials_that_can_not_work_say_what_to_look_at(
     [
         pytest.param(
             'clouds: {mine: [}',
-            'The file {path} can not be read: line 1: expected the node '
+            'The file {path} cannot be read: line 1: expected the node '
             "content, but found '}}'.",
             id='no YAML',
         ),
         pytest.param(
             'clouds:\n  mine:\n    auth:\n      password: "pa55word',
-            'The file {path} can not be read: line 4: found unexpected end '
+            'The file {path} cannot be read: line 4: found unexpected end '
             'of stream.',
             id='no end of a password, which is not shown',
         ),
         pytest.param(
             'clouds: [mine]',
-            'The credentials for the cloud can not be used: openstacksdk '
+            'The credentials for the cloud cannot be used: openstacksdk '
             "fails over them with AttributeError: 'list' object has no "
             "attribute 'get'; look at the --os-* options, the OS_* variables "
             'and clouds.yaml.',
@@ -451,21 +451,21 @@ def test_credentials_that_can_not_work_say_what_to_look_at(
         ),
         pytest.param(
             'mine',
-            'The credentials for the cloud can not be used: Configuration '
+            'The credentials for the cloud cannot be used: Configuration '
             'file {path} is empty or not a valid mapping; look at the --os-* '
             'options, the OS_* variables and clouds.yaml.',
             id='hardly anything',
         ),
         pytest.param(
             'clouds: {mine: {regions: [north, south]}}',
-            'The credentials for the cloud can not be used: Region east is '
+            'The credentials for the cloud cannot be used: Region east is '
             'not a valid region name for cloud mine; look at the --os-* '
             'options, the OS_* variables and clouds.yaml.',
             id='no such region',
         ),
     ],
 )
-def test_a_clouds_yaml_that_can_not_be_used_is_not_just_passed_over(
+def test_a_clouds_yaml_that_cannot_be_used_is_not_just_passed_over(
     run: Run,
     write: Callable[[str, str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -500,7 +500,7 @@ def test_a_clouds_yaml_that_is_no_yaml_is_named_when_no_cloud_is(
     path = write('clouds.yaml', 'clouds: {mine: [}')
     monkeypatch.setattr(loader, 'CONFIG_FILES', ['/nowhere.yaml', path])
     finished = run('query', *SMALL)
-    assert sentence(finished).startswith(f'The file {path} can not be read: ')
+    assert sentence(finished).startswith(f'The file {path} cannot be read: ')
 
 
 def test_a_clouds_yaml_after_the_first_good_one_does_not_count(
@@ -584,7 +584,7 @@ def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
     [
         pytest.param(
             {'exc': REFUSED},
-            'can not be reached: Connection refused; look whether it runs '
+            'cannot be reached: Connection refused; look whether it runs '
             'and whether this is its address.',
             id='it is down',
         ),
@@ -632,7 +632,7 @@ def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
 ) -> None:
     http.get(f'{NOVA}/flavors/detail', exc=REFUSED)
     assert sentence(run('query', *SMALL)) == (
-        f'Nova at {NOVA} can not be reached: Connection refused; look whether '
+        f'Nova at {NOVA} cannot be reached: Connection refused; look whether '
         'it runs and whether this is its address.'
     )
     tries = [r for r in http.request_history if r.path.endswith('/detail')]

@@ -41,6 +41,6 @@ def test_diff_of_a_file_that_is_not_there_is_an_error(run, places):
     done = run('snapshot', 'diff', *(files[n] for n in places))
     assert done.code == 1
     assert done.err == (
-        'Cloud file nonexistent.yaml: can not be read: No such file or '
+        'Cloud file nonexistent.yaml: cannot be read: No such file or '
         'directory.\n'
     )

@@ -57,7 +57,7 @@ def load(write_cloud):
     return lambda text: cloud_file.load(write_cloud(text))
 
 
-# What can not be read at all.
+# What cannot be read at all.
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def load(write_cloud):
             b'version: 1\nflavors: "\0"\n',
             'is not YAML: unacceptable character #x0000: special characters '
             'are not allowed in "<unicode string>", position 21',
-            id='a character YAML can not have',
+            id='a character YAML cannot have',
         ),
         pytest.param(
             b'version: 1\nflavors: []\nimages: []\nflavors: []\n',
@@ -147,18 +147,18 @@ def test_a_file_that_is_no_yaml_is_refused_by_line_and_column(
     [
         pytest.param(
             'missing.yaml',
-            'can not be read: No such file or directory',
+            'cannot be read: No such file or directory',
             id='missing',
         ),
-        pytest.param('.', 'can not be read: Is a directory', id='directory'),
+        pytest.param('.', 'cannot be read: Is a directory', id='directory'),
         pytest.param(
             '/proc/self/mem',
-            'can not be read: Input/output error',
+            'cannot be read: Input/output error',
             id='failing device',
         ),
     ],
 )
-def test_a_file_that_can_not_be_read_is_refused_with_the_reason(
+def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
     tmp_path, path, problem
 ):
     assert problem_of(tmp_path / path) == problem
@@ -169,7 +169,7 @@ def test_a_file_without_permission_is_refused_with_the_reason(tmp_path):
     path.touch(0o000)
     with unprivileged():
         problem = problem_of(path)
-    assert problem == 'can not be read: Permission denied'
+    assert problem == 'cannot be read: Permission denied'
 
 
 # What is YAML, but no cloud.
@@ -845,22 +845,22 @@ def test_a_save_replaces_an_existing_file_at_once(tmp_path):
     [
         pytest.param(
             'missing/cloud.yaml',
-            'can not be written: No such file or directory',
+            'cannot be written: No such file or directory',
             id='missing directory',
         ),
         pytest.param(
             'file/cloud.yaml',
-            'can not be written: Not a directory',
+            'cannot be written: Not a directory',
             id='a file for a directory',
         ),
         pytest.param(
             'directory',
-            'can not be written: Is a directory',
+            'cannot be written: Is a directory',
             id='a directory for the file',
         ),
     ],
 )
-def test_a_file_that_can_not_be_written_is_an_error_and_leaves_nothing(
+def test_a_file_that_cannot_be_written_is_an_error_and_leaves_nothing(
     tmp_path, target, problem
 ):
     (tmp_path / 'file').touch()
@@ -882,7 +882,7 @@ def test_a_directory_without_permission_is_an_error(tmp_path):
     ):
         cloud_file.save(Snapshot('x'), path)
     assert str(caught.value) == (
-        f'Cloud file {path}: can not be written: Permission denied.'
+        f'Cloud file {path}: cannot be written: Permission denied.'
     )
 
 

@@ -137,19 +137,19 @@ def test_a_configuration_without_credentials_is_not_taken_for_one_with_them(
         ),
         pytest.param(
             '[isolate_aggregates]\nauth_type = kerberos9\n',
-            '[isolate_aggregates] auth_type can not be used: The plugin '
+            '[isolate_aggregates] auth_type cannot be used: The plugin '
             'kerberos9 could not be found.',
             id='an auth type there is not',
         ),
         pytest.param(
             '[isolate_aggregates]\nauth_type = password\n',
-            '[isolate_aggregates] auth_type can not be used: Auth plugin '
+            '[isolate_aggregates] auth_type cannot be used: Auth plugin '
             'requires parameters which were not given: auth_url.',
             id='an option it needs is missing',
         ),
     ],
 )
-def test_credentials_that_can_not_work_are_refused_with_the_reason(
+def test_credentials_that_cannot_work_are_refused_with_the_reason(
     tmp_path: pathlib.Path, text: str, said: str
 ) -> None:
     assert refused(tmp_path, text) == f'Configuration option {said}'

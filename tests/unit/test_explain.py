@@ -275,7 +275,7 @@ def test_a_disabled_compute_service_is_called_so() -> None:
             [tree(numa('numa0'), numa('numa1'), inventories={})],
             'resources1=VCPU:9&resources2=VCPU:9&same_subtree=1,2'
             '&group_policy=isolate',
-            'can not be met together: group_policy isolate; '
+            'cannot be met together: group_policy isolate; '
             'same_subtree of groups 1, 2',
             id='several constraints on several groups',
         ),
@@ -537,14 +537,14 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
         pytest.param(
             [tree(numa('numa0', 4))],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
-            'can not be met together: group 1: asks VCPU 8; group 2: asks '
+            'cannot be met together: group 1: asks VCPU 8; group 2: asks '
             'VCPU 8; VCPU: numa0: free 12 (16 total x 1.0 - 4 used)',
             id='two groups ask for the same',
         ),
         pytest.param(
             [node(vcpus=12)],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
-            'can not be met together: group 1: asks VCPU 8; group 2: asks '
+            'cannot be met together: group 1: asks VCPU 8; group 2: asks '
             'VCPU 8; VCPU: free 12 (12 total x 1.0 - 0 used)',
             id='two groups ask for the same of a host without a tree',
         ),
@@ -755,7 +755,7 @@ def test_a_tree_that_is_required_twice_by_other_uuids_is_refused() -> None:
         InTree(cloud[1].uuid, 'second'),
     )
     assert reasons(found) == {
-        'host': ['can not be met together: a_filter: first; a_filter: second']
+        'host': ['cannot be met together: a_filter: first; a_filter: second']
     }
 
 

@@ -203,7 +203,7 @@ def test_the_class_of_an_instance_reservation_picks_the_host(
     assert bool(found) == is_forbidden
 
 
-def test_an_image_can_not_claim_an_instance_reservation():
+def test_an_image_cannot_claim_an_instance_reservation():
     request = naming(image_keys=['resources:CUSTOM_RESERVATION_1'])
     [found] = conclusions(request, RESERVATION, RESERVATION)
     assert isinstance(found, Forbid)
@@ -224,7 +224,7 @@ def test_what_an_instance_reservation_names_beside_it_is_still_required():
 
 
 @pytest.mark.parametrize('key', ['Reservation:9', 'reservatión:9'])
-def test_a_prefix_in_other_letters_keeps_out_and_can_not_be_named(key):
+def test_a_prefix_in_other_letters_keeps_out_and_cannot_be_named(key):
     odd = Aggregate('uuid-odd', 'odd', {key: 'true'})
     index = AggregateIndex([odd, OPEN])
     [found] = conclusions(naming(), RESERVATION, RESERVATION, index)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How fresh the aggregates are, and what happens when they can not be read."""
+"""How fresh the aggregates are, and what happens when they cannot be read."""
 
 import logging
 import threading
@@ -229,7 +229,7 @@ def test_a_source_that_was_never_read_refuses(source, clock):
     with pytest.raises(exception.AggregatesUnreadable) as caught:
         cache.get()
     assert str(caught.value) == (
-        'The host aggregates can not be read (Nova at http://nova is down); '
+        'The host aggregates cannot be read (Nova at http://nova is down); '
         'they were never read.'
     )
 
@@ -243,7 +243,7 @@ def test_a_failing_source_refuses_and_tells_the_age(source, clock, ttl):
     with pytest.raises(exception.AggregatesUnreadable) as caught:
         cache.get()
     assert str(caught.value) == (
-        'The host aggregates can not be read (Nova at http://nova is down); '
+        'The host aggregates cannot be read (Nova at http://nova is down); '
         'they were last read 142 s ago.'
     )
     source.error = None
@@ -346,7 +346,7 @@ def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
             cache.get()
         assert clock.now - began == 5
     assert str(caught.value) == (
-        'The host aggregates can not be read (they were not there within '
+        'The host aggregates cannot be read (they were not there within '
         '[isolate_aggregates] aggregate_deadline = 5 seconds); they were '
         'never read.'
     )
@@ -474,7 +474,7 @@ def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
     assert errors == [1, 1, 1, 2]
     assert caplog.record_tuples[0][1:] == (
         logging.ERROR,
-        'The host aggregates can not be read (Nova at http://nova is down); '
+        'The host aggregates cannot be read (Nova at http://nova is down); '
         'they were never read. Until they can be, requests are refused. '
         '"isolate-aggregates-status upgrade check" on this machine tries it '
         'again.',

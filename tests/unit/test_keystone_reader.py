@@ -136,7 +136,7 @@ def test_without_keystone_a_name_is_refused(
     with pytest.raises(exception.ServiceError) as caught:
         without_keystone().project('acme')
     assert str(caught.value) == (
-        "Keystone can not be asked for the project 'acme': this auth type "
+        "Keystone cannot be asked for the project 'acme': this auth type "
         'goes without Keystone; give the id.'
     )
 

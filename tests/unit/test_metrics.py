@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes a metric of a cloud, and what stays when it can not be read."""
+"""What becomes a metric of a cloud, and what stays when it cannot be read."""
 
 import pathlib
 import re
@@ -153,7 +153,7 @@ def test_names_of_locks_are_no_orders_to_a_terminal(audited_of, write_cloud):
     assert samples(one)['isolate_aggregates_lock_aggregates', shown] == 1
 
 
-# When a cloud can not be read.
+# When a cloud cannot be read.
 
 
 def test_before_the_first_reading_there_are_no_values(windows):
@@ -229,7 +229,7 @@ def test_reading_goes_on_after_any_failure_until_it_is_stopped(caplog):
     assert errors == []
     assert [record.getMessage() for record in caplog.records] == [
         'Nova is strange.',
-        'The cloud can not be read.',
+        'The cloud cannot be read.',
     ]
     stopped.set()
     # There is nothing left to read, so it would fail.
@@ -265,16 +265,16 @@ def test_a_file_that_makes_no_sense_is_told_and_left(text, tmp_path, caplog):
     path.write_bytes(text)
     assert textfile.known(str(path)) == reading.Known()
     [record] = caplog.records
-    assert f'What is in {path} can not be kept: ' in record.getMessage()
+    assert f'What is in {path} cannot be kept: ' in record.getMessage()
 
 
-def test_a_file_that_can_not_be_written_is_an_error(tmp_path):
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
     path = tmp_path / 'missing' / 'isolation.prom'
     registry = prometheus_client.CollectorRegistry()
     with pytest.raises(exception.MetricsError) as caught:
         textfile.write(str(path), registry)
     assert str(caught.value) == (
-        f'The metrics can not be written to {path}: No such file or directory.'
+        f'The metrics cannot be written to {path}: No such file or directory.'
     )
 
 

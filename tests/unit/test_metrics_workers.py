@@ -132,7 +132,7 @@ def test_without_metrics_no_time_is_taken():
     assert Observer().timer is None
 
 
-def test_a_worker_that_can_not_count_goes_on_without(
+def test_a_worker_that_cannot_count_goes_on_without(
     count_into, monkeypatch, caplog
 ):
     pids = [1]
@@ -187,7 +187,7 @@ def test_a_directory_that_is_missing_is_named(count_into):
     with pytest.raises(exception.ConfigError) as caught:
         scheduler.WorkerMetrics(FILTERS)
     assert str(caught.value) == (
-        'Configuration option [isolate_aggregates] scheduler_metrics can not '
+        'Configuration option [isolate_aggregates] scheduler_metrics cannot '
         f'count into {count_into}, which PROMETHEUS_MULTIPROC_DIR names: No '
         'such file or directory.'
     )
@@ -217,14 +217,14 @@ def cut_off(directory: pathlib.Path) -> None:
         pytest.param(cut_off, '', id='empty file'),
     ],
 )
-def test_counts_that_can_not_be_read_are_no_zeros(
+def test_counts_that_cannot_be_read_are_no_zeros(
     tmp_path, caplog, damage, cause
 ):
     damage(tmp_path)
     assert read(tmp_path) == {('up',): 0}
     [record] = caplog.records
     assert record.getMessage().startswith(
-        f'What nova-scheduler counts in {tmp_path} can not be read: {cause}'
+        f'What nova-scheduler counts in {tmp_path} cannot be read: {cause}'
     )
 
 

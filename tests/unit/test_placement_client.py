@@ -283,14 +283,14 @@ def test_what_does_not_pass_is_given_up_after_three_more_tries(
             '1.30',
             'Placement at http://placement.test offers microversions up to '
             '1.30; forbidding aggregates needs 1.32 (Train).',
-            id='it can not forbid',
+            id='it cannot forbid',
         ),
         pytest.param(
             PLAIN,
             '1.17',
             'Placement at http://placement.test offers microversions up to '
             '1.17; reading nested resource providers needs 1.29 (Rocky).',
-            id='it can not do the least',
+            id='it cannot do the least',
         ),
     ],
 )

@@ -329,14 +329,14 @@ def test_a_link_stays_a_link(content, tmp_path):
         ('/proc/page.html', 'No such file or directory'),
     ],
 )
-def test_a_page_that_can_not_be_written_is_an_error(
+def test_a_page_that_cannot_be_written_is_an_error(
     content, tmp_path, monkeypatch, path, problem
 ):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(exception.ReportError) as caught:
         page.write(content, path)
     assert str(caught.value) == (
-        f'The report can not be written to {path}: {problem}.'
+        f'The report cannot be written to {path}: {problem}.'
     )
     assert os.listdir(tmp_path) == []
 
@@ -370,11 +370,11 @@ def test_the_command_writes_the_page(run, tmp_path):
     assert len(rows) == 6
 
 
-def test_the_command_reads_no_cloud_for_a_page_it_can_not_write(run):
+def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
     done = run(
         'report', '--snapshot', 'missing.yaml', '--output', 'missing/page.html'
     )
-    assert done.err.startswith('The report can not be written to ')
+    assert done.err.startswith('The report cannot be written to ')
 
 
 @pytest.mark.parametrize(
@@ -392,7 +392,7 @@ def test_the_command_reads_no_cloud_for_a_page_it_can_not_write(run):
         pytest.param(
             ['--output', 'missing/page.html'],
             1,
-            'The report can not be written to missing/page.html: No such '
+            'The report cannot be written to missing/page.html: No such '
             'file or directory.\n',
             id='no directory',
         ),

@@ -35,7 +35,7 @@ def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
     error = failing(service(client('http://placement.nowhere')))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        'Placement at http://placement.nowhere can not be reached: Name or '
+        'Placement at http://placement.nowhere cannot be reached: Name or '
         'service not known; look whether it runs and whether this is its '
         'address.'
     )
@@ -45,7 +45,7 @@ def test_a_ca_file_that_is_not_there_is_named() -> None:
     asked = client('https://placement.test')
     asked.session.verify = '/nowhere/ca.pem'
     assert str(failing(service(asked))) == (
-        'Placement at https://placement.test can not be asked: Could not '
+        'Placement at https://placement.test cannot be asked: Could not '
         'find a suitable TLS CA certificate bundle, invalid path: '
         '/nowhere/ca.pem.'
     )
@@ -297,7 +297,7 @@ def test_what_keystone_does_is_not_put_down_to_placement(
     assert str(error) == f'Keystone at http://keystone.test/v3 {said}'
 
 
-def test_a_keystone_that_can_not_even_be_discovered_is_unreachable(
+def test_a_keystone_that_cannot_even_be_discovered_is_unreachable(
     http: requests_mock.Mocker,
 ) -> None:
     http.get('http://keystone.test', exc=requests.ConnectTimeout)
@@ -331,7 +331,7 @@ def test_a_token_that_ran_out_is_renewed_once(
     assert through_keystone.get('/traits') == {'traits': []}
 
 
-def test_a_token_that_can_not_be_renewed_is_keystones_refusal(
+def test_a_token_that_cannot_be_renewed_is_keystones_refusal(
     http: requests_mock.Mocker, through_keystone: Service
 ) -> None:
     assert through_keystone.endpoint == PLACEMENT
@@ -398,7 +398,7 @@ def test_a_password_in_the_address_of_a_service_is_not_shown(
     http.get(requests_mock.ANY, exc=requests.ConnectionError('No route'))
     error = failing(service(client('http://admin:secret@placement.test')))
     assert str(error) == (
-        'Placement at http://placement.test can not be reached: Unable to '
+        'Placement at http://placement.test cannot be reached: Unable to '
         'establish connection to http://placement.test/traits: No route; '
         'look whether it runs and whether this is its address.'
     )

@@ -59,7 +59,7 @@ def listed(query, *providers):
 # Inventories
 
 
-def test_a_fraction_of_a_unit_can_not_be_allocated():
+def test_a_fraction_of_a_unit_cannot_be_allocated():
     host = has('h', VCPU=Inventory(4, allocation_ratio=0.7))
     assert ask('resources=VCPU:2', host) == [{'h': {'VCPU': 2}}]
     assert ask('resources=VCPU:3', host) == []
@@ -343,7 +343,7 @@ def test_a_trait_no_provider_has_may_be_known_all_the_same():
     assert ask('resources=VCPU:1&required=HW_GPU_API_VULKAN', has('h')) == []
 
 
-def test_once_a_group_can_not_be_served_unknown_names_go_unnoticed():
+def test_once_a_group_cannot_be_served_unknown_names_go_unnoticed():
     host = has('h', VCPU=1)
     query = 'resources=VCPU:{}&resources1=CUSTOM_X:1'
     assert ask(query.format(2), host) == []

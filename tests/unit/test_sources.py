@@ -86,7 +86,7 @@ def test_a_cloud_file_that_went_away_is_an_error_not_an_empty_cloud(
     with pytest.raises(exception.CloudFileError) as caught:
         source.aggregates()
     assert str(caught.value) == (
-        f'Cloud file {path}: can not be read: No such file or directory.'
+        f'Cloud file {path}: cannot be read: No such file or directory.'
     )
 
 
@@ -114,7 +114,7 @@ def test_a_source_nobody_installed_is_refused_with_those_there_are(
     )
 
 
-def test_a_source_that_can_not_be_imported_is_refused_with_the_reason(
+def test_a_source_that_cannot_be_imported_is_refused_with_the_reason(
     conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = metadata.EntryPoint(
@@ -128,7 +128,7 @@ def test_a_source_that_can_not_be_imported_is_refused_with_the_reason(
         sources.load(conf, never)
     assert str(caught.value) == (
         'Configuration option [isolate_aggregates] aggregate_source names '
-        'broken, which can not be loaded from no_such_module:Source: No '
+        'broken, which cannot be loaded from no_such_module:Source: No '
         "module named 'no_such_module'."
     )
 

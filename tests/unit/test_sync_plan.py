@@ -173,12 +173,12 @@ def test_hosts_behind_a_value_that_some_database_takes_get_the_trait():
     assert (change.action, change.subject) == ('add trait', 'CUSTOM_X')
 
 
-def test_a_tag_that_can_not_work_is_a_problem():
+def test_a_tag_that_cannot_work_is_a_problem():
     aggregate = Aggregate(
         'uuid-a', 'a', {'trait:custom_x': 'required'}, frozenset({'h1'})
     )
     [problem] = made([aggregate], [node()], TRAITS).problems
-    assert problem.startswith('aggregate a: trait:custom_x=required can not')
+    assert problem.startswith('aggregate a: trait:custom_x=required cannot')
 
 
 @pytest.mark.parametrize(

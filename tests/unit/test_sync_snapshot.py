@@ -190,7 +190,7 @@ def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
 @pytest.mark.parametrize(
     'answer', [{'status_code': 500}, {'json': {}}], ids=['500', 'nothing']
 )
-def test_what_can_not_be_read_is_an_error_and_not_empty(
+def test_what_cannot_be_read_is_an_error_and_not_empty(
     http: requests_mock.Mocker,
     cloud: LiveCloud,
     path: str,

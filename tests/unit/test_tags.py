@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metadata that looks like an isolation but can not work."""
+"""Metadata that looks like an isolation but cannot work."""
 
 import pytest
 
@@ -30,29 +30,29 @@ NOT_EVERYWHERE = (
         (
             'Trait:CUSTOM_A',
             'required',
-            "can not be opened; the key has to start with 'trait:'",
+            "cannot be opened; the key has to start with 'trait:'",
         ),
         (
             'trait:CUSTOM_A ',
             'required',
-            'can not be opened; the name of a trait has only upper case '
+            'cannot be opened; the name of a trait has only upper case '
             'letters, digits and _',
         ),
         (
             'trait:custom_a',
             'Required',
-            'can not be opened; the name of a trait has only upper case '
+            'cannot be opened; the name of a trait has only upper case '
             'letters, digits and _',
         ),
         (
             'trait:HW_NO_SUCH_THING',
             'required',
-            'can not be opened unless Placement knows the trait; it is no '
+            'cannot be opened unless Placement knows the trait; it is no '
             'standard trait of os-traits here, and others start with CUSTOM_',
         ),
     ],
 )
-def test_a_tag_that_can_not_work_is_told_with_its_aggregate(
+def test_a_tag_that_cannot_work_is_told_with_its_aggregate(
     key, value, problem
 ):
     index = AggregateIndex([Aggregate('u', 'win', {key: value})])

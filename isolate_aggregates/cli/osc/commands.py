@@ -39,8 +39,8 @@ class ClientProgram:
     def configure(self) -> None:
         """Read the configuration files.
 
-        :raises ConfigFilesError: if one of them can not be read.
-        :raises ConfigError: if one of them has a value that can not work.
+        :raises ConfigFilesError: if one of them cannot be read.
+        :raises ConfigError: if one of them has a value that cannot work.
         """
         settings.quiet_libraries(bool(self._client.options.debug))
         settings.register(self.conf)

@@ -2,7 +2,7 @@
 """Send a request that names a host to the provider tree of that host.
 
 The ``in_tree`` parameter makes Placement look at one tree only, so that its
-limit can not drop the wanted host; see the spec `Filter Allocation Candidates
+limit cannot drop the wanted host; see the spec `Filter Allocation Candidates
 by Provider Tree
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-alloc-candidates-in-tree.html>`_.
 """

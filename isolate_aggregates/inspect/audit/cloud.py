@@ -76,8 +76,8 @@ class AuditedCloud:
 
         :param conf: A configuration with our options registered.
         :param more: What else is known, by the names of the fields.
-        :raises ConfigError: if the configuration can not work.
-        :raises FilterError: if a filter is missing or can not be loaded.
+        :raises ConfigError: if the configuration cannot work.
+        :raises FilterError: if a filter is missing or cannot be loaded.
         """
         filters = loading.load(conf)
         return cls(

@@ -24,7 +24,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.WARNING,
                 f'flavor {flavor.name}',
                 str(exc).rstrip('.'),
-                'servers of this flavor can not be judged, nor booted',
+                'servers of this flavor cannot be judged, nor booted',
             )
     for image in cloud.snapshot.images:
         try:
@@ -35,7 +35,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.INFO,
                 f'image {image.name} ({image.id})',
                 str(exc).rstrip('.'),
-                'servers of this image can not be judged, nor booted',
+                'servers of this image cannot be judged, nor booted',
             )
 
 

@@ -52,7 +52,7 @@ def _not_in_placement(
         f'Placement does not have in it: {listed(outside)}',
         'the aggregate is locked, but any server may land on them'
         if locked
-        else 'servers that are sent to the aggregate can not land on them',
+        else 'servers that are sent to the aggregate cannot land on them',
         repairs.SYNC,
         safe=True,
     )

@@ -127,7 +127,7 @@ class _Judge:
     def _conclude(
         self, server: PlacedServer, flavor: Flavor, image: Image | None
     ) -> Destination | str:
-        """Return what the filters conclude, or why they can not."""
+        """Return what the filters conclude, or why they cannot."""
         request = Request(
             flavor=flavor,
             image=image,
@@ -180,7 +180,7 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
         Severity.INFO,
         f'server {server.name} ({server.id})',
         f'runs on host {host}: {problem}',
-        'it can not be told whether it may run there',
+        'it cannot be told whether it may run there',
     )
 
 

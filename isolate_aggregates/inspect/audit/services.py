@@ -31,7 +31,7 @@ _NOVA = (
     (
         '2.69',
         Severity.INFO,
-        'the servers can not be audited: those of a cell that is down would '
+        'the servers cannot be audited: those of a cell that is down would '
         'be left out in silence',
     ),
 )

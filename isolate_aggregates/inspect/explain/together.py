@@ -28,7 +28,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
     labels = [requirement.label for requirement in conflict]
     return '; '.join(
         [
-            f'can not be met together: {labels[0]}',
+            f'cannot be met together: {labels[0]}',
             *labels[1:],
             *_left(conflict, host),
         ]

@@ -82,7 +82,7 @@ class CloudReading(Collector):
     def read(self) -> None:
         """Read the cloud.
 
-        :raises IsolateAggregatesError: if it can not be read; what was read
+        :raises IsolateAggregatesError: if it cannot be read; what was read
             before is kept.
         """
         began = self._clock()
@@ -147,5 +147,5 @@ def keep_reading(
             LOG.error('%s', exc)
         except Exception:
             # Not foreseen, but the next reading may do better.
-            LOG.exception('The cloud can not be read.')
+            LOG.exception('The cloud cannot be read.')
         stopped.wait(interval)

@@ -73,7 +73,7 @@ class WorkerMetrics(Observer):
         except OSError as exc:
             raise exception.ConfigError(
                 f'[{ia_conf.GROUP}] scheduler_metrics',
-                f'can not count into {directory}, which {DIRECTORY} names: '
+                f'cannot count into {directory}, which {DIRECTORY} names: '
                 f'{exc.strerror}.',
             ) from exc
 
@@ -182,7 +182,7 @@ class Workers(Collector):
             # environment of nova-scheduler.
             is_there = os.path.isdir(self._directory)
             LOG.error(
-                'What nova-scheduler counts in %(directory)s can not be read: '
+                'What nova-scheduler counts in %(directory)s cannot be read: '
                 '%(cause)s.',
                 {
                     'directory': self._directory,

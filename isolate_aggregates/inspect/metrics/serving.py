@@ -18,7 +18,7 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
     :param address: Where to listen: a name or an address, and a port, 0 for
         any that is free.
     :returns: A context with the address that they are at.
-    :raises MetricsError: if the address can not be listened on.
+    :raises MetricsError: if the address cannot be listened on.
     """
     host, port = address
     try:
@@ -27,7 +27,7 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
         )
     except OSError as exc:
         raise exception.MetricsError(
-            f'The metrics can not be served at {_authority(host, port)}: '
+            f'The metrics cannot be served at {_authority(host, port)}: '
             f'{exc.strerror}.'
         ) from exc
     try:

@@ -30,13 +30,13 @@ _TOLD_ANEW = {
 def write(path: str, registry: Collector) -> None:
     """Write metrics to a file, in one go.
 
-    :raises MetricsError: if it can not be written.
+    :raises MetricsError: if it cannot be written.
     """
     try:
         prometheus_client.write_to_textfile(path, registry)
     except OSError as exc:
         raise exception.MetricsError(
-            f'The metrics can not be written to {path}: {exc.strerror}.'
+            f'The metrics cannot be written to {path}: {exc.strerror}.'
         ) from exc
 
 
@@ -51,7 +51,7 @@ def known(path: str) -> reading.Known:
     except FileNotFoundError:
         return reading.Known()
     except (OSError, ValueError) as exc:
-        LOG.warning('What is in %s can not be kept: %s.', path, exc)
+        LOG.warning('What is in %s cannot be kept: %s.', path, exc)
         return reading.Known()
     values = {}
     for family in families:

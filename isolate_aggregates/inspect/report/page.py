@@ -61,9 +61,9 @@ def _shown(value: object) -> object:
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Tell beforehand that a page can not be written.
+    """Tell beforehand that a page cannot be written.
 
-    :raises ReportError: if it can not be written.
+    :raises ReportError: if it cannot be written.
     """
     with _translated(path):
         atomic.check(path)
@@ -73,7 +73,7 @@ def write(content: Content, path: str | os.PathLike[str]) -> None:
     """Write the page, whole or not at all.
 
     :param path: The file; an existing one is replaced at the end.
-    :raises ReportError: if it can not be written.
+    :raises ReportError: if it cannot be written.
     """
     page = render(content)
     with _translated(path), atomic.replacing(path) as stream:

@@ -66,7 +66,7 @@ def carry_out(
 ) -> SyncResult:
     """Carry out a plan.
 
-    A provider that can not be changed does not stop the others.
+    A provider that cannot be changed does not stop the others.
 
     :param aggregates: Reads the host aggregates anew.
     :param locks: Returns the locks of some aggregates.

@@ -24,7 +24,7 @@ from isolate_aggregates.request.extra_specs import (
 from isolate_aggregates.text import named, plural
 
 # nova-compute puts and takes away these as it sees fit, or Placement or Nova
-# gives a meaning to them that a host can not be given by hand.
+# gives a meaning to them that a host cannot be given by hand.
 _NOT_BY_HAND = (
     'COMPUTE_',
     'HW_ARCH_',
@@ -53,7 +53,7 @@ class SyncPlan:
     :param changes: What that changes.
     :param new_traits: The traits that Placement has to know before.
     :param old_marks: The marks that nothing has any more afterwards.
-    :param problems: What can not be done, or looks wrong, one sentence each.
+    :param problems: What cannot be done, or looks wrong, one sentence each.
     :param forgets: Whether it takes rollups and marks away for good.
     """
 
@@ -174,7 +174,7 @@ class _Planner:
         )
 
     def problems(self) -> Iterator[str]:
-        """Yield what can not be done, or looks wrong."""
+        """Yield what cannot be done, or looks wrong."""
         by_host = nodes_by_host(self._snapshot.nodes)
         if Part.TRAITS in self._parts:
             yield from tags.problems(self._snapshot.index)

@@ -27,7 +27,7 @@ class Serving:
     """All the ways to serve one request group.
 
     :param amounts: Its resource classes with their amounts, in their order.
-    :param anchors: Where it may be served; elsewhere it can not.
+    :param anchors: Where it may be served; elsewhere it cannot.
     :param around: Gives the picks for an anchor, perhaps none.
     """
 

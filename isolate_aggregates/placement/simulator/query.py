@@ -121,7 +121,7 @@ def _add(request: ResourceRequest, name: str, value: str) -> None:
         if request.root_required or request.root_forbidden:
             raise ValueError('it may be given once')
         if value.startswith('in:'):
-            raise ValueError('the root can not be asked for one of several')
+            raise ValueError('the root cannot be asked for one of several')
         root = RequestGroup()
         _traits(root, value)
         request.root_required = root.required_traits
@@ -177,7 +177,7 @@ def _traits(group: RequestGroup, value: str) -> None:
     if not all((*traits, *forbidden)):
         raise ValueError('a trait has no name')
     if one_of and forbidden:
-        raise ValueError('one of several traits can not be a forbidden one')
+        raise ValueError('one of several traits cannot be a forbidden one')
     if one_of:
         group.any_traits.append(frozenset(traits))
         return

@@ -116,7 +116,7 @@ class Simulator:
         :param request: A request that is not invalid in itself.
         :raises BadQuery: if it comes to a trait or a resource class that it
             does not know. What a later group names is not looked at once a
-            group can not be served, nor is it by the service.
+            group cannot be served, nor is it by the service.
         """
         root_traits = request.root_required | request.root_forbidden
         self._check_traits(root_traits)

@@ -51,7 +51,7 @@ def ports(settings: Settings) -> None:
 def broker(settings: Settings) -> None:
     """See that a broker that runs already can be talked to.
 
-    :raises RuntimeError: if it can not.
+    :raises RuntimeError: if it cannot.
     """
     if not rabbitmq.answers(settings):
         raise RuntimeError('The broker of E2E_BROKER_URL does not answer')
