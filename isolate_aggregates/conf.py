@@ -119,7 +119,7 @@ Related options:
 The most allocation candidates to ask Placement for.
 
 Placement returns that many and no more, so hosts beyond the limit are not
-seen. A ``--limit`` on the command line goes before this option.
+seen. A ``--limit`` on the command line takes precedence over this option.
 """,
     ),
 ]

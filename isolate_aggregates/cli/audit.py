@@ -38,10 +38,10 @@ _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 class AuditCloud(output.ReportLister):
     """Find what keeps isolation from working, and say what repairs it.
 
-    Aggregates, flavors, images and configuration are held against each other
-    and against Placement. The status is 0 when nothing is found, 1 when
-    something is of the severity of --fail-on or worse, 4 when the audit itself
-    failed. As json or yaml: one document with the findings and their counts.
+    Aggregates, flavors, images, configuration and Placement are cross-checked.
+    The status is 0 when no problem is found, 1 when one is of the severity of
+    --fail-on or worse, 4 when the audit itself failed. As json or yaml: one
+    document with the findings and their counts.
     """
 
     # For failures outside, such as a configuration that cannot be read.
@@ -125,7 +125,7 @@ class AuditCloud(output.ReportLister):
     def before(self) -> Iterable[str]:
         """Yield how much was found."""
         if not self._findings:
-            yield 'Nothing was found.'
+            yield 'No problems found.'
             return
         counts = [(level, self._count(level)) for level in reversed(_LEVELS)]
         yield ', '.join(f'{level}: {number}' for level, number in counts)

@@ -71,7 +71,7 @@ def add_project_arguments(
 
 
 def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
-    """Return the id of the project that asks, None for nobody in particular.
+    """Return the id of the project that asks, None if none was given.
 
     :raises NotFound: if there is no such project.
     :raises NotUnique: if several projects have the name.
@@ -165,7 +165,7 @@ def positive(text: str) -> int:
     """
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no whole number from 1 on'
+            f'must be a positive integer, not {text!r}'
         )
     return int(text)
 

@@ -126,7 +126,9 @@ class ExplainRequest(output.ReportLister):
         excluding = [c for c in explanation.counts if c.excludes]
         if excluding:
             yield ''
-            yield 'Excluded hosts (in brackets: those that nothing else does):'
+            yield (
+                'Hosts excluded by each constraint (in brackets: by it alone):'
+            )
             for count in excluding:
                 labels = '; '.join(c.label for c in count.cause)
                 together = 'together: ' if len(count.cause) > 1 else ''

@@ -25,7 +25,7 @@ _INTERVAL = 300
 
 
 class ExportMetrics(command.Command):
-    """Give metrics of the cloud to Prometheus.
+    """Export Prometheus metrics.
 
     Hosts and capacity behind each lock, and what the audit finds, served over
     HTTP until the program is ended, or written to a file once. A cloud that

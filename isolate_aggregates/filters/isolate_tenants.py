@@ -31,11 +31,12 @@ class OtherProjects:
     key_prefix: str
 
     def __str__(self) -> str:
-        project = self.project_id or 'of the request, which is unknown,'
-        return (
-            f'kept for other projects; project {project} is not among '
-            f'those named by {self.key_prefix}'
+        why = (
+            f'project {self.project_id} is not one of them'
+            if self.project_id
+            else 'the request has no project'
         )
+        return f'reserved for the projects in {self.key_prefix}; {why}'
 
 
 @dataclasses.dataclass(frozen=True)

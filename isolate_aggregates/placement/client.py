@@ -2,7 +2,7 @@
 """Asks Placement over HTTP.
 
 Each call asks for the oldest microversion that understands it, so that an
-older Placement is good enough for whatever it can do. Formats are those of
+older Placement works for every feature it supports. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 

@@ -2,7 +2,7 @@
 """From a request spec to the resources and traits to ask Placement for.
 
 Follows ``nova.scheduler.utils.ResourceRequest.from_request_spec``: what a
-flavor's extra specs say goes before what its size says, and what Nova would
+flavor's extra specs say takes precedence over its size, and what Nova would
 pass over with a warning is passed over with a warning.
 """
 

@@ -22,8 +22,8 @@ class Connection:
 
     :param region_name: The region; None for the only one.
     :param interface: Kinds of endpoints, best first.
-    :param endpoints: Endpoints that go before the service catalog, by
-        service type.
+    :param endpoints: Endpoints that take precedence over the service
+        catalog, by service type.
     """
 
     session: session.Session

@@ -44,14 +44,14 @@ def unreachable(
         )
     elif _has(exc, requests.exceptions.Timeout):
         problem = (
-            'does not answer in time; look whether it is overloaded, or '
+            'does not answer in time; check whether it is overloaded, or '
             'allow more seconds with --timeout or [isolate_aggregates] '
             'timeout.'
         )
     elif _has(exc, ks_exceptions.ConnectionError):
         problem = (
-            f'cannot be reached: {_reason(exc)}; look whether it runs and '
-            'whether this is its address.'
+            f'cannot be reached: {_reason(exc)}; check that it is '
+            'running and that this is its address.'
         )
     else:
         # Such as a CA file that is not there.

@@ -65,7 +65,7 @@ def test_a_table_for_people(audit):
 
 
 def test_a_clean_cloud_is_called_so(audit):
-    assert audit(CLEAN).out.startswith('Nothing was found.\n')
+    assert audit(CLEAN).out.startswith('No problems found.\n')
 
 
 def test_one_document_for_monitoring(audit):

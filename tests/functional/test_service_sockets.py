@@ -81,8 +81,8 @@ def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
     error = failing(service(client(url)))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at {url} cannot be reached: Connection refused; look '
-        'whether it runs and whether this is its address.'
+        f'Placement at {url} cannot be reached: Connection refused; '
+        'check that it is running and that this is its address.'
     )
 
 
@@ -91,7 +91,7 @@ def test_a_service_that_hangs_is_given_up_after_four_time_outs() -> None:
         error = failing(service(client(f'http://{address}', timeout=0.05)))
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
-        f'Placement at http://{address} does not answer in time; look '
+        f'Placement at http://{address} does not answer in time; check '
         'whether it is overloaded, or allow more seconds with --timeout or '
         '[isolate_aggregates] timeout.'
     )
@@ -171,7 +171,7 @@ def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
         f'Placement at http://{address} cannot be reached: Remote end closed '
-        'connection without response; look whether it runs and whether this '
+        'connection without response; check that it is running and that this '
         'is its address.'
     )
 
@@ -187,5 +187,5 @@ def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
         f'Placement at http://{address} cannot be reached: Connection reset '
-        'by peer; look whether it runs and whether this is its address.'
+        'by peer; check that it is running and that this is its address.'
     )

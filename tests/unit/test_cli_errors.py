@@ -97,7 +97,7 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
         pytest.param(('query',), '--flavor', id='no flavor'),
         pytest.param(
             ('query', *SMALL, '--limit', '0'),
-            "argument --limit: '0' is no whole number from 1 on",
+            "argument --limit: must be a positive integer, not '0'",
             id='a limit of nothing',
         ),
         pytest.param(
@@ -279,14 +279,14 @@ def test_a_configuration_directory_that_is_not_there_is_named(
     [
         pytest.param(
             'scheduler: {enable_isolated_aggregate_filtering: perhaps}',
-            '$.settings.scheduler.enable_isolated_aggregate_filtering can '
-            "not be 'perhaps': Unexpected boolean value 'perhaps'.",
+            '$.settings.scheduler.enable_isolated_aggregate_filtering '
+            "cannot be 'perhaps': Unexpected boolean value 'perhaps'.",
             id='neither true nor false',
         ),
         pytest.param(
             'scheduler: {enable_isolated_aggregate_filtering: }',
-            '$.settings.scheduler.enable_isolated_aggregate_filtering can '
-            'not be None: write a text, a number, true, false or a list of '
+            '$.settings.scheduler.enable_isolated_aggregate_filtering '
+            'cannot be None: write a text, a number, true, false or a list of '
             'them.',
             id='nothing, which is not "false"',
         ),
@@ -584,8 +584,8 @@ def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
     [
         pytest.param(
             {'exc': REFUSED},
-            'cannot be reached: Connection refused; look whether it runs '
-            'and whether this is its address.',
+            'cannot be reached: Connection refused; check that it is running '
+            'and that this is its address.',
             id='it is down',
         ),
         pytest.param(
@@ -632,8 +632,8 @@ def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
 ) -> None:
     http.get(f'{NOVA}/flavors/detail', exc=REFUSED)
     assert sentence(run('query', *SMALL)) == (
-        f'Nova at {NOVA} cannot be reached: Connection refused; look whether '
-        'it runs and whether this is its address.'
+        f'Nova at {NOVA} cannot be reached: Connection refused; check that '
+        'it is running and that this is its address.'
     )
     tries = [r for r in http.request_history if r.path.endswith('/detail')]
     assert len(tries) == 4

@@ -46,7 +46,7 @@ def test_a_table_has_the_summary_above_it(run: Run) -> None:
     assert before == textwrap.dedent(f"""\
         2 of 5 hosts may be used.
 
-        Excluded hosts (in brackets: those that nothing else does):
+        Hosts excluded by each constraint (in brackets: by it alone):
           2 (2)  isolate_aggregates: aggregate win-hosts: {LOCKED}
           1 (1)  compute_status: hosts with a disabled compute service take \
 no servers""")
@@ -66,7 +66,7 @@ def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
     assert run(*GPU).out == textwrap.dedent("""\
         2 of 4 hosts may be used.
 
-        Excluded hosts (in brackets: those that nothing else does):
+        Hosts excluded by each constraint (in brackets: by it alone):
           2 (0)  requires trait CUSTOM_MASSIVE_GPU
           2 (0)  asks VGPU 1
 
@@ -182,7 +182,7 @@ def test_if_nothing_fits_it_is_said_what_to_drop(run: Run) -> None:
         textwrap.dedent(f"""\
             0 of 4 hosts may be used.
 
-            Excluded hosts (in brackets: those that nothing else does):
+            Hosts excluded by each constraint (in brackets: by it alone):
               4 (4)  {refused}
 
             Nothing fits. Any one of these, dropped, would help:
@@ -214,7 +214,7 @@ def test_if_several_have_to_go_at_once_each_way_is_shown(
         textwrap.dedent("""\
             0 of 2 hosts may be used.
 
-            Excluded hosts (in brackets: those that nothing else does):
+            Hosts excluded by each constraint (in brackets: by it alone):
               1 (0)  asks DISK_GB 40
               2 (0)  asks MEMORY_MB 2048
               1 (0)  asks VCPU 4
@@ -253,7 +253,7 @@ def test_constraints_that_exclude_only_together_are_counted_together(
     assert finished.out.splitlines()[:4] == [
         '0 of 1 host may be used.',
         '',
-        'Excluded hosts (in brackets: those that nothing else does):',
+        'Hosts excluded by each constraint (in brackets: by it alone):',
         '  1 (1)  together: group _NUMA: requires trait HW_NUMA_ROOT; '
         'group _NUMA: asks VCPU 8',
     ]

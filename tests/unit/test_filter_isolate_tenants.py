@@ -82,14 +82,13 @@ def test_locks_are_in_the_order_of_their_projects():
 
 def test_a_project_that_is_not_known_is_said_to_be_so():
     assert str(OtherProjects(None, 'p:')) == (
-        'kept for other projects; project of the request, which is unknown, '
-        'is not among those named by p:'
+        'reserved for the projects in p:; the request has no project'
     )
 
 
 def test_the_reason_names_project_and_aggregates():
     [found] = conclusions('b')
     assert found.reason == (
-        'aggregates empty, keys, one: kept for other projects; project b is '
-        'not among those named by filter_tenant_id'
+        'aggregates empty, keys, one: reserved for the projects in '
+        'filter_tenant_id; project b is not one of them'
     )

@@ -239,7 +239,7 @@ def test_what_may_pass_is_waited_for(
         pytest.param(
             HANGING,
             4,
-            'does not answer in time; look whether it is overloaded, or '
+            'does not answer in time; check whether it is overloaded, or '
             'allow more seconds with --timeout or [isolate_aggregates] '
             'timeout.',
             id='always a time-out',
@@ -472,6 +472,10 @@ def test_a_body_is_sent_as_json_and_the_answer_returned(
 def test_a_status_the_caller_does_not_accept_is_an_error(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
-    http.put(requests_mock.ANY, status_code=409, text='Somebody was faster.')
-    with pytest.raises(exception.ServiceError, match='409: Somebody was'):
+    http.put(
+        requests_mock.ANY,
+        status_code=409,
+        text='Another client changed it first.',
+    )
+    with pytest.raises(exception.ServiceError, match='409: Another client'):
         placement.send('PUT', '/traits/CUSTOM_A')

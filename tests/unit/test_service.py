@@ -36,7 +36,7 @@ def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
         'Placement at http://placement.nowhere cannot be reached: Name or '
-        'service not known; look whether it runs and whether this is its '
+        'service not known; check that it is running and that this is its '
         'address.'
     )
 
@@ -141,8 +141,8 @@ def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
         ),
         pytest.param(
             409,
-            '{"code": "409 Conflict", "message": "Somebody was faster."}',
-            'answered GET /traits with 409: Somebody was faster.',
+            '{"code": "409 Conflict", "message": "Changed by another."}',
+            'answered GET /traits with 409: Changed by another.',
             id='a flat message',
         ),
         pytest.param(
@@ -267,7 +267,7 @@ def test_a_wrong_password_is_keystones_refusal_not_placements(
         ),
         pytest.param(
             {'exc': requests.ConnectTimeout},
-            'does not answer in time; look whether it is overloaded, or '
+            'does not answer in time; check whether it is overloaded, or '
             'allow more seconds with --timeout or [isolate_aggregates] '
             'timeout.',
             id='no answer',
@@ -400,7 +400,7 @@ def test_a_password_in_the_address_of_a_service_is_not_shown(
     assert str(error) == (
         'Placement at http://placement.test cannot be reached: Unable to '
         'establish connection to http://placement.test/traits: No route; '
-        'look whether it runs and whether this is its address.'
+        'check that it is running and that this is its address.'
     )
 
 

@@ -164,7 +164,7 @@ def _resources(group: RequestGroup, value: str) -> None:
         try:
             resources[resource_class] = int(amount)
         except ValueError:
-            raise ValueError(f'{amount!r} is no whole number') from None
+            raise ValueError(f'{amount!r} is not an integer') from None
         if resources[resource_class] < 1:
             raise ValueError('an amount is 1 or more')
     group.resources = resources

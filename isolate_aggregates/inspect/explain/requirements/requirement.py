@@ -53,7 +53,7 @@ class Requirement(abc.ABC):
         if len(own) == 1 and '' not in own:
             # It is true of the host as a whole.
             return f'{self.where}{own.pop()}'
-        # Where one meets it who has the same to give, nobody is to blame.
+        # Of providers that offer the same, one that meets it clears all.
         blamed = {
             provider.uuid
             for alike in host.givers_by_class(self.suffix or '')
