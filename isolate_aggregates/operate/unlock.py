@@ -5,7 +5,7 @@ In the opposite order of :mod:`~isolate_aggregates.operate.lock`: first the
 hosts lose the traits that were put there from here, then the aggregate loses
 the tag. In between the hosts are closed to everybody. With the tag first,
 servers of all kinds could come to hosts where those that asked for the traits
-could still come too, which nobody asked for.
+could still come too, which was not asked for.
 
 What stays: the membership in Placement, which Nova itself maintains, and the
 existence of the traits, which flavors may name.
@@ -30,7 +30,7 @@ def plan(
 ) -> Plan:
     """Return what it takes to unlock an aggregate.
 
-    A trait stays on a host if somebody else put it there, or if another
+    A trait stays on a host if something else put it there, or if another
     aggregate of the host requires it.
 
     :param name: The aggregate's name, uuid or number.
@@ -212,7 +212,7 @@ def _forget(
                     cloud.placement.send,
                     'DELETE',
                     f'/traits/{mark}',
-                    # 404: somebody was faster. 409: something has it again.
+                    # 404: another client removed it. 409: it is in use.
                     accept=(204, 404, 409),
                 ),
             )
