@@ -380,7 +380,7 @@ def main() -> None:
         folder = pathlib.Path(
             stack.enter_context(tempfile.TemporaryDirectory())
         )
-        # A server that refuses to be run by root is somebody else's process.
+        # A server that refuses root runs as another user.
         folder.chmod(0o755)
         conf = stack.enter_context(configured())
         conf.set_override('max_query_length', 0, ia_conf.GROUP)
