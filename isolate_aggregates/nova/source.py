@@ -55,12 +55,12 @@ _COLUMNS = 3
 # to read: rows that come in another order than before are arranged once more,
 # and mean the same.
 _MYSQL = """
-SELECT 0, count(*), convert(group_concat(
+SELECT 0, count(*), group_concat(
     aggregate_id, :column, `key`, :column, value, :row SEPARATOR ''
-    ) USING utf8mb4) FROM aggregate_metadata
-UNION ALL SELECT 1, count(*), convert(group_concat(
+    ) FROM aggregate_metadata
+UNION ALL SELECT 1, count(*), group_concat(
     id, :column, uuid, :column, name, :row SEPARATOR ''
-    ) USING utf8mb4) FROM aggregates
+    ) FROM aggregates
 """
 _STANDARD = """
 SELECT 0, count(*), {concat}(

@@ -29,8 +29,9 @@ HOUR = 3600
 
 @contextlib.contextmanager
 def broken_database():
-    """Let whatever reads metadata of aggregates fail in the database driver."""
+    """Let what reads metadata of aggregates fail in the driver."""
     engine = api_db.context_manager.reader.get_engine()
+
     def fail(cursor, statement, parameters, context):
         if 'FROM aggregate_metadata' in statement:
             raise sqlite3.OperationalError('disk I/O error')
