@@ -9,7 +9,6 @@ registered one already, Nova's registration is the one that counts.
 from collections.abc import Iterable
 import re
 
-from keystoneauth1 import loading
 from oslo_config import cfg, types
 
 from isolate_aggregates import exception
@@ -363,26 +362,46 @@ CLOUD_SETTINGS = (
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the generated sample and pages."""
-    session = loading.get_session_conf_options()
-    auth = loading.get_auth_plugin_conf_options('v3password')
-    common = loading.get_auth_common_conf_options()
     return [
         (SCHEDULER, scheduler_opts),
         (BLAZAR, blazar_opts),
-        (GROUP, isolate_aggregates_opts + common + session + auth),
+        (GROUP, isolate_aggregates_opts + _connection_opts()),
     ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options, except those that somebody else registered.
+    """Register all options, except those that are registered already.
 
     :param conf: Where to register them.
     """
+    register_own_opts(conf)
+    register_connection_opts(conf)
+
+
+def register_own_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that decide: all but how to reach a live cloud."""
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
+
+
+def register_connection_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that say how to reach a live cloud."""
+    # It takes as long to import as a command on a cloud file takes to run.
+    from keystoneauth1 import loading
+
     loading.register_session_conf_options(conf, GROUP)
     loading.register_auth_conf_options(conf, GROUP)
+
+
+def _connection_opts() -> list[cfg.Opt]:
+    from keystoneauth1 import loading
+
+    return [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_auth_plugin_conf_options('v3password'),
+    ]
 
 
 def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
@@ -397,10 +416,16 @@ def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
 def check(conf: cfg.ConfigOpts) -> None:
     """Look for values that oslo.config accepts but that cannot work.
 
-    :param conf: A configuration with our options registered.
+    :param conf: A configuration with our options registered; those that say
+        how to reach a live cloud are looked at if they are registered too.
     :raises ConfigError: naming the option and what is wrong with it.
     """
-    for group, options in list_opts():
+    connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
+    for group, options in (
+        (SCHEDULER, scheduler_opts),
+        (BLAZAR, blazar_opts),
+        (GROUP, isolate_aggregates_opts + connection),
+    ):
         for option in options:
             _read(conf, group, option.dest)
     for name in (

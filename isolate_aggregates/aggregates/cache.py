@@ -11,7 +11,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.rest import errors
+from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
@@ -287,5 +287,5 @@ def _reported(exc: exception.IsolateAggregatesError) -> str:
 
     It may name addresses, which are no business of those whose request it was.
     """
-    first = errors.short(str(exc.__cause__ or '').partition('\n')[0])
+    first = short(str(exc.__cause__ or '').partition('\n')[0])
     return f' Reported: {first}' if first and first not in str(exc) else ''

@@ -70,7 +70,8 @@ class ListCandidates(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the number of hosts, the constraints and the query."""
         outcome = self._outcome
-        yield f'{counted(len(outcome.hosts), "host")} may be used.'
+        hint = '' if outcome.hosts else ' Use explain to see why.'
+        yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
         yield ''
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):

@@ -20,8 +20,12 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 class Lister(lister.Lister):
     """Lists rows whose texts are escaped, but for machines.
 
-    These get them as they are; the format does it where it is needed.
+    These get them as they are; the format does it where it is needed. In place
+    of a table without rows stands the text ``nothing``.
     """
+
+    app: Any
+    nothing = ''
 
     def produce_output(
         self,
@@ -30,11 +34,23 @@ class Lister(lister.Lister):
         data: Iterable[Sequence[Any]],
     ) -> int:
         """Write the rows."""
+        data = list(data)
+        if (
+            not data
+            and parsed_args.formatter == 'table'
+            and not parsed_args.print_empty
+        ):
+            self._write([self.nothing] if self.nothing else ())
+            return 0
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
-            data = (all_escaped(row) for row in data)
+            data = [all_escaped(row) for row in data]
         super().produce_output(parsed_args, column_names, data)
         return 0
+
+    def _write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.app.stdout.write(f'{escaped(line)}\n')
 
 
 class ShowOne(show.ShowOne):
@@ -60,8 +76,6 @@ class ReportLister(Lister):
     below. As json or yaml it is all in one document. As csv or value there
     are the rows alone.
     """
-
-    app: Any
 
     def document(self) -> dict[str, Any]:
         """Return the whole report, for machines."""
@@ -98,7 +112,3 @@ class ReportLister(Lister):
         if people:
             self._write(self.after())
         return 0
-
-    def _write(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.app.stdout.write(f'{escaped(line)}\n')

@@ -54,6 +54,8 @@ class SaveSnapshot(command.Command):
 class DiffSnapshots(output.Lister):
     """Show what has changed between two cloud files."""
 
+    nothing = 'Both files describe the same cloud.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)

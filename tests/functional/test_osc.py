@@ -110,9 +110,12 @@ def test_no_option_of_a_command_is_taken_for_one_of_the_client(
             assert rest == [*words, option]
 
 
-@pytest.mark.parametrize('module', ['plugin', 'v1'])
+@pytest.mark.parametrize(
+    ('module', 'also'),
+    [('plugin', ''), ('v1', 'isolate_aggregates.cli.listed ')],
+)
 def test_what_the_client_imports_on_every_start_is_next_to_nothing(
-    module: str,
+    module: str, also: str
 ) -> None:
     program = (
         'import sys, cliff.command; before = set(sys.modules); '
@@ -130,18 +133,28 @@ def test_what_the_client_imports_on_every_start_is_next_to_nothing(
     )
     assert finished.stdout == (
         'isolate_aggregates isolate_aggregates.cli '
-        'isolate_aggregates.cli.osc '
+        f'{also}isolate_aggregates.cli.osc '
         f'isolate_aggregates.cli.osc.{module}\n\n'
     )
 
 
-def test_a_start_of_the_client_imports_no_command_of_ours() -> None:
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(['module', 'list', '-f', 'value'], id='another command'),
+        pytest.param(['--help'], id='help, which names our commands'),
+    ],
+)
+def test_a_start_of_the_client_imports_no_command_of_ours(
+    arguments: list[str],
+) -> None:
     program = (
-        'import sys; from openstackclient import shell; '
-        "code = shell.main(['module', 'list', '-f', 'value']); "
+        'import atexit, sys; from openstackclient import shell; '
         "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli.base', "
         "'isolate_aggregates.conf'}; "
-        "print('imported:', *sorted(heavy & set(sys.modules)))"
+        "atexit.register(lambda: print('imported:', "
+        '*sorted(heavy & set(sys.modules)))); '
+        f'shell.main({arguments!r})'
     )
     finished = subprocess.run(
         [sys.executable, '-c', program],

@@ -8,7 +8,7 @@ from typing import Any
 import warnings
 
 from http_fakes import (
-    AUTH_URL,
+    CREDENTIALS,
     GLANCE,
     HTML,
     NOVA,
@@ -167,12 +167,6 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
             'be used: Should be greater than or equal to 1.',
             id='too small a number',
         ),
-        pytest.param(
-            '[isolate_aggregates]\ntimeout = soon\n',
-            'Configuration option [isolate_aggregates] timeout cannot be '
-            'used: ',
-            id='a time-out that is none',
-        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -191,6 +185,17 @@ def test_a_configuration_that_cannot_work_names_the_option(
 ) -> None:
     path = write('bad.conf', text)
     assert sentence(run('--config-file', path, *command)).startswith(said)
+
+
+def test_how_to_reach_a_cloud_is_looked_at_when_one_is_asked(
+    run: Run, write: Callable[[str, str], str]
+) -> None:
+    text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
+    named = ('--config-file', write('nova.conf', text), 'query', *SMALL)
+    assert sentence(run(*named)).startswith(
+        'Configuration option [isolate_aggregates] timeout cannot be used: '
+    )
+    assert run(*named, *ON_EXAMPLE).code == 0
 
 
 def test_a_configuration_that_cannot_work_does_not_reach_the_cloud(
@@ -363,16 +368,7 @@ def test_an_output_file_that_cannot_be_written_is_named(
 
 
 def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
-    credentials = {
-        'auth_url': AUTH_URL,
-        'username': 'admin',
-        'password': PASSWORD,
-        'project_name': 'admin',
-        'user_domain_id': 'default',
-        'project_domain_id': 'default',
-        **changes,
-    }
-    for name, value in credentials.items():
+    for name, value in {**CREDENTIALS, **changes}.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
 
 
