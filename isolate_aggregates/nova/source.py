@@ -24,8 +24,8 @@ import sqlalchemy as sa
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.collation import may_equal
-from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
@@ -215,7 +215,7 @@ def _read_texts() -> Rows:
             if connection.invalidated:
                 raise
             raise _NoTextsError(
-                f'{type(exc).__name__}, {errors.short(str(exc))}'
+                f'{type(exc).__name__}, {short(str(exc))}'
             ) from exc
 
 
