@@ -129,8 +129,9 @@ class NovaDatabaseSource:
         last_texts, last = self._last
         if texts and texts == last_texts:
             return last
-        tables = [_split(number, text) for _, number, text in texts]
-        if None in tables:
+        split = [_split(number, text) for _, number, text in texts]
+        tables = [rows for rows in split if rows is not None]
+        if len(tables) < len(texts):
             self._do_without_texts(
                 'its tables are not whole as texts; the server may cut them '
                 'off (max_allowed_packet, group_concat_max_len), or a name or '
@@ -139,7 +140,8 @@ class NovaDatabaseSource:
             texts, tables = [], []
         # In this order: whatever happens between the two, an aggregate has
         # the metadata it had when they began, and none is missing.
-        found = _from_rows(*tables or _read(_ALL_METADATA, _ALL_AGGREGATES))
+        metadata, aggregates = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
+        found = _from_rows(metadata, aggregates, last)
         if found == last:
             found = last
         self._last = texts, found
@@ -268,20 +270,35 @@ def _split(number: int, text: str | None) -> Rows | None:
     return found if all(len(row) == _COLUMNS for row in found) else None
 
 
-def _from_rows(metadata: Rows, aggregates: Rows) -> Sequence[Aggregate]:
+def _from_rows(
+    metadata: Rows, aggregates: Rows, known: Iterable[Aggregate] = ()
+) -> Sequence[Aggregate]:
+    """Return the aggregates in the order of their numbers.
+
+    :param known: Aggregates from before, used again where they are the same.
+    """
     held: dict[int, dict[str, str]] = {}
     for number, key, value in metadata:
         held.setdefault(int(number), {})[key] = value
-    return tuple(
-        Aggregate(
-            uuid=uuid,
-            name=name,
-            metadata=tags,
-            id=number,
-            availability_zone=tags.get('availability_zone'),
-        )
-        for number, uuid, name in sorted(
-            (int(number), uuid, name) for number, uuid, name in aggregates
-        )
-        for tags in [held.get(number, {})]
-    )
+    before = {aggregate.id: aggregate for aggregate in known}
+    found = []
+    for number, uuid, name in sorted(
+        (int(number), uuid, name) for number, uuid, name in aggregates
+    ):
+        tags = held.get(number, {})
+        same = before.get(number)
+        if (
+            same is None
+            or same.uuid != uuid
+            or same.name != name
+            or same.metadata != tags
+        ):
+            same = Aggregate(
+                uuid=uuid,
+                name=name,
+                metadata=tags,
+                id=number,
+                availability_zone=tags.get('availability_zone'),
+            )
+        found.append(same)
+    return tuple(found)

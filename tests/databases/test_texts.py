@@ -307,3 +307,40 @@ def test_rows_in_another_order_are_no_change(database):
     assert turned != text
     source._last = [other, (table, number, turned)], found
     assert source.aggregates() is found
+
+
+@pytest.mark.parametrize(
+    ('number', 'text'),
+    [
+        (1, None),
+        (1, ''),
+        (0, '1\x1fk\x1fv\x1e'),
+        (2, '1\x1fk\x1fv\x1e2\x1fk\x1fv'),
+        (2, '1\x1fk\x1fv\x1e2\x1fk\x1e'),
+        # What ends a row, within a value, in place of one that was cut off.
+        (2, '1\x1fk\x1fv\x1e1\x1fk\x1fv\x1e2\x1fk'),
+    ],
+)
+def test_a_text_that_is_not_all_rows_has_no_rows(number, text):
+    assert nova_source._split(number, text) is None
+
+
+def test_a_text_has_its_rows():
+    assert nova_source._split(0, None) == []
+    rows = nova_source._split(2, '1\x1fk\x1fv\x1e2\x1f\x1f\x1e')
+    assert rows == [('1', 'k', 'v'), ('2', '', '')]
+
+
+def test_aggregates_that_stay_as_they_are_are_not_made_again(database):
+    for name in ('a', 'b', 'c'):
+        database.aggregate(name, LOCK)
+    source = database.source()
+    before = source.aggregates()
+    aggregate = database.aggregate('d')
+    after = source.aggregates()
+    assert [a is b for a, b in zip(before, after, strict=False)] == [True] * 3
+    aggregate.update_metadata(LOCK)
+    last = source.aggregates()
+    assert last[3].metadata == LOCK
+    assert last[3] is not after[3]
+    assert last[:3] == after[:3]
