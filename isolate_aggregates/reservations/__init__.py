@@ -28,9 +28,9 @@ connection and the name of the pool, and the time as an aware ``datetime``::
 All of them may run at the same time, on several machines. There is no lock:
 the record of a reservation is written as numbered revisions, each of which
 exists once (``record``), and slots are written with the generations at which
-they were decided on (``reconciler``). What nothing guards is the pool itself:
-``enable_host`` and ``disable_host`` for one host at the same time leave it as
-one of the two wants, once that one runs again.
+they were decided on (``reconciliation``). What nothing guards is the pool
+itself: ``enable_host`` and ``disable_host`` for one host at the same time
+leave it as one of the two wants, once that one runs again.
 
 Errors that can be foreseen are
 :class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all

@@ -9,8 +9,9 @@ first and goes last.
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
-from isolate_aggregates.reservations import host_capacity, names, slots
+from isolate_aggregates.reservations import host_capacity, names
 from isolate_aggregates.reservations.compute import Node
+from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import (
     ObservedState,
     ReservationHost,
@@ -65,7 +66,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
     _disable(store, name)
 
 
-@slots.retried
+@retried
 def _disable(store: ReservationStore, name: str) -> None:
     observed = store.read()
     host = _host(observed, name)

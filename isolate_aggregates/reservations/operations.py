@@ -20,7 +20,6 @@ from isolate_aggregates.reservations.record import (
     Reservation,
     Shape,
 )
-from isolate_aggregates.reservations.refusal import refusal
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
 
@@ -150,7 +149,7 @@ def preview(
     wanted = reservation.settled
     assignment = host_capacity.assign(store, observed, wanted, now)
     if assignment.missing:
-        raise refusal(observed, wanted, assignment, now)
+        raise exception.ReservationError(wanted.id, assignment.refusal)
     slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
     return Status(wanted, Phase.PLANNED, slots)
 

@@ -13,6 +13,12 @@ import dataclasses
 import datetime
 import math
 
+from isolate_aggregates import text
+
+_HOSTS_IN_A_SENTENCE = 5
+
+_AFFINITY = {True: ' on one host', False: ' on different hosts', None: ''}
+
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
@@ -77,14 +83,54 @@ class HostCapacity:
 class Assignment:
     """Where the slots of a demand go.
 
+    :param demand: The demand.
     :param slots: The number of slots by host, none of them 0.
     :param missing: How many slots of the demand have no place.
+    :param used: How many slots have servers.
     :param free: How many slots each host could take, by host.
     """
 
+    demand: Demand
     slots: Mapping[str, int]
     missing: int
+    used: int
     free: Mapping[str, int]
+
+    @property
+    def refusal(self) -> str:
+        """Why the demand is not met, for a sentence about it."""
+        demand = self.demand
+        slots = text.counted(demand.amount, 'slot')
+        if self.used > demand.amount:
+            return f'cannot have {slots}, as {self.used} have servers'
+        needs = ', '.join(
+            f'{amount} {name}' for name, amount in sorted(demand.needs.items())
+        )
+        start = demand.start.isoformat(timespec='seconds')
+        end = (
+            f'until {demand.end.isoformat(timespec="seconds")}'
+            if demand.end
+            else 'for ever'
+        )
+        return (
+            f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
+            f'{start} {end}, and there is room for {self._room}'
+        )
+
+    @property
+    def _room(self) -> str:
+        """Which hosts have room, the largest first."""
+        hosts = sorted(
+            ((name, free) for name, free in self.free.items() if free),
+            key=lambda found: (-found[1], found[0]),
+        )
+        if not hosts:
+            number = len(self.free)
+            return f'none on {"any of " if number else ""}the {number} hosts'
+        shown = [f'{free} on {name}' for name, free in hosts]
+        more = len(shown) - _HOSTS_IN_A_SENTENCE
+        named = ', '.join(shown[:_HOSTS_IN_A_SENTENCE])
+        return f'{named} and some on {more} more' if more > 0 else named
 
 
 def free_slots(host: HostCapacity, demand: Demand) -> int:
@@ -141,10 +187,12 @@ def assign(
     # host.
     sound = max(fitting, default=0) if demand.affinity else sum(fitting)
     return Assignment(
+        demand=demand,
         slots={name: number for name, number in slots.items() if number},
         missing=demand.amount
         - min(sound, demand.amount)
         + _surplus(slots.values(), demand),
+        used=sum(host.used for host in hosts),
         free={host.name: host.most for host in hosts},
     )
 
