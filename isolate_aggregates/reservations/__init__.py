@@ -13,7 +13,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     disable_host(store, host)
     list_hosts(store)                     -> list[ReservationHost]
 
-    new(project, amount, shape, start, end, affinity, id) -> Reservation
+    new(project, amount, shape, start, end, affinity, id,
+        allow_uncounted)              -> Reservation
     preview(store, reservation, now)      -> Status
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status

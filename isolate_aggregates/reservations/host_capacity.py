@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hosts have for a reservation, and what the planner makes of it."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent import futures
 import dataclasses
 import datetime
+from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories, providers, resources
+from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Request
-from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names, planner
 from isolate_aggregates.reservations.observed import (
     ObservedState,
@@ -29,10 +32,13 @@ def needs(flavor: Flavor) -> dict[str, int]:
 
     :raises InvalidRequest: if its extra specs contradict each other.
     """
-    found = resources.resource_request(Request(flavor)).merged_resources()
+    return _without_slots(resources.resource_request(Request(flavor)))
+
+
+def _without_slots(request: ResourceRequest) -> dict[str, int]:
     return {
         name: amount
-        for name, amount in found.items()
+        for name, amount in request.merged_resources().items()
         if names.reservation_of(name) is None
     }
 
@@ -71,7 +77,8 @@ def assign(
     :param move: Whether slots leave hosts that can take no servers.
     """
     wanted = demand(reservation, now)
-    found = capacities(store, observed, reservation, now)
+    hosts = _Capacities(store, observed, reservation, now)
+    found = hosts.all()
     while True:
         assignment = planner.assign(wanted, found.values(), move)
         chosen = [
@@ -82,14 +89,10 @@ def assign(
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             too_small = [
                 host.name
-                for host, reason in zip(
-                    chosen,
-                    pool.map(
-                        lambda host: _takes(store, host, wanted.needs), chosen
-                    ),
-                    strict=True,
+                for host, takes in zip(
+                    chosen, pool.map(hosts.takes, chosen), strict=True
                 )
-                if not reason
+                if not takes
             ]
         if not too_small:
             return assignment
@@ -97,20 +100,6 @@ def assign(
             found[name] = dataclasses.replace(
                 found[name], obstacle='takes no server of that size'
             )
-
-
-def _takes(
-    store: ReservationStore, host: ReservationHost, amounts: Mapping[str, int]
-) -> bool:
-    """Tell whether a host takes a single server of some size."""
-    found = inventories.read(store.placement, host.root).by_class
-    for name, amount in amounts.items():
-        limits = found.get(name, {})
-        step = limits.get('step_size', 1)
-        least = limits.get('min_unit', 1)
-        if amount % step or not least <= amount <= limits.get('max_unit', 0):
-            return False
-    return True
 
 
 class _Capacities:
@@ -135,6 +124,16 @@ class _Capacities:
             )
         )
         self._foreign = dict(_countable(observed.records.foreign.values()))
+        self._request = resources.resource_request(Request(reservation.flavor))
+        # The slots' own trait is on the reservation providers.
+        self._wanted = self._request.all_required_traits - {names.TRAIT}
+        self._unwanted = frozenset().union(
+            *(g.forbidden_traits for g in self._request.groups.values())
+        )
+        # By uuid of its root.
+        self._trees: dict[str, list[ProviderSummary]] = {}
+        for summary in observed.summaries.values():
+            self._trees.setdefault(summary.root, []).append(summary)
 
     def all(self) -> dict[str, planner.HostCapacity]:
         hosts = list(self._observed.hosts.values())
@@ -154,16 +153,40 @@ class _Capacities:
         if unknown or (found.obstacle and not own):
             return found
         try:
-            capacity, used = self._amounts(host)
-            return dataclasses.replace(
-                found,
-                capacity=capacity,
-                ordinary=self._ordinary(host, used),
-                claims=tuple(self._claims(host)),
-                obstacle=found.obstacle or self._lack(host),
-            )
+            tree = self._tree(host)
+            ordinary = self._ordinary(host, tree)
         except exception.ServiceNotFound:
             return dataclasses.replace(found, obstacle='is gone')
+        return dataclasses.replace(
+            found,
+            capacity=tree[0].capacity,
+            ordinary=ordinary.get(host.root, {}),
+            below=tuple(
+                {
+                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
+                    for name, has in one.capacity.items()
+                }
+                for one in tree[1:]
+            ),
+            claims=tuple(self._claims(host)),
+            obstacle=found.obstacle or self._lack(tree),
+        )
+
+    def takes(self, host: ReservationHost) -> bool:
+        """Tell whether a host takes a single server of the reservation."""
+        offers = [
+            inventories.read(self._store.placement, provider.uuid).by_class
+            for provider in self._tree(host)
+        ]
+        for name, amount in _without_slots(self._request).items():
+            given = [found[name] for found in offers if name in found]
+            takers = [limits for limits in given if _allows(limits, amount)]
+            if not takers or any(
+                limits not in takers and _capacity(limits) >= amount
+                for limits in given
+            ):
+                return False
+        return True
 
     def _unknown(self, host: ReservationHost) -> str | None:
         for name in sorted(host.slots):
@@ -187,76 +210,114 @@ class _Capacities:
                 end = max(end, self._now + _INSTANT)
             yield planner.Claim(other.start, end, self._needs[name], number)
 
-    def _amounts(
-        self, host: ReservationHost
-    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        summary = self._observed.summaries.get(host.root)
-        if summary is not None:
-            return summary.capacity, summary.used
-        # It is full, and so was no candidate.
-        found = inventories.read(self._store.placement, host.root)
-        _, used = inventories.usages(self._store.placement, host.root)
-        return {
-            name: int(
-                (amounts['total'] - amounts.get('reserved', 0))
-                * amounts.get('allocation_ratio', 1.0)
-            )
-            for name, amounts in found.by_class.items()
-        }, used
+    def _tree(self, host: ReservationHost) -> list[ProviderSummary]:
+        """Return the providers of a host's resources, its own first."""
+        found = self._trees.get(host.root)
+        if found is None:
+            # It is full, and so was no candidate.
+            found = self._trees[host.root] = [
+                self._read(uuid, host.root)
+                for uuid in (host.root, *host.below)
+            ]
+        tree = {one.uuid: one for one in found if one.uuid != host.provider}
+        return [tree.pop(host.root), *tree.values()]
 
-    def _lack(self, host: ReservationHost) -> str | None:
-        """Return what is wrong with the traits of a host, if anything."""
-        wanted: set[str] = set()
-        unwanted: set[str] = set()
-        for spec in xs.parse(self._reservation.shape.extra_specs):
-            if spec.kind == 'trait' and spec.name != names.TRAIT:
-                group = wanted if spec.value == xs.REQUIRED else unwanted
-                group.add(spec.name)
-        if not wanted and not unwanted:
-            return None
-        summary = self._observed.summaries.get(host.root)
-        has = (
-            summary.traits
-            if summary is not None
-            else providers.traits(self._store.placement, host.root)
+    def _read(self, uuid: str, root: str) -> ProviderSummary:
+        placement = self._store.placement
+        found = inventories.read(placement, uuid)
+        _, used = inventories.usages(placement, uuid)
+        return ProviderSummary(
+            uuid=uuid,
+            root=root,
+            parent=None if uuid == root else root,
+            capacity={
+                name: _capacity(limits)
+                for name, limits in found.by_class.items()
+            },
+            used=used,
+            traits=(
+                providers.traits(placement, uuid)
+                if self._wanted or self._unwanted
+                else frozenset()
+            ),
         )
-        wrong = (wanted - has) | (unwanted & has)
+
+    def _lack(self, tree: list[ProviderSummary]) -> str | None:
+        """Return what is wrong with the traits of a host, if anything.
+
+        It is Placement that chooses where a server takes something from, so
+        that a trait is sure only where all that may be chosen for something
+        have it.
+        """
+        if not self._wanted and not self._unwanted:
+            return None
+        suppliers = [
+            [one.traits for one in tree if one.capacity.get(name)]
+            for name in _without_slots(self._request)
+        ]
+        sure: set[str] = set()
+        seen: set[str] = set()
+        for found in filter(None, suppliers):
+            sure |= frozenset.intersection(*found)
+            seen |= frozenset.union(*found)
+        wrong = (self._wanted - sure) | (self._unwanted & seen)
         return f'lacks or has {", ".join(sorted(wrong))}' if wrong else None
 
     def _ordinary(
-        self, host: ReservationHost, used: Mapping[str, int]
-    ) -> Mapping[str, int]:
-        """Return what servers without a reservation use of a host."""
+        self, host: ReservationHost, tree: list[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers without a reservation use of each provider."""
         reserved = [
             (slots.used, self._needs.get(name) or self._foreign[name])
             for name, slots in host.slots.items()
             if slots.used
         ]
-        rest = dict(used)
+        if not reserved:
+            return {one.uuid: one.used for one in tree}
+        rest: Counter[str] = Counter()
+        for one in tree:
+            rest.update(one.used)
         for number, amounts in reserved:
-            for name, amount in amounts.items():
-                rest[name] = rest.get(name, 0) - number * amount
-        if not reserved or not any(rest.values()):
-            return rest
+            rest.subtract({n: number * most for n, most in amounts.items()})
+        if not any(rest.values()):
+            return {}
         # A server that boots from a volume takes less than its slot has.
-        found = ordinary_consumers(self._store, host.root, host.provider)
-        total: dict[str, int] = {}
-        for taken in found.values():
-            for name, amount in taken.items():
-                total[name] = total.get(name, 0) + amount
+        total: dict[str, Counter[str]] = {}
+        for one in tree:
+            if any(one.used.values()):
+                total[one.uuid] = Counter()
+                for taken in ordinary_consumers(
+                    self._store, one.uuid, host.provider
+                ).values():
+                    total[one.uuid].update(taken)
         return total
 
 
+def _capacity(limits: Mapping[str, Any]) -> int:
+    """Return what an inventory can give out in all."""
+    return int(
+        (limits['total'] - limits.get('reserved', 0))
+        * limits.get('allocation_ratio', 1.0)
+    )
+
+
+def _allows(limits: Mapping[str, Any], amount: int) -> bool:
+    """Tell whether an inventory takes some amount at once."""
+    least = limits.get('min_unit', 1)
+    step = limits.get('step_size', 1)
+    return not amount % step and least <= amount <= limits.get('max_unit', 0)
+
+
 def ordinary_consumers(
-    store: ReservationStore, root: str, provider: str | None
+    store: ReservationStore, source: str, provider: str | None
 ) -> Mapping[str, Mapping[str, int]]:
     """Return the consumers of a host that take no slot, and what they use.
 
-    :param root: The uuid of its resource provider.
+    :param source: The uuid of the resource provider that they use.
     :param provider: The uuid of its reservation provider, if it has one.
-    :raises ServiceNotFound: if its provider is gone.
+    :raises ServiceNotFound: if that provider is gone.
     """
-    consumers = inventories.consumers(store.placement, root)
+    consumers = inventories.consumers(store.placement, source)
     reserved = (
         inventories.consumers(store.placement, provider) if provider else {}
     )

@@ -22,6 +22,7 @@ from isolate_aggregates.reservations.record import (
 )
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.uncounted import uncounted
 
 LOG = logging.getLogger(__name__)
 
@@ -44,6 +45,7 @@ def new(
     end: datetime.datetime | None = None,
     affinity: bool | None = None,
     reservation_id: str | None = None,
+    allow_uncounted: bool = False,
 ) -> Reservation:
     """Return a reservation to create.
 
@@ -51,7 +53,10 @@ def new(
     :param affinity: True for all slots on one host, False for no two on one
         host, None if it does not matter.
     :param reservation_id: The id it gets, a uuid; None for a new one.
-    :raises InvalidRequest: if it makes no sense.
+    :param allow_uncounted: Whether its slots may need what cannot be counted,
+        such as PCI devices; a slot is then no promise that it is there.
+    :raises InvalidRequest: if it makes no sense, or needs what cannot be
+        counted.
     """
     made = names.reservation_id(reservation_id or str(uuid.uuid4()))
     _check_amount(amount)
@@ -82,6 +87,14 @@ def new(
     ):
         raise exception.InvalidRequest(
             'The slots of a reservation cannot be taken from another one.'
+        )
+    unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
+    if unknown:
+        raise exception.InvalidRequest(
+            f'A slot cannot be planned with {", ".join(unknown)}, as '
+            'Placement does not tell which hosts have room for that. Leave it '
+            'out, or use --allow-uncounted: a server may then get no host '
+            'although its reservation has a free slot.'
         )
     if not any(host_capacity.needs(found.flavor).values()):
         raise exception.InvalidRequest(

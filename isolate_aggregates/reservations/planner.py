@@ -8,7 +8,7 @@ reservation at that moment counts, used or not, and what ordinary servers use
 there.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 import dataclasses
 import datetime
 import math
@@ -60,9 +60,12 @@ class HostCapacity:
     """A host as far as it matters to one reservation.
 
     :param host: Its name.
-    :param capacity: What it can give out in all, by resource class.
-    :param ordinary: What servers without a reservation use, by resource
-        class.
+    :param capacity: What its resource provider can give out in all, by
+        resource class.
+    :param ordinary: What servers without a reservation use of that, by
+        resource class.
+    :param below: What each provider below that has for reservations, by
+        resource class.
     :param claims: The slots of all other reservations.
     :param held: How many slots of this reservation it has.
     :param used: How many of them have a server.
@@ -73,6 +76,7 @@ class HostCapacity:
     host: str
     capacity: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ordinary: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    below: tuple[Mapping[str, int], ...] = ()
     claims: tuple[Claim, ...] = ()
     held: int = 0
     used: int = 0
@@ -142,25 +146,77 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
     # What is in use only grows when something starts.
     moments = {max(claim.start, demand.start) for claim in claims}
     moments.add(demand.start)
-    most = math.inf
-    for resource_class, need in demand.needs.items():
-        if need <= 0:
-            continue
-        peak = max(
-            sum(
-                claim.slots * claim.needs.get(resource_class, 0)
-                for claim in claims
-                if _includes(claim, moment)
-            )
-            for moment in moments
+    found = [
+        _room(
+            _shares(host, resource_class),
+            need,
+            [
+                [
+                    (claim.needs[resource_class], claim.slots)
+                    for claim in claims
+                    if claim.needs.get(resource_class)
+                    and _includes(claim, moment)
+                ]
+                for moment in moments
+            ],
         )
-        free = (
-            host.capacity.get(resource_class, 0)
-            - host.ordinary.get(resource_class, 0)
-            - peak
+        for resource_class, need in demand.needs.items()
+        if need > 0
+    ]
+    return min(found, default=0)
+
+
+def _shares(host: HostCapacity, resource_class: str) -> list[int]:
+    """Return what each provider of a host has for reservations."""
+    own = host.capacity.get(resource_class, 0)
+    return [
+        own - host.ordinary.get(resource_class, 0),
+        *(has[resource_class] for has in host.below if resource_class in has),
+    ]
+
+
+def _room(
+    shares: Sequence[int],
+    need: int,
+    moments: Iterable[Sequence[tuple[int, int]]],
+) -> int:
+    """Return how many slots fit, by one resource class.
+
+    :param shares: What each provider has.
+    :param need: What one slot needs.
+    :param moments: For each moment what slots of others need, and how many
+        they are.
+    """
+    return min(
+        max(
+            0,
+            _limit(shares, {need, *(size for size, _ in others)})
+            - sum(size * number for size, number in others),
         )
-        most = min(most, max(0, free // need))
-    return 0 if most == math.inf else int(most)
+        // need
+        for others in moments
+    )
+
+
+def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
+    """Return how much slots may need together so that each finds a place.
+
+    A slot takes what it needs from one provider, and Placement chooses which.
+    So one of some size is sure of a place as long as the others cannot leave
+    less than that on each provider.
+    """
+    step = math.gcd(*sizes)
+    return min(
+        # What others have to take for that, rounded up to what they can take.
+        sum(
+            -((size - 1 - share) // step) * step
+            for share in shares
+            if share >= size
+        )
+        + size
+        - step
+        for size in sizes
+    )
 
 
 def assign(

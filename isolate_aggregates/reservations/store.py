@@ -172,6 +172,11 @@ class ReservationStore:
             for entry in listed
             if entry['parent_provider_uuid']
         }
+        below: dict[str, list[str]] = {}
+        for entry in listed:
+            if entry['parent_provider_uuid']:
+                tree = below.setdefault(entry['root_provider_uuid'], [])
+                tree.append(entry['uuid'])
         found = []
         for entry in listed:
             if entry['parent_provider_uuid']:
@@ -190,6 +195,11 @@ class ReservationStore:
                 service=node.service if node else None,
                 state=_state(node),
                 in_pool=in_pool,
+                below=tuple(
+                    uuid
+                    for uuid in below.get(entry['uuid'], ())
+                    if not child or uuid != child['uuid']
+                ),
             )
             if child:
                 is_ready = child['uuid'] in ready

@@ -282,6 +282,47 @@ def test_servers_on_two_hosts_are_no_affinity() -> None:
     assert (assignment.slots, assignment.missing) == ({'h1': 1, 'h2': 1}, 1)
 
 
+def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Tell whether servers may come so that one of them finds no place."""
+    for size in set(sizes):
+        rest = list(sizes)
+        rest.remove(size)
+        places = [at for at, share in enumerate(shares) if share >= size]
+        if not places or any(
+            may_strand(
+                (*shares[:at], shares[at] - size, *shares[at + 1 :]),
+                tuple(rest),
+            )
+            for at in places
+        ):
+            return True
+    return False
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=2),
+)
+def test_each_slot_finds_a_device_whichever_the_others_take(
+    shares: list[int], size: int, others: list[tuple[int, int]]
+) -> None:
+    wanted = dataclasses.replace(demand(1), needs={'VGPU': size})
+    host = HostCapacity(
+        'h1',
+        TEN,
+        below=tuple({'VGPU': share} for share in shares),
+        claims=tuple(Claim(NOW, None, {'VGPU': n}, k) for n, k in others),
+    )
+    number = planner.free_slots(host, wanted)
+    taken = tuple(n for n, k in others for _ in range(k))
+    if number:
+        assert not may_strand(tuple(shares), taken + number * (size,))
+    if not others:
+        assert may_strand(tuple(shares), (number + 1) * (size,))
+
+
 def test_no_slots_without_a_need() -> None:
     nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
     assert planner.free_slots(HostCapacity('h1', TEN), nothing) == 0
