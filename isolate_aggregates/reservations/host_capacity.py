@@ -2,14 +2,15 @@
 """What hosts have for a reservation, and what the planner makes of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent import futures
+import contextlib
 import dataclasses
 import datetime
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories, providers, resources
+from isolate_aggregates.placement import inventories, resources
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Request
@@ -69,18 +70,18 @@ def assign(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-    move: bool = False,
+    leave: Collection[str] = (),
 ) -> planner.Assignment:
     """Choose hosts for the slots of a reservation.
 
     :param reservation: The reservation as it is to be.
-    :param move: Whether slots leave hosts that can take no servers.
+    :param leave: The names of hosts that slots without a server leave.
     """
     wanted = demand(reservation, now)
     hosts = _Capacities(store, observed, reservation, now)
     found = hosts.all()
     while True:
-        assignment = planner.assign(wanted, found.values(), move)
+        assignment = planner.assign(wanted, found.values(), leave)
         chosen = [
             observed.hosts[name]
             for name, slots in assignment.slots.items()
@@ -102,6 +103,87 @@ def assign(
             )
 
 
+def shortages(
+    store: ReservationStore,
+    observed: ObservedState,
+    now: datetime.datetime,
+    only: Iterable[str] | None = None,
+) -> dict[str, str]:
+    """Return what hosts have too little of for the slots they have.
+
+    What ordinary servers use does not count: they keep out.
+
+    :param only: The names of the hosts to look at; None for all.
+    :returns: For each such host what is wrong, for a sentence about it.
+    """
+    counted = _Counted(store, observed, now)
+    found = {}
+    for name in observed.hosts if only is None else only:
+        host = observed.hosts[name]
+        if host.slots and counted.unknown(host) is None:
+            with contextlib.suppress(exception.ServiceNotFound):
+                short = planner.shortage(counted.capacity(host), now)
+                if short:
+                    found[name] = short
+    return found
+
+
+class _Counted:
+    """What hosts have, and what the slots on them need."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        observed: ObservedState,
+        now: datetime.datetime,
+    ) -> None:
+        self.store = store
+        self.observed = observed
+        self.now = now
+        # Servers of flavors that make no sense cannot be counted.
+        self.needs = dict(
+            _countable(
+                found.flavor
+                for found in observed.records.reservations.values()
+            )
+        )
+        self.foreign = dict(_countable(observed.records.foreign.values()))
+
+    def unknown(self, host: ReservationHost) -> str | None:
+        for name in sorted(host.slots):
+            if name not in self.needs and name not in self.foreign:
+                return f'has slots of reservation {name}, which is unknown'
+        return None
+
+    def capacity(self, host: ReservationHost) -> planner.HostCapacity:
+        root, *below = self.store.tree(self.observed, host)
+        return planner.HostCapacity(
+            host=host.name,
+            capacity=root.capacity,
+            below=tuple(one.capacity for one in below),
+            claims=tuple(self.claims(host)),
+        )
+
+    def claims(
+        self, host: ReservationHost, but: str | None = None
+    ) -> Iterator[planner.Claim]:
+        """Yield what the slots of all reservations but one need."""
+        for name, slots in host.slots.items():
+            if name == but:
+                continue
+            number = max(slots.total, slots.used)
+            other = self.observed.records.reservations.get(name)
+            if other is None:
+                # It is not known here when it starts or ends.
+                yield planner.Claim(_ALWAYS, None, self.foreign[name], number)
+                continue
+            end = other.counted_until
+            if end is not None:
+                # What is there after the end takes its place still.
+                end = max(end, self.now + _INSTANT)
+            yield planner.Claim(other.start, end, self.needs[name], number)
+
+
 class _Capacities:
     """The hosts as they are for one reservation."""
 
@@ -115,25 +197,13 @@ class _Capacities:
         self._store = store
         self._observed = observed
         self._reservation = reservation
-        self._now = now
-        # Servers of flavors that make no sense cannot be counted.
-        self._needs = dict(
-            _countable(
-                found.flavor
-                for found in observed.records.reservations.values()
-            )
-        )
-        self._foreign = dict(_countable(observed.records.foreign.values()))
+        self._counted = _Counted(store, observed, now)
         self._request = resources.resource_request(Request(reservation.flavor))
         # The slots' own trait is on the reservation providers.
         self._wanted = self._request.all_required_traits - {names.TRAIT}
         self._unwanted = frozenset().union(
             *(g.forbidden_traits for g in self._request.groups.values())
         )
-        # By uuid of its root.
-        self._trees: dict[str, list[ProviderSummary]] = {}
-        for summary in observed.summaries.values():
-            self._trees.setdefault(summary.root, []).append(summary)
 
     def all(self) -> dict[str, planner.HostCapacity]:
         hosts = list(self._observed.hosts.values())
@@ -143,7 +213,7 @@ class _Capacities:
 
     def _capacity(self, host: ReservationHost) -> planner.HostCapacity:
         own = host.slots.get(self._reservation.id)
-        unknown = self._unknown(host)
+        unknown = self._counted.unknown(host)
         found = planner.HostCapacity(
             host=host.name,
             held=own.total if own else 0,
@@ -153,7 +223,7 @@ class _Capacities:
         if unknown or (found.obstacle and not own):
             return found
         try:
-            tree = self._tree(host)
+            tree = self._store.tree(self._observed, host)
             ordinary = self._ordinary(host, tree)
         except exception.ServiceNotFound:
             return dataclasses.replace(found, obstacle='is gone')
@@ -168,7 +238,7 @@ class _Capacities:
                 }
                 for one in tree[1:]
             ),
-            claims=tuple(self._claims(host)),
+            claims=tuple(self._counted.claims(host, self._reservation.id)),
             obstacle=found.obstacle or self._lack(tree),
         )
 
@@ -176,71 +246,17 @@ class _Capacities:
         """Tell whether a host takes a single server of the reservation."""
         offers = [
             inventories.read(self._store.placement, provider.uuid).by_class
-            for provider in self._tree(host)
+            for provider in self._store.tree(self._observed, host)
         ]
         for name, amount in _without_slots(self._request).items():
             given = [found[name] for found in offers if name in found]
             takers = [limits for limits in given if _allows(limits, amount)]
             if not takers or any(
-                limits not in takers and _capacity(limits) >= amount
+                limits not in takers and inventories.capacity(limits) >= amount
                 for limits in given
             ):
                 return False
         return True
-
-    def _unknown(self, host: ReservationHost) -> str | None:
-        for name in sorted(host.slots):
-            if name not in self._needs and name not in self._foreign:
-                return f'has slots of reservation {name}, which is unknown'
-        return None
-
-    def _claims(self, host: ReservationHost) -> Iterator[planner.Claim]:
-        for name, slots in host.slots.items():
-            if name == self._reservation.id:
-                continue
-            number = max(slots.total, slots.used)
-            other = self._observed.records.reservations.get(name)
-            if other is None:
-                # It is not known here when it starts or ends.
-                yield planner.Claim(_ALWAYS, None, self._foreign[name], number)
-                continue
-            end = other.counted_until
-            if end is not None:
-                # What is there after the end takes its place still.
-                end = max(end, self._now + _INSTANT)
-            yield planner.Claim(other.start, end, self._needs[name], number)
-
-    def _tree(self, host: ReservationHost) -> list[ProviderSummary]:
-        """Return the providers of a host's resources, its own first."""
-        found = self._trees.get(host.root)
-        if found is None:
-            # It is full, and so was no candidate.
-            found = self._trees[host.root] = [
-                self._read(uuid, host.root)
-                for uuid in (host.root, *host.below)
-            ]
-        tree = {one.uuid: one for one in found if one.uuid != host.provider}
-        return [tree.pop(host.root), *tree.values()]
-
-    def _read(self, uuid: str, root: str) -> ProviderSummary:
-        placement = self._store.placement
-        found = inventories.read(placement, uuid)
-        _, used = inventories.usages(placement, uuid)
-        return ProviderSummary(
-            uuid=uuid,
-            root=root,
-            parent=None if uuid == root else root,
-            capacity={
-                name: _capacity(limits)
-                for name, limits in found.by_class.items()
-            },
-            used=used,
-            traits=(
-                providers.traits(placement, uuid)
-                if self._wanted or self._unwanted
-                else frozenset()
-            ),
-        )
 
     def _lack(self, tree: list[ProviderSummary]) -> str | None:
         """Return what is wrong with the traits of a host, if anything.
@@ -268,7 +284,10 @@ class _Capacities:
     ) -> Mapping[str, Mapping[str, int]]:
         """Return what servers without a reservation use of each provider."""
         reserved = [
-            (slots.used, self._needs.get(name) or self._foreign[name])
+            (
+                slots.used,
+                self._counted.needs.get(name) or self._counted.foreign[name],
+            )
             for name, slots in host.slots.items()
             if slots.used
         ]
@@ -291,14 +310,6 @@ class _Capacities:
                 ).values():
                     total[one.uuid].update(taken)
         return total
-
-
-def _capacity(limits: Mapping[str, Any]) -> int:
-    """Return what an inventory can give out in all."""
-    return int(
-        (limits['total'] - limits.get('reserved', 0))
-        * limits.get('allocation_ratio', 1.0)
-    )
 
 
 def _allows(limits: Mapping[str, Any], amount: int) -> bool:
@@ -331,8 +342,30 @@ def ordinary_consumers(
 def _countable(
     flavors: Iterable[Flavor],
 ) -> Iterator[tuple[str, dict[str, int]]]:
+    # There are many flavors of few sizes.
+    known: dict[tuple[object, ...], dict[str, int] | None] = {}
     for flavor in flavors:
-        try:
-            yield flavor.id, needs(flavor)
-        except exception.InvalidRequest:
-            continue
+        size = _size(flavor)
+        if size not in known:
+            known[size] = None
+            with contextlib.suppress(exception.InvalidRequest):
+                known[size] = needs(flavor)
+        found = known[size]
+        if found is not None:
+            yield flavor.id, found
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return all that its needs depend on, but for the slot."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )

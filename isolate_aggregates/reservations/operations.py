@@ -176,7 +176,11 @@ def show(
     :raises ReservationError: if its record cannot be read.
     """
     observed = store.read()
-    return status_of(observed, _get(observed, reservation_id), now)
+    found = _get(observed, reservation_id)
+    short = host_capacity.shortages(
+        store, observed, now, observed.slots(found.id)
+    )
+    return status_of(observed, found, now, short)
 
 
 def list_reservations(
@@ -189,7 +193,11 @@ def list_reservations(
     observed = store.read()
     for problem in observed.records.problems.values():
         LOG.error('%s', problem)
-    return [status_of(observed, found, now) for found in observed.reservations]
+    short = host_capacity.shortages(store, observed, now)
+    return [
+        status_of(observed, found, now, short)
+        for found in observed.reservations
+    ]
 
 
 def update(
@@ -285,7 +293,9 @@ def repair(
     now: datetime.datetime,
     reservation_id: str | None = None,
 ) -> list[Status]:
-    """Move slots without a server off hosts that are down, disabled or gone.
+    """Move slots without a server off hosts that cannot serve them.
+
+    Those are down, disabled or gone, or have less than their slots need.
 
     :param reservation_id: The id of a reservation; None for all.
     :returns: How they are then; what could not be done is among their
@@ -293,9 +303,11 @@ def repair(
     :raises NotFound: if there is none.
     """
     if reservation_id is None:
-        return reconciler.reconcile_all(store, now, move=True)
+        return reconciler.reconcile_all(store, now, move=reconciler.EVERY_HOST)
     found = _get(store.read(), reservation_id)
-    return [reconciler.reconcile(store, found.id, now, move=True)]
+    return [
+        reconciler.reconcile(store, found.id, now, move=reconciler.EVERY_HOST)
+    ]
 
 
 def _contended(reservation_id: str) -> exception.ReservationError:

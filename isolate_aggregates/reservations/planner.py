@@ -8,7 +8,7 @@ reservation at that moment counts, used or not, and what ordinary servers use
 there.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import math
@@ -143,27 +143,57 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
     Slots of the demand that the host already has do not count.
     """
     claims = [claim for claim in host.claims if _overlap(claim, demand)]
-    # What is in use only grows when something starts.
-    moments = {max(claim.start, demand.start) for claim in claims}
-    moments.add(demand.start)
-    found = [
-        _room(
-            _shares(host, resource_class),
-            need,
-            [
-                [
-                    (claim.needs[resource_class], claim.slots)
-                    for claim in claims
-                    if claim.needs.get(resource_class)
-                    and _includes(claim, moment)
-                ]
-                for moment in moments
-            ],
-        )
-        for resource_class, need in demand.needs.items()
-        if need > 0
-    ]
+    moments = _moments(claims, demand.start)
+    found = []
+    for resource_class, need in demand.needs.items():
+        if need > 0:
+            shares = _shares(host, resource_class)
+            found += [
+                max(0, _left(shares, taken, need)) // need
+                for taken in _taken(claims, moments, resource_class)
+            ]
     return min(found, default=0)
+
+
+def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
+    """Return what a host has too little of for the slots it has.
+
+    :returns: What is wrong, for a sentence about the host; None if nothing is.
+    """
+    moments = _moments(host.claims, now)
+    classes = sorted({name for claim in host.claims for name in claim.needs})
+    for resource_class in classes:
+        shares = _shares(host, resource_class)
+        for taken in _taken(host.claims, moments, resource_class):
+            left = _left(shares, taken)
+            if left < 0:
+                need = sum(size * number for size, number in taken)
+                return (
+                    f'has room for {need + left} of the {need} '
+                    f'{resource_class} that the slots there need'
+                )
+    return None
+
+
+def _moments(
+    claims: Iterable[Claim], first: datetime.datetime
+) -> set[datetime.datetime]:
+    """Return when most is in use, which only grows when something starts."""
+    return {first, *(max(claim.start, first) for claim in claims)}
+
+
+def _taken(
+    claims: Sequence[Claim],
+    moments: Iterable[datetime.datetime],
+    resource_class: str,
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield for each moment what slots need, and how many such there are."""
+    for moment in moments:
+        yield [
+            (claim.needs[resource_class], claim.slots)
+            for claim in claims
+            if claim.needs.get(resource_class) and _includes(claim, moment)
+        ]
 
 
 def _shares(host: HostCapacity, resource_class: str) -> list[int]:
@@ -175,27 +205,13 @@ def _shares(host: HostCapacity, resource_class: str) -> list[int]:
     ]
 
 
-def _room(
-    shares: Sequence[int],
-    need: int,
-    moments: Iterable[Sequence[tuple[int, int]]],
+def _left(
+    shares: Sequence[int], taken: Iterable[tuple[int, int]], *sizes: int
 ) -> int:
-    """Return how many slots fit, by one resource class.
-
-    :param shares: What each provider has.
-    :param need: What one slot needs.
-    :param moments: For each moment what slots of others need, and how many
-        they are.
-    """
-    return min(
-        max(
-            0,
-            _limit(shares, {need, *(size for size, _ in others)})
-            - sum(size * number for size, number in others),
-        )
-        // need
-        for others in moments
-    )
+    """Return how much is left for slots of some sizes, besides others."""
+    every = {*sizes, *(size for size, _ in taken)}
+    used = sum(size * number for size, number in taken)
+    return (_limit(shares, every) if every else 0) - used
 
 
 def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
@@ -220,18 +236,24 @@ def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
 
 
 def assign(
-    demand: Demand, capacities: Iterable[HostCapacity], move: bool = False
+    demand: Demand,
+    capacities: Iterable[HostCapacity],
+    leave: Collection[str] = (),
 ) -> Assignment:
     """Choose hosts for as many slots of a demand as possible.
 
     Slots that have a server stay where they are. Others stay if they can; if
-    there is a choice, as many as possible do.
+    there is a choice, as many as possible do. Those that fit nowhere stay as
+    well, and are missing.
 
-    :param move: Whether slots that have no server leave the hosts that have
-        an obstacle.
+    :param leave: The hosts with an obstacle that slots without a server
+        leave.
     """
     hosts = sorted(
-        (_Candidate.of(host, demand, move) for host in capacities),
+        (
+            _Candidate.of(host, demand, host.host in leave)
+            for host in capacities
+        ),
         key=lambda host: host.name,
     )
     choose = _on_one_host if demand.affinity else _anywhere
@@ -271,15 +293,17 @@ class _Candidate:
 
     @classmethod
     def of(
-        cls, host: HostCapacity, demand: Demand, move: bool
+        cls, host: HostCapacity, demand: Demand, leaves: bool
     ) -> '_Candidate':
         most = free_slots(host, demand)
         if demand.affinity is False:
             most = min(most, 1)
         fits = most
-        stay = min(most, host.held)
+        stay = host.held
+        if demand.affinity is False:
+            stay = min(stay, 1)
         if host.obstacle is not None:
-            most = min(stay, host.used) if move else stay
+            most = min(most, host.used if leaves else stay)
         return cls(
             name=host.host,
             used=host.used,

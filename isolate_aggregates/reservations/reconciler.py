@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings reservations to the state they should be in."""
 
+from collections.abc import Container
 import datetime
 import logging
 
+from isolate_aggregates.reservations import host_capacity
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.reconciliation import Reconciliation
 from isolate_aggregates.reservations.status import Status
@@ -12,16 +14,26 @@ from isolate_aggregates.reservations.store import ReservationStore
 LOG = logging.getLogger(__name__)
 
 
+class _EveryHost:
+    """Holds the name of every host."""
+
+    def __contains__(self, host: object) -> bool:
+        return True
+
+
+EVERY_HOST: Container[str] = _EveryHost()
+
+
 def reconcile(
     store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
-    move: bool = False,
+    move: Container[str] = (),
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param move: Whether slots without a server leave hosts that are down,
-        disabled or gone.
+    :param move: The hosts that slots without a server leave, as far as they
+        fit elsewhere, if these are down, disabled, gone or too small.
     :returns: How it is then; what could not be done is among its problems.
     :raises NotFound: if there is no such reservation.
     :raises ReservationError: if a pending change does not fit; it is then as
@@ -32,19 +44,25 @@ def reconcile(
     if run.has_opened:
         # If it was ended meanwhile, its slots have to be closed again.
         observed = run.settle(None)
-    return run.status(observed or store.read(reservation))
+    observed = observed or store.read(reservation)
+    short = host_capacity.shortages(
+        store, observed, now, observed.slots(reservation)
+    )
+    return run.status(observed, short)
 
 
 def reconcile_all(
-    store: ReservationStore, now: datetime.datetime, move: bool = False
+    store: ReservationStore,
+    now: datetime.datetime,
+    move: Container[str] = (),
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
     One that fails does not keep the others waiting. Those whose record cannot
     be read are logged.
 
-    :param move: Whether slots without a server leave hosts that are down,
-        disabled or gone.
+    :param move: The hosts that slots without a server leave, as far as they
+        fit elsewhere, if these are down, disabled, gone or too small.
     :returns: How they are then, those that ended too, in the order of their
         starts; what could not be done is among their problems.
     :raises IsolateAggregatesError: if it cannot be read how things are.
@@ -58,6 +76,7 @@ def reconcile_all(
         for found in before.reservations
     }
     due = list(runs.values())
+    short = host_capacity.shortages(store, observed, now)
     while due:
         # Asked for all at once, as there may be many.
         granted = store.granted(
@@ -65,13 +84,14 @@ def reconcile_all(
             for found in observed.reservations
             if found.has_started(now) and not found.has_ended(now)
         )
-        worked = [run for run in due if run.attempt(observed, granted)]
+        worked = [run for run in due if run.attempt(observed, granted, short)]
         if worked:
             observed = store.read()
+            short = host_capacity.shortages(store, observed, now)
         # If one was ended meanwhile, its slots have to be closed again.
         due = [run for run in worked if run.has_opened]
     return [
-        run.status(observed, before.reservation(name))
+        run.status(observed, short, before.reservation(name))
         for name, run in runs.items()
     ]
 

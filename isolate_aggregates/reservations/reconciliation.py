@@ -18,6 +18,7 @@ written only if what it was decided from still holds:
 A command that loses reads again and decides again.
 """
 
+from collections.abc import Collection, Container, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -85,7 +86,7 @@ class _SlotWrite:
 class Reconciliation:
     """One run for one reservation.
 
-    :param move: Whether slots leave hosts that are down, disabled or gone.
+    :param move: The hosts that slots leave, if something is wrong with these.
     """
 
     def __init__(
@@ -93,7 +94,7 @@ class Reconciliation:
         store: ReservationStore,
         reservation: str,
         now: datetime.datetime,
-        move: bool,
+        move: Container[str],
     ) -> None:
         self.id = reservation
         self.notes: list[str] = []
@@ -108,15 +109,25 @@ class Reconciliation:
         self._ended: Reservation | None = None
         self._has_made_class = False
 
-    def attempt(self, observed: ObservedState, granted: set[str]) -> bool:
+    def attempt(
+        self,
+        observed: ObservedState,
+        granted: set[str],
+        short: Container[str],
+    ) -> bool:
         """Settle it, and note what cannot be done.
 
         :param granted: The ids of the reservations whose project has access.
+        :param short: The hosts that have too little for their slots.
         :returns: Whether there was something to do.
         """
         found = observed.records.reservations.get(self.id)
         if found is None or conditions.is_settled(
-            observed, found, self._now, self.id in granted, self._move
+            observed,
+            found,
+            self._now,
+            self.id in granted,
+            conditions.to_leave(observed, self._move, short),
         ):
             return False
         try:
@@ -154,15 +165,19 @@ class Reconciliation:
         )
 
     def status(
-        self, observed: ObservedState, before: Reservation | None = None
+        self,
+        observed: ObservedState,
+        short: Mapping[str, str],
+        before: Reservation | None = None,
     ) -> Status:
         """Return how the reservation is.
 
+        :param short: What hosts have too little of.
         :param before: The reservation as it was.
         """
         found = observed.records.reservations.get(self.id)
         if found is not None:
-            return status_of(observed, found, self._now, self.notes)
+            return status_of(observed, found, self._now, short, self.notes)
         last = self._ended or before
         if last is None:
             raise exception.NotFound('reservation', self.id, 'Nova')
@@ -185,8 +200,9 @@ class Reconciliation:
             return None, True
         if conditions.lacks_extra_specs(observed, reservation):
             self._write_extra_specs(reservation)
-        if conditions.is_misplaced(observed, reservation, self._move):
-            assignment = self._assign(observed, reservation, self._move)
+        leave = self._leave(observed)
+        if conditions.is_misplaced(observed, reservation, leave):
+            assignment = self._assign(observed, reservation, leave)
             if self._write(observed, assignment, is_pending=False):
                 return None, False
         if self._open(observed, reservation):
@@ -246,7 +262,7 @@ class Reconciliation:
         :returns: The reservation, its change still pending.
         """
         before = dataclasses.replace(reservation, pending=None)
-        if not conditions.is_misplaced(observed, before, move=False):
+        if not conditions.is_misplaced(observed, before):
             return reservation
         # From now on no other run grants what is about to go.
         written = self._store.compute.write_record(reservation)
@@ -274,11 +290,20 @@ class Reconciliation:
         self,
         observed: ObservedState,
         reservation: Reservation,
-        move: bool = False,
+        leave: Collection[str] = (),
     ) -> Assignment:
         return host_capacity.assign(
-            self._store, observed, reservation, self._now, move
+            self._store, observed, reservation, self._now, leave
         )
+
+    def _leave(self, observed: ObservedState) -> set[str]:
+        """Return the hosts that slots without a server leave."""
+        if not self._move:
+            return set()
+        short = host_capacity.shortages(
+            self._store, observed, self._now, observed.slots(self.id)
+        )
+        return conditions.to_leave(observed, self._move, short)
 
     def _write(
         self,

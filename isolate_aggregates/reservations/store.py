@@ -16,7 +16,7 @@ import os_resource_classes as orc
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
@@ -61,6 +61,8 @@ class ReservationStore:
         )
         # By uuid of the reservation provider, its slots at a generation.
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
+        # By uuid of a provider of a full host, what it has at a generation.
+        self._providers: dict[str, tuple[int, ProviderSummary]] = {}
         # By id, the incarnation of a reservation whose project has access.
         self._granted: dict[str, str] = {}
 
@@ -149,6 +151,46 @@ class ReservationStore:
                 return aggregate
         return None
 
+    def tree(
+        self, observed: ObservedState, host: ReservationHost
+    ) -> list[ProviderSummary]:
+        """Return the providers of a host's resources, its own first.
+
+        Those of a full host, which is no candidate for anything, are read one
+        by one, and again only when their generation has changed.
+
+        :raises ServiceNotFound: if one of them is gone.
+        """
+        generations = {host.root: host.root_generation, **host.below}
+        return [
+            observed.summaries.get(uuid)
+            or self._provider(uuid, host.root, generation)
+            for uuid, generation in generations.items()
+        ]
+
+    def _provider(
+        self, uuid: str, root: str, generation: int
+    ) -> ProviderSummary:
+        at, known = self._providers.get(uuid, (None, None))
+        if known and at == generation:
+            return known
+        found = inventories.read(self.placement, uuid)
+        later, used = inventories.usages(self.placement, uuid)
+        summary = ProviderSummary(
+            uuid=uuid,
+            root=root,
+            parent=None if uuid == root else root,
+            capacity={
+                name: inventories.capacity(inventory)
+                for name, inventory in found.by_class.items()
+            },
+            used=used,
+            traits=providers.traits(self.placement, uuid),
+        )
+        if generation == found.generation == later:
+            self._providers[uuid] = generation, summary
+        return summary
+
     def _summaries(
         self, pool: Aggregate | None
     ) -> Mapping[str, ProviderSummary]:
@@ -172,11 +214,11 @@ class ReservationStore:
             for entry in listed
             if entry['parent_provider_uuid']
         }
-        below: dict[str, list[str]] = {}
+        below: dict[str, dict[str, int]] = {}
         for entry in listed:
             if entry['parent_provider_uuid']:
-                tree = below.setdefault(entry['root_provider_uuid'], [])
-                tree.append(entry['uuid'])
+                tree = below.setdefault(entry['root_provider_uuid'], {})
+                tree[entry['uuid']] = entry['generation']
         found = []
         for entry in listed:
             if entry['parent_provider_uuid']:
@@ -195,11 +237,13 @@ class ReservationStore:
                 service=node.service if node else None,
                 state=_state(node),
                 in_pool=in_pool,
-                below=tuple(
-                    uuid
-                    for uuid in below.get(entry['uuid'], ())
+                below={
+                    uuid: generation
+                    for uuid, generation in below.get(
+                        entry['uuid'], {}
+                    ).items()
                     if not child or uuid != child['uuid']
-                ),
+                },
             )
             if child:
                 is_ready = child['uuid'] in ready

@@ -2,7 +2,7 @@
 """What of a host is counted for reservations, on a real Placement."""
 
 import pytest
-from reservation_world import NOW, PROJECT, World
+from reservation_world import HOUR, NOW, PROJECT, World
 
 from isolate_aggregates import exception, reservations
 
@@ -131,3 +131,86 @@ def test_what_is_allowed_uncounted_is_promised_for_the_rest(world):
     alias = wanted(20, allow_uncounted=True, pci_passthrough__alias='a100:4')
     assert create(world, alias) == {'h1': 10, 'h2': 10}
     assert 'for none' in refused(world, wanted(1))
+
+
+# A host that has less than it had.
+
+
+def big(world, amount, start=0, end=None):
+    """Reserve slots of four VCPUs, with start and end in hours from now."""
+    made = reservations.new(
+        PROJECT,
+        amount,
+        reservations.Shape(4, 64),
+        NOW + start * HOUR,
+        None if end is None else NOW + end * HOUR,
+    )
+    return reservations.create(world.store, made, NOW).reservation
+
+
+def repaired(world):
+    """Repair all; return slots by host and problems of each."""
+    return [
+        ({name: on.total for name, on in found.hosts.items()}, found.problems)
+        for found in reservations.repair(world.store, NOW)
+    ]
+
+
+SHRUNK = 'host h1 has room for 4 of the 8 VCPU that the slots there need'
+
+
+@pytest.mark.parametrize('is_full', [False, True])
+def test_a_host_that_shrank_is_told_of(world, is_full):
+    found = big(world, 2)
+    if is_full:
+        for server in ('s1', 's2'):
+            assert world.boot(server, 'h1', found.id, {'VCPU': 4})
+    world.set_vcpus('h1', 4)
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert status.problems == (SHRUNK,)
+    assert status.hosts['h1'].total == 2
+    shown = reservations.show(world.store, found.id, NOW)
+    listed = reservations.list_reservations(world.store, NOW)
+    assert shown.problems == listed[0].problems == (SHRUNK,)
+
+
+def test_slots_without_server_leave_a_host_that_shrank(world):
+    found = big(world, 2)
+    assert world.boot('s1', 'h1', found.id, {'VCPU': 4})
+    world.set_vcpus('h1', 4)
+    assert repaired(world) == [({'h1': 1, 'h2': 1}, ())]
+    assert world.boot('s2', 'h2', found.id, {'VCPU': 4})
+
+
+def test_no_more_slots_leave_than_have_to(world):
+    world.fail_host('h2')
+    for _ in range(2):
+        big(world, 1)
+    world.fail_host('h2', 'up')
+    world.set_vcpus('h1', 4)
+    statuses = reservations.reconcile_all(world.store, NOW)
+    assert [status.problems for status in statuses] == [(SHRUNK,)] * 2
+    assert sorted(list(slots) for slots, _ in repaired(world)) == [
+        ['h1'],
+        ['h2'],
+    ]
+    statuses = reservations.reconcile_all(world.store, NOW)
+    assert not any(status.problems for status in statuses)
+
+
+def test_what_fits_nowhere_else_stays_on_a_host_that_shrank(world):
+    big(world, 4)
+    world.set_vcpus('h1', 4)
+    assert repaired(world) == [({'h1': 2, 'h2': 2}, (SHRUNK,))]
+    world.add_host('h3')
+    assert repaired(world) == [({'h1': 1, 'h2': 2, 'h3': 1}, ())]
+
+
+def test_slots_that_follow_each_other_do_not_need_room_together(world):
+    world.fail_host('h2')
+    big(world, 1, end=1)
+    big(world, 1, start=1)
+    world.set_vcpus('h1', 4)
+    statuses = reservations.reconcile_all(world.store, NOW)
+    assert not any(status.problems for status in statuses)
+    assert [list(status.hosts) for status in statuses] == [['h1'], ['h1']]

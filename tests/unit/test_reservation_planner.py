@@ -196,12 +196,14 @@ def test_no_slot_with_a_server_is_ever_taken_away(
     question: tuple[Demand, list[HostCapacity]], move: bool
 ) -> None:
     demand, found = question
-    assignment = planner.assign(demand, found, move)
+    assignment = planner.assign(
+        demand, found, [host.host for host in found] if move else ()
+    )
     for host in found:
         number = assignment.slots.get(host.host, 0)
         assert number >= host.used
         # And no new one is put where there is no room.
-        assert number <= host.used or fits(host, demand, number)
+        assert number <= host.held or fits(host, demand, number)
 
 
 NOW, LATER = BEGIN, BEGIN + datetime.timedelta(hours=1)
@@ -267,12 +269,10 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     failed = HostCapacity('h1', TEN, held=2, used=1, obstacle='is down')
     one, two = HostCapacity('h2', TEN), HostCapacity('h3', {'VCPU': 3})
     assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
-    moved = planner.assign(demand(2), [failed, one], move=True)
+    moved = planner.assign(demand(2), [failed, one], ['h1'])
     assert moved.slots == {'h1': 1, 'h2': 1}
     # Not dropped where there is no other place.
-    assert planner.assign(demand(2), [failed, two], move=True).slots == {
-        'h1': 2
-    }
+    assert planner.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
 
 
 def test_servers_on_two_hosts_are_no_affinity() -> None:

@@ -11,7 +11,7 @@ from isolate_aggregates.reservations.commands import common, times
 
 
 class RepairReservations(common.ReservationLister):
-    """Move slots away from hosts that are down, disabled or gone.
+    """Move slots away from hosts that are down, disabled, gone or too small.
 
     Slots that have a server stay where it is; evacuate it. The status is 3 if
     some slots fit nowhere, or something else is wrong still.
