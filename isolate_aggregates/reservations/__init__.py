@@ -11,6 +11,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
 
     enable_host(store, host)              -> ReservationHost
     disable_host(store, host)
+    delete_pool(store)
     list_hosts(store)                     -> list[ReservationHost]
 
     new(project, amount, shape, start, end, affinity, id,
@@ -43,6 +44,7 @@ What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
 """
 
 from isolate_aggregates.reservations.hosts import (
+    delete_pool,
     disable_host,
     enable_host,
     list_hosts,
@@ -84,6 +86,7 @@ __all__ = [
     'Slots',
     'Status',
     'create',
+    'delete_pool',
     'disable_host',
     'enable_host',
     'end',

@@ -275,6 +275,17 @@ def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):
     ]
 
 
+def test_the_last_host_says_what_is_left_and_how_to_delete_it(command, world):
+    assert command('host', 'disable', 'h1').err == ''
+    finished = command('host', 'disable', 'h2')
+    assert finished.code == 0
+    assert 'freepool has no hosts any more' in finished.err
+    assert '--delete-pool' in finished.err
+    finished = command('host', 'disable', 'h2', '--delete-pool')
+    assert (finished.code, finished.err) == (0, '')
+    assert world.nova.aggregates == {}
+
+
 @pytest.mark.parametrize(
     ('settings', 'warns'),
     [

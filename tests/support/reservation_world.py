@@ -139,6 +139,12 @@ class Nova:
             raise KeyError
         return 200, {'aggregate': found}
 
+    def delete_aggregate(self, query, body, number):
+        if self.aggregates[int(number)]['hosts']:
+            return 400, {'badRequest': {'message': 'not empty'}}
+        del self.aggregates[int(number)]
+        return 200, None
+
     def list_nodes(self, query, body):
         return 200, {'hypervisors': _page(self.nodes, query)}
 
@@ -225,6 +231,7 @@ ROUTES = [
     ('GET /os-aggregates', Nova.list_aggregates),
     ('POST /os-aggregates', Nova.create_aggregate),
     (r'POST /os-aggregates/(\d+)/action', Nova.act_on_aggregate),
+    (r'DELETE /os-aggregates/(\d+)', Nova.delete_aggregate),
     ('GET /os-hypervisors/detail', Nova.list_nodes),
     ('GET /flavors/detail', Nova.list_flavors),
     ('POST /flavors', Nova.create_flavor),
