@@ -374,7 +374,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options, except those that somebody else registered.
+    """Register all options, except those that are registered already.
 
     :param conf: Where to register them.
     """

@@ -8,9 +8,9 @@ its end or with accents. What an aggregate is locked by must not depend on
 where Nova keeps it, nor on who reads it. So what locks with any of these
 databases locks here, and what opens is compared exactly.
 
-Which letters with accents, and which signs that nobody sees, count as others
+Which letters with accents, and which invisible characters, count as others
 differs from collation to collation. Any text with such a character is taken
-for equal: Nova's API takes them in values only, where nobody needs them.
+for equal: Nova's API takes them in values only, where they are not needed.
 """
 
 

@@ -159,7 +159,7 @@ class ReservationPrefix:
 
     @property
     def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """Those of a prefix that keeps out whoever names no reservation."""
+        """Those of a prefix that closes hosts to other requests."""
         return self._image_keys(
             prefix
             for prefix in self.required_prefixes

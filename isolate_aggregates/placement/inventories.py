@@ -60,7 +60,7 @@ def write(
     :param inventories: What it shall have, and the generation at which that
         was made up.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if somebody else changed the provider since, or
+    :raises ServiceConflict: if another client changed the provider since, or
         an inventory to be taken away is in use.
     :raises ServiceError: if it cannot be done.
     """

@@ -2,7 +2,7 @@
 """Calls an OpenStack REST API and says plainly what went wrong.
 
 Sessions, endpoints, time-outs and retries are keystoneauth's; this module
-translates its errors, and the answers nobody can use.
+translates its errors, and the answers that make no sense.
 """
 
 from collections.abc import Callable, Iterable, Iterator

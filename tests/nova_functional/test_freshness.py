@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from base import CloudTest
+from base import ISOLATE, RESERVATIONS_CLOSE, CloudTest
 from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
@@ -47,7 +47,7 @@ def broken_database():
 class FreshnessTest(CloudTest):
     """The aggregates as Nova's database has them."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def test_a_tag_counts_from_the_next_server_on(self):
         number = self.aggregate('licensed', ['host1'])
@@ -118,12 +118,8 @@ class ManyThreadsTest(CloudTest):
     HOSTS = ()
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        ISOLATE,
+        RESERVATIONS_CLOSE,
     )
 
     THREADS = 32

@@ -8,7 +8,7 @@ from typing import Any
 import warnings
 
 from http_fakes import (
-    AUTH_URL,
+    CREDENTIALS,
     GLANCE,
     HTML,
     NOVA,
@@ -363,16 +363,7 @@ def test_an_output_file_that_cannot_be_written_is_named(
 
 
 def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
-    credentials = {
-        'auth_url': AUTH_URL,
-        'username': 'admin',
-        'password': PASSWORD,
-        'project_name': 'admin',
-        'user_domain_id': 'default',
-        'project_domain_id': 'default',
-        **changes,
-    }
-    for name, value in credentials.items():
+    for name, value in {**CREDENTIALS, **changes}.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
 
 
