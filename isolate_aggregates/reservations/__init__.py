@@ -24,8 +24,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     end(store, id, now)                   -> Status
     repair(store, now, id)                -> list[Status]
 
-    reconcile(store, id, now)             -> Status
-    reconcile_all(store, now)             -> list[Status]
+    reconcile(store, id, now, move=)      -> Status
+    reconcile_all(store, now, move=)      -> list[Status]
 
 All of them may run at the same time, on several machines. There is no lock:
 the record of a reservation is written as numbered revisions, each of which
@@ -43,6 +43,7 @@ What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
 ``ending`` (what goes when) and ``planner`` (choosing hosts; pure).
 """
 
+from isolate_aggregates.reservations.healing import FailedHosts
 from isolate_aggregates.reservations.hosts import (
     delete_pool,
     disable_host,
@@ -76,6 +77,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 __all__ = [
     'UNCHANGED',
+    'FailedHosts',
     'HostState',
     'PendingChange',
     'Phase',

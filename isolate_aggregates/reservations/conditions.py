@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells in which conditions there is something to do for a reservation."""
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Iterable
 import datetime
 
-from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.healing import Move
+from isolate_aggregates.reservations.observed import (
+    ObservedState,
+    ReservationHost,
+)
 from isolate_aggregates.reservations.record import Reservation
 
 
@@ -61,17 +65,16 @@ def is_misplaced(
 
 
 def to_leave(
-    observed: ObservedState, move: Container[str], short: Container[str]
+    hosts: Iterable[ReservationHost], move: Move, short: Container[str]
 ) -> set[str]:
     """Return the hosts that slots without a server leave, if they can.
 
-    :param move: The names of the hosts that may be left.
     :param short: The names of those that have too little for their slots.
     """
     return {
         host.name
-        for host in observed.hosts.values()
-        if host.name in move and (host.obstacle or host.name in short)
+        for host in hosts
+        if move(host) and (host.obstacle or host.name in short)
     }
 
 

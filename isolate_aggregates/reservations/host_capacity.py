@@ -23,6 +23,7 @@ from isolate_aggregates.reservations.record import Reservation
 from isolate_aggregates.reservations.store import ReservationStore
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+_NO_TIME = datetime.timedelta()
 _INSTANT = datetime.timedelta(microseconds=1)
 
 _PARALLEL = 8
@@ -44,7 +45,11 @@ def _without_slots(request: ResourceRequest) -> dict[str, int]:
     }
 
 
-def demand(reservation: Reservation, now: datetime.datetime) -> planner.Demand:
+def demand(
+    reservation: Reservation,
+    now: datetime.datetime,
+    cleaning_time: datetime.timedelta = _NO_TIME,
+) -> planner.Demand:
     """Return what a reservation needs from now on."""
     return planner.Demand(
         start=max(reservation.start, now),
@@ -52,6 +57,7 @@ def demand(reservation: Reservation, now: datetime.datetime) -> planner.Demand:
         needs=needs(reservation.flavor),
         amount=reservation.amount,
         affinity=reservation.affinity,
+        cleaning_time=cleaning_time,
     )
 
 
@@ -77,7 +83,7 @@ def assign(
     :param reservation: The reservation as it is to be.
     :param leave: The names of hosts that slots without a server leave.
     """
-    wanted = demand(reservation, now)
+    wanted = demand(reservation, now, store.cleaning_time)
     hosts = _Capacities(store, observed, reservation, now)
     found = hosts.all()
     while True:
@@ -165,9 +171,15 @@ class _Counted:
         )
 
     def claims(
-        self, host: ReservationHost, but: str | None = None
+        self,
+        host: ReservationHost,
+        but: str | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> Iterator[planner.Claim]:
-        """Yield what the slots of all reservations but one need."""
+        """Yield what the slots of all reservations but one need.
+
+        :param cleaning_time: For how long after their end they count as well.
+        """
         for name, slots in host.slots.items():
             if name == but:
                 continue
@@ -180,7 +192,7 @@ class _Counted:
             end = other.counted_until
             if end is not None:
                 # What is there after the end takes its place still.
-                end = max(end, self.now + _INSTANT)
+                end = max(end + cleaning_time, self.now + _INSTANT)
             yield planner.Claim(other.start, end, self.needs[name], number)
 
 
@@ -238,7 +250,11 @@ class _Capacities:
                 }
                 for one in tree[1:]
             ),
-            claims=tuple(self._counted.claims(host, self._reservation.id)),
+            claims=tuple(
+                self._counted.claims(
+                    host, self._reservation.id, self._store.cleaning_time
+                )
+            ),
             obstacle=found.obstacle or self._lack(tree),
         )
 

@@ -14,6 +14,7 @@ import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, names, reconciler
+from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.record import (
     PendingChange,
@@ -303,11 +304,9 @@ def repair(
     :raises NotFound: if there is none.
     """
     if reservation_id is None:
-        return reconciler.reconcile_all(store, now, move=reconciler.EVERY_HOST)
+        return reconciler.reconcile_all(store, now, move=every_host)
     found = _get(store.read(), reservation_id)
-    return [
-        reconciler.reconcile(store, found.id, now, move=reconciler.EVERY_HOST)
-    ]
+    return [reconciler.reconcile(store, found.id, now, move=every_host)]
 
 
 def _contended(reservation_id: str) -> exception.ReservationError:

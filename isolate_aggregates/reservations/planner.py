@@ -46,6 +46,7 @@ class Demand:
     :param amount: How many slots.
     :param affinity: True for all on one host, False for no two on one host,
         None if it does not matter.
+    :param cleaning_time: For how long after the end it counts as well.
     """
 
     start: datetime.datetime
@@ -53,6 +54,12 @@ class Demand:
     needs: Mapping[str, int]
     amount: int
     affinity: bool | None = None
+    cleaning_time: datetime.timedelta = datetime.timedelta()
+
+    @property
+    def counted_until(self) -> datetime.datetime | None:
+        """Until when its slots count; None for ever."""
+        return self.end and self.end + self.cleaning_time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -361,7 +368,8 @@ def _surplus(numbers: Collection[int], demand: Demand) -> int:
 
 
 def _overlap(claim: Claim, demand: Demand) -> bool:
-    return (demand.end is None or claim.start < demand.end) and (
+    until = demand.counted_until
+    return (until is None or claim.start < until) and (
         claim.end is None or claim.end > demand.start
     )
 

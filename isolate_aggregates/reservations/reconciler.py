@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings reservations to the state they should be in."""
 
-from collections.abc import Container
 import datetime
 import logging
 
-from isolate_aggregates.reservations import host_capacity
+from isolate_aggregates.reservations import conditions, host_capacity
+from isolate_aggregates.reservations.healing import Move, no_host
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.reconciliation import Reconciliation
 from isolate_aggregates.reservations.status import Status
@@ -14,26 +14,16 @@ from isolate_aggregates.reservations.store import ReservationStore
 LOG = logging.getLogger(__name__)
 
 
-class _EveryHost:
-    """Holds the name of every host."""
-
-    def __contains__(self, host: object) -> bool:
-        return True
-
-
-EVERY_HOST: Container[str] = _EveryHost()
-
-
 def reconcile(
     store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
-    move: Container[str] = (),
+    move: Move = no_host,
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param move: The hosts that slots without a server leave, as far as they
-        fit elsewhere, if these are down, disabled, gone or too small.
+    :param move: Tells whether slots without a server leave a host, as far as
+        they fit elsewhere, if it is down, disabled, gone or too small.
     :returns: How it is then; what could not be done is among its problems.
     :raises NotFound: if there is no such reservation.
     :raises ReservationError: if a pending change does not fit; it is then as
@@ -54,15 +44,15 @@ def reconcile(
 def reconcile_all(
     store: ReservationStore,
     now: datetime.datetime,
-    move: Container[str] = (),
+    move: Move = no_host,
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
     One that fails does not keep the others waiting. Those whose record cannot
     be read are logged.
 
-    :param move: The hosts that slots without a server leave, as far as they
-        fit elsewhere, if these are down, disabled, gone or too small.
+    :param move: Tells whether slots without a server leave a host, as far as
+        they fit elsewhere, if it is down, disabled, gone or too small.
     :returns: How they are then, those that ended too, in the order of their
         starts; what could not be done is among their problems.
     :raises IsolateAggregatesError: if it cannot be read how things are.
@@ -84,7 +74,8 @@ def reconcile_all(
             for found in observed.reservations
             if found.has_started(now) and not found.has_ended(now)
         )
-        worked = [run for run in due if run.attempt(observed, granted, short)]
+        leave = conditions.to_leave(observed.hosts.values(), move, short)
+        worked = [run for run in due if run.attempt(observed, granted, leave)]
         if worked:
             observed = store.read()
             short = host_capacity.shortages(store, observed, now)

@@ -18,7 +18,7 @@ written only if what it was decided from still holds:
 A command that loses reads again and decides again.
 """
 
-from collections.abc import Collection, Container, Mapping
+from collections.abc import Collection, Mapping
 import contextlib
 import dataclasses
 import datetime
@@ -36,6 +36,7 @@ from isolate_aggregates.reservations import (
     slots,
 )
 from isolate_aggregates.reservations.conflicts import retried
+from isolate_aggregates.reservations.healing import Move
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.record import Reservation
@@ -86,7 +87,7 @@ class _SlotWrite:
 class Reconciliation:
     """One run for one reservation.
 
-    :param move: The hosts that slots leave, if something is wrong with these.
+    :param move: Tells whether slots leave a host, if something is wrong.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Reconciliation:
         store: ReservationStore,
         reservation: str,
         now: datetime.datetime,
-        move: Container[str],
+        move: Move,
     ) -> None:
         self.id = reservation
         self.notes: list[str] = []
@@ -113,21 +114,17 @@ class Reconciliation:
         self,
         observed: ObservedState,
         granted: set[str],
-        short: Container[str],
+        leave: Collection[str],
     ) -> bool:
         """Settle it, and note what cannot be done.
 
         :param granted: The ids of the reservations whose project has access.
-        :param short: The hosts that have too little for their slots.
+        :param leave: The names of hosts that slots without a server leave.
         :returns: Whether there was something to do.
         """
         found = observed.records.reservations.get(self.id)
         if found is None or conditions.is_settled(
-            observed,
-            found,
-            self._now,
-            self.id in granted,
-            conditions.to_leave(observed, self._move, short),
+            observed, found, self._now, self.id in granted, leave
         ):
             return False
         try:
@@ -298,12 +295,12 @@ class Reconciliation:
 
     def _leave(self, observed: ObservedState) -> set[str]:
         """Return the hosts that slots without a server leave."""
-        if not self._move:
-            return set()
+        hosts = [observed.hosts[name] for name in observed.slots(self.id)]
+        left = [host for host in hosts if self._move(host)]
         short = host_capacity.shortages(
-            self._store, observed, self._now, observed.slots(self.id)
+            self._store, observed, self._now, [host.name for host in left]
         )
-        return conditions.to_leave(observed, self._move, short)
+        return conditions.to_leave(left, self._move, short)
 
     def _write(
         self,

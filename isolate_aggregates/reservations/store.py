@@ -10,6 +10,7 @@ again only when their generation has changed.
 from collections.abc import Iterable, Mapping
 from concurrent import futures
 import dataclasses
+import datetime
 from typing import Any
 
 import os_resource_classes as orc
@@ -38,6 +39,7 @@ from isolate_aggregates.rest.connection import Connection
 _PARALLEL = 8
 
 DEFAULT_POOL = 'freepool'
+_NO_TIME = datetime.timedelta()
 
 
 class ReservationStore:
@@ -46,6 +48,8 @@ class ReservationStore:
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
+    :param cleaning_time: How long after the end of a reservation the next one
+        may start on the same host, at the earliest.
     """
 
     def __init__(
@@ -53,8 +57,10 @@ class ReservationStore:
         connection: Connection,
         pool: str = DEFAULT_POOL,
         retry_delay: float | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> None:
         self.pool = pool
+        self.cleaning_time = cleaning_time
         self.compute = Compute(connection, retry_delay)
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
@@ -237,6 +243,7 @@ class ReservationStore:
                 service=node.service if node else None,
                 state=_state(node),
                 in_pool=in_pool,
+                has_failed=not (node and node.is_up),
                 below={
                     uuid: generation
                     for uuid, generation in below.get(

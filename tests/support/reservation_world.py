@@ -320,9 +320,11 @@ class World:
         self.store = self.new_store()
         self._empty = self.keep()
 
-    def new_store(self):
+    def new_store(self, **settings):
         """Return what another process would have."""
-        return reservations.ReservationStore(self.connection(), retry_delay=0)
+        return reservations.ReservationStore(
+            self.connection(), retry_delay=0, **settings
+        )
 
     def connection(self):
         """Return what another process would connect with."""
