@@ -22,6 +22,7 @@ from isolate_aggregates.reservations.blazar.record import (
     End,
     parse,
 )
+from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.record import Record, Shape
 from isolate_aggregates.reservations.store import ReservationStore
 
@@ -244,7 +245,7 @@ class Backend:
             slots.change(self._placement, provider, wanted, slots.gone)
 
 
-@slots.retried
+@retried
 def _put(
     placement: PlacementClient, provider: str, wanted: str, total: int
 ) -> None:
