@@ -46,12 +46,18 @@ class Backend:
         self._nova = self._store.compute
 
     def prepare(self, reservation: str, shape: Shape) -> None:
-        """See that flavor and resource class are there."""
+        """See that flavor and resource class are there.
+
+        :raises ReservationError: if it belongs to another Blazar, or ended.
+        """
         resource_class = names.resource_class(reservation)
         extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
         found = self._nova.record(reservation)
         if found is not None:
-            self._own(found)
+            if self._own(found).end is not None:
+                raise exception.ReservationError(
+                    reservation, 'was ended already'
+                )
             if _size(Shape.like(found.flavor)) != _size(shape):
                 # A flavor cannot be changed, and no project may use it yet.
                 self._nova.delete_flavor(reservation)

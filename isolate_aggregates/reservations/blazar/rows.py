@@ -6,9 +6,17 @@ from typing import Any
 
 from blazar import status
 from blazar.db import api as db_api
+from oslo_utils import timeutils
 
 # Where Blazar's own plugin writes down what it makes in Nova.
 _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
+
+# What Blazar writes before it ends the reservations of a lease.
+_ENDING = (
+    status.lease.TERMINATING,
+    status.lease.TERMINATED,
+    status.lease.DELETING,
+)
 
 
 def is_old(row: Any) -> bool:
@@ -29,6 +37,59 @@ def numbers(reservation: str) -> Counter[str]:
     return Counter(
         db_api.host_get(allocation['compute_host_id'])['hypervisor_hostname']
         for allocation in allocations(reservation)
+    )
+
+
+def current(reservation: str) -> dict[str, Any] | None:
+    """Return a reservation; None if it is not to have anything any more."""
+    found: dict[str, Any] | None = db_api.reservation_get(reservation)
+    if (
+        not found
+        or is_ending(reservation)
+        or found['status'] == status.reservation.ERROR
+    ):
+        return None
+    lease = db_api.lease_get(found['lease_id'])
+    return found if timeutils.utcnow() < lease['end_date'] else None
+
+
+def has_started(found: dict[str, Any]) -> bool:
+    """Tell whether a reservation has started, or is being started."""
+    lease = db_api.lease_get(found['lease_id'])
+    return bool(
+        found['status'] == status.reservation.ACTIVE
+        or lease['status'] == status.lease.STARTING
+    )
+
+
+def is_ending(reservation: str) -> bool:
+    """Tell whether the database says that a reservation ends, or has ended."""
+    found = db_api.reservation_get(reservation)
+    if not found:
+        # Nothing is said of it.
+        return False
+    lease = db_api.lease_get(found['lease_id'])
+    return bool(
+        found['status'] == status.reservation.DELETED
+        or lease['status'] in _ENDING
+    )
+
+
+def report(reservation: str, is_missing: bool) -> None:
+    """Tell users whether a reservation lacks something, as healing does."""
+    found = db_api.reservation_get(reservation)
+    if not found or found['missing_resources'] == is_missing:
+        return
+    db_api.reservation_update(reservation, {'missing_resources': is_missing})
+    lease = db_api.lease_get(found['lease_id'])
+    db_api.lease_update(
+        lease['id'],
+        {
+            'degraded': any(
+                one['missing_resources'] or one['resources_changed']
+                for one in lease['reservations']
+            )
+        },
     )
 
 
