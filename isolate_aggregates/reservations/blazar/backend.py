@@ -76,19 +76,23 @@ class Backend:
         reservation: str,
         numbers: Mapping[str, int],
         former: Iterable[str] = (),
-    ) -> None:
+    ) -> dict[str, int]:
         """Open slots on hosts, and close those on former hosts.
 
         :param numbers: How many slots it has, by hypervisor hostname.
         :param former: The hypervisor hostnames of hosts that may still have
             slots of it. Slots that have a server stay, closed.
+        :returns: How many slots stay on each former host beyond those it has
+            there.
         :raises NotFound: if Placement has no provider of a host.
         """
+        former = set(former)
+        stay = dict.fromkeys(former, 0)
         # First, so that there are never more open than were reserved.
-        for host in sorted(set(former) - set(numbers)):
+        for host in sorted(former - set(numbers)):
             provider = self._provider(host)
             if provider:
-                self._withdraw(reservation, provider)
+                stay[host] = self._withdraw(reservation, provider)
         for host, number in sorted(numbers.items()):
             provider = self._provider(host) or self._create_provider(host)
             _put(
@@ -97,6 +101,10 @@ class Backend:
                 names.resource_class(reservation),
                 number,
             )
+            if host in former:
+                used = self._used(reservation, provider)
+                stay[host] = max(0, used - number)
+        return stay
 
     def grant(self, reservation: str, project: str) -> None:
         """Let a project use the flavor of a reservation."""
@@ -237,17 +245,26 @@ class Backend:
         except exception.ServiceNotFound:
             return {}
 
-    def _withdraw(self, reservation: str, provider: str) -> None:
-        """Take slots away; those that have a server only close."""
+    def _withdraw(self, reservation: str, provider: str) -> int:
+        """Take slots away; those that have a server only close.
+
+        :returns: How many have a server.
+        """
         wanted = names.resource_class(reservation)
         slots.change(self._placement, provider, wanted, slots.closed)
         # Closed as it is, what is used now can only become less.
+        used = self._used(reservation, provider)
+        if not used:
+            slots.change(self._placement, provider, wanted, slots.gone)
+        return used
+
+    def _used(self, reservation: str, provider: str) -> int:
+        """Return how many slots of a reservation have a server."""
         try:
             _, used = inventories.usages(self._placement, provider)
         except exception.ServiceNotFound:
-            return
-        if not used.get(wanted):
-            slots.change(self._placement, provider, wanted, slots.gone)
+            return 0
+        return used.get(names.resource_class(reservation), 0)
 
 
 @slots.retried

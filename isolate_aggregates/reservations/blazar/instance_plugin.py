@@ -176,9 +176,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 {**found, 'computehost_allocations': allocations}, host_ids
             )
             return bool(healed)
-        former = [
-            db_api.host_get(host)['hypervisor_hostname'] for host in host_ids
-        ]
+        former = rows.hostnames(host_ids)
         with planning.CHOOSING:
             healed = self._move(found, host_ids)
         self._bring(found['id'], former)
@@ -194,6 +192,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._has_looked = True
         if self._doubtful:
             self._bring_doubtful(self.backend.hosts())
+        for reservation in rows.with_slots_left_behind():
+            self._bring(reservation)
         found = self.backend.records()
         due = {one.reservation for one in found if self._is_due(one)}
         for reservation in sorted(due | self._unfinished):
@@ -265,8 +265,13 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self.backend.prepare(reservation, usage.shape_of(found))
             if rows.has_started(found):
                 lease = db_api.lease_get(found['lease_id'])
-                numbers = rows.numbers(reservation)
-                self.backend.publish(reservation, numbers, former)
+                stayed = rows.hostnames(rows.left_behind(reservation))
+                stay = self.backend.publish(
+                    reservation,
+                    rows.numbers(reservation),
+                    {*former, *stayed},
+                )
+                rows.leave_behind(reservation, rows.by_host(stay))
                 self.backend.grant(reservation, lease['project_id'])
         if rows.is_ending(reservation):
             # By another blazar-manager, which does not wait for this one.
@@ -284,8 +289,9 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         try:
             with _turn(reservation):
                 self.backend.mark_end(reservation, by)
+                stayed = rows.hostnames(rows.left_behind(reservation))
                 waiting = self.backend.finish(
-                    reservation, rows.numbers(reservation)
+                    reservation, [*rows.numbers(reservation), *stayed]
                 )
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)
@@ -297,8 +303,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 waiting,
             )
             return False
-        for allocation in rows.allocations(reservation):
-            db_api.host_allocation_destroy(allocation['id'])
+        rows.forget_slots(reservation)
         self._unfinished.discard(reservation)
         return True
 
