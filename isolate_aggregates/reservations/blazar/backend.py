@@ -22,7 +22,11 @@ from isolate_aggregates.reservations.blazar.record import (
     End,
     parse,
 )
-from isolate_aggregates.reservations.record import Record, Shape
+from isolate_aggregates.reservations.record import (
+    Record,
+    Reservation,
+    Shape,
+)
 from isolate_aggregates.reservations.store import ReservationStore
 
 
@@ -155,6 +159,24 @@ class Backend:
             (one for one in found if one is not None),
             key=lambda one: one.reservation,
         )
+
+    def without_blazar(self, reservation: str) -> Reservation | None:
+        """Return a reservation that is kept without Blazar.
+
+        :raises ReservationError: if its record cannot be read.
+        """
+        observed = self._store.read()
+        if reservation in observed.records.problems:
+            raise observed.records.problems[reservation]
+        return observed.records.reservations.get(reservation)
+
+    def forget_record(self, made: Reservation) -> None:
+        """Take away what a flavor has because it was kept without Blazar."""
+        # Hosts that Blazar gets later do not have the trait.
+        self._nova.unset_extra_spec(made.flavor, names.TRAIT_KEY)
+        if made.revision:
+            revision = names.Revision(made.id, made.incarnation, made.revision)
+            self._nova.delete_flavor(revision.flavor_id)
 
     def hosts(self) -> dict[str, dict[str, int]]:
         """Return how many slots are on each host, by id of the reservation.
