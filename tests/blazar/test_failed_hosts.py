@@ -55,8 +55,9 @@ def test_slots_that_fit_nowhere_are_reported_and_the_others_move(
     blazar.end(lease)
 
 
-def test_a_lease_that_has_not_started_moves_as_well(blazar, cloud):
-    lease, reservation = blazar.reserve(amount=2, start=10)
+@pytest.mark.parametrize('affinity', [None, True])
+def test_a_lease_that_has_not_started_moves_as_well(blazar, cloud, affinity):
+    lease, reservation = blazar.reserve(2, affinity=affinity, start=10)
     assert blazar.slots(reservation) == {'host1': 2}
 
     cloud.force_down('host1')

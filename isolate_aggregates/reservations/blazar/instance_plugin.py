@@ -171,7 +171,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         found = db_api.reservation_get(reservation['id'])
         if rows.is_old(found):
             # Blazar's plugin reads the columns of two tables from it.
-            allocations = rows.allocations(found['id'])
+            allocations = reservation['computehost_allocations']
             healed = super()._heal_reservation(
                 {**found, 'computehost_allocations': allocations}, host_ids
             )
