@@ -5,16 +5,14 @@ import argparse
 import datetime
 from typing import Any
 
-from cliff import command
-
-from isolate_aggregates.cli import base, progress
+from isolate_aggregates.cli import base, progress, usage
 from isolate_aggregates.cli.matrix import add_row_arguments
 from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page
 from isolate_aggregates.inspect.report.content import Content
 
 
-class WriteReport(command.Command):
+class WriteReport(usage.Command):
     """Write a page that shows how the cloud is isolated.
 
     One HTML file that needs no network: which flavors may go where and why
