@@ -185,6 +185,20 @@ reservation. For clouds whose hosts are all handed out by reservation.
 """,
     ),
     cfg.IntOpt(
+        'reservation_cleaning_time',
+        default=0,
+        min=0,
+        max=604800,
+        help="""
+Seconds between two reservations of the same room.
+
+So long after the end of a reservation another one may have its room, at the
+earliest. Servers are deleted at the end, and as long as they are not gone the
+next owner cannot boot. Reservations that were made before keep their times.
+The commands for reservations read it; Blazar has an option of its own.
+""",
+    ),
+    cfg.IntOpt(
         'max_query_length',
         default=4000,
         min=0,
@@ -231,11 +245,15 @@ Path of the cloud file for ``aggregate_source = file``.
         help="""
 How many seconds nova-scheduler may use the aggregates it has read.
 
-Within this time a change of an aggregate may not be seen. Then one thread
-reads them again while requests go on with what there is, for at most the
-same time once more and not after that reading has failed. 0 reads them for
+Within this time a change of an aggregate may not be seen. 0 reads them for
 every request, so that a tag set before the request is honoured by it. By
-default 0 with ``aggregate_source = nova`` and 30 with any other source.
+default 0 with ``aggregate_source = nova``, where reading takes milliseconds,
+and 30 with any other source, where it may take seconds.
+
+With ``nova`` more than 0 spares a busy database, and nothing older is used.
+With any other source one thread reads the aggregates again when the time is
+over, while requests go on with what there is, for at most the same time once
+more and not after that reading has failed.
 """,
     ),
     cfg.FloatOpt(
@@ -249,8 +267,8 @@ It counts for all that reading them takes, with retries and tokens. A request
 that has waited so long is refused, or goes on with old aggregates where
 ``on_source_failure`` allows that. No single answer of Nova or Keystone is
 waited for longer either. With ``aggregate_source = nova`` it counts for the
-reading at the start of nova-scheduler alone; how long a request may wait for
-the database is said in ``[api_database]``.
+reading at the start of nova-scheduler alone: each request reads for itself,
+and how long it may wait for the database is said in ``[api_database]``.
 
 Related options:
 
@@ -267,6 +285,9 @@ Related options:
         help="""
 What nova-scheduler does when it cannot read the aggregates.
 
+``stale`` is for short failures, as when another database server takes over. A
+tag that is set meanwhile is not honoured.
+
 Related options:
 
 * ``aggregate_max_stale`` limits ``stale``.
@@ -279,9 +300,9 @@ Related options:
         help="""
 For how many seconds ``on_source_failure = stale`` may use old aggregates.
 
-Counted from when they were read. After that requests are refused. Once a
-reading has failed, requests use them for half a minute without waiting for
-the next one, which goes on meanwhile.
+Counted from when they were read. After that requests are refused. With another
+source than ``nova``, once a reading has failed, requests use them for half a
+minute without waiting for the next one, which goes on meanwhile.
 """,
     ),
     cfg.BoolOpt(

@@ -28,7 +28,7 @@ class WriteReport(usage.Command):
             '--output',
             required=True,
             metavar='<file>',
-            help='HTML file to write',
+            help='HTML file to write; - for the standard output',
         )
         add_row_arguments(parser)
         base.add_servers_argument(parser)
@@ -39,8 +39,10 @@ class WriteReport(usage.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Gather what there is to show and write the page."""
         base.check_live(self._usage, parsed_args, 'servers')
-        # To read a large cloud takes minutes.
-        page.check(parsed_args.output)
+        path = parsed_args.output
+        if path != '-':
+            # To read a large cloud takes minutes.
+            page.check(path)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited = AuditedCloud.read(
@@ -49,5 +51,8 @@ class WriteReport(usage.Command):
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
             content = Content.of(audited, images, project, now)
-        page.write(content, parsed_args.output)
-        self.app.stdout.write(f'Wrote {parsed_args.output}.\n')
+        if path == '-':
+            self.app.stdout.write(page.render(content))
+        else:
+            page.write(content, path)
+            self.app.stdout.write(f'Wrote {path}.\n')
