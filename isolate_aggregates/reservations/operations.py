@@ -6,6 +6,7 @@ Each operation writes down what is asked for and then reconciles, so that
 what is interrupted. What it tells is what it read last.
 """
 
+from collections.abc import Callable
 import contextlib
 import dataclasses
 import datetime
@@ -184,16 +185,23 @@ def show(
     return status_of(observed, found, now, short)
 
 
+def _log(problem: exception.ReservationError) -> None:
+    LOG.error('%s', problem)
+
+
 def list_reservations(
-    store: ReservationStore, now: datetime.datetime
+    store: ReservationStore,
+    now: datetime.datetime,
+    on_unreadable: Callable[[exception.ReservationError], None] = _log,
 ) -> list[Status]:
     """Return how all reservations are, in the order of their starts.
 
-    Those whose record cannot be read are logged.
+    :param on_unreadable: Called for each whose record cannot be read, which
+        is not in the list; without it they are logged.
     """
     observed = store.read()
     for problem in observed.records.problems.values():
-        LOG.error('%s', problem)
+        on_unreadable(problem)
     short = host_capacity.shortages(store, observed, now)
     return [
         status_of(observed, found, now, short)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates reservation ...`` over a real Placement."""
 
+import datetime
 import io
 import itertools
 import json
@@ -192,6 +193,41 @@ def test_amount_and_end_can_be_changed(command, done):
     assert finished.err == (
         f"There is no reservation with the name or id '{OTHER}' in Nova.\n"
     )
+
+
+def test_those_that_end_soon_have_a_status_of_their_own(
+    command, done, monkeypatch
+):
+    done(*CREATE, '--id', ID, '--end', '36h')
+    done(*CREATE, '--end', '3d')
+    done(*CREATE)
+    soon = ('list', '--ending-within')
+    assert command(*soon, '35h').code == 0
+    assert command(*soon, '35h').out.strip() == (
+        'No reservation ends within that time.'
+    )
+    finished = command(*soon, '2d', '-f', 'json')
+    assert finished.code == 3
+    [found] = json.loads(finished.out)['reservations']
+    assert (found['id'], found['end']) == (ID, done('show', ID)['end'])
+    assert command(*soon, '1000000d').code == 3
+    assert len(done('list')['reservations']) == 3
+    # It is too late to warn of what is over.
+    late = times.now() + datetime.timedelta(hours=37)
+    monkeypatch.setattr(times, 'now', lambda: late)
+    assert command(*soon, '10h').code == 0
+
+
+def test_one_that_cannot_be_read_may_end_soon(command, done, world):
+    done(*CREATE, '--id', ID)
+    done(*CREATE, '--id', OTHER, '--end', '1d')
+    flavor = world.nova.flavors[ID]
+    flavor['description'] = flavor['description'].replace('"amount": 1', '')
+    finished = command('list', '--ending-within', '2d', '-f', 'json')
+    assert finished.code == 1
+    [found] = json.loads(finished.out)['reservations']
+    assert found['id'] == OTHER
+    assert f'Reservation {ID} has a flavor' in finished.err
 
 
 class Terminal(io.StringIO):

@@ -150,6 +150,11 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         ),
         pytest.param(['create', *CREATE[3:]], '--project', id='for nobody'),
         pytest.param(['update', ID], 'give --amount or --end', id='no change'),
+        pytest.param(
+            ['list', '--ending-within', '2027-03-01T08:00Z'],
+            'is not a duration such as 2h, 7d or PT90M',
+            id='within a point in time',
+        ),
         pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
         pytest.param(['host', 'enable'], '<host>', id='no host'),
     ],

@@ -6,10 +6,14 @@ from collections.abc import Iterable, Sequence
 import datetime
 from typing import Any
 
-from isolate_aggregates import reservations
+from oslo_log import log as logging
+
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import base
 from isolate_aggregates.reservations import Phase
 from isolate_aggregates.reservations.commands import common, times
+
+LOG = logging.getLogger(__name__)
 
 
 class ShowReservation(common.OneReservation):
@@ -34,15 +38,60 @@ class ListReservations(common.ReservationLister):
     """Show all reservations, their slots, and what is wrong with them.
 
     In the order of their starts. As json or yaml: one document with all there
-    is to know of each.
+    is to know of each. With --ending-within the status is 3 if there are any,
+    and 1 if one cannot be read.
     """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--ending-within',
+            type=times.duration,
+            metavar='<duration>',
+            help='Only those that end within that time from now, such as 2d; '
+            'those that are over already are not among them',
+        )
+        return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the reservations."""
         store = common.store(self.app.conf, self.app.connect())
-        return self.rows(reservations.list_reservations(store, times.now()))
+        now = times.now()
+        self._unreadable: list[exception.ReservationError] = []
+        found = reservations.list_reservations(
+            store, now, self._unreadable.append
+        )
+        for problem in self._unreadable:
+            LOG.error('%s', problem)
+        within = parsed_args.ending_within
+        if within is None:
+            return self.rows(found)
+        self.nothing = 'No reservation ends within that time.'
+        return self.rows(
+            [
+                status
+                for status in found
+                if not status.reservation.has_ended(now)
+                and status.reservation.end is not None
+                and status.reservation.end - now <= within
+            ]
+        )
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0; with ``--ending-within`` 3 if there are any, and 1 if
+            one cannot be read, as it may end as well.
+        """
+        code = super().run(parsed_args)
+        if code or parsed_args.ending_within is None:
+            return code
+        if self._unreadable:
+            return 1
+        return common.NOT_YET if self.found else 0
 
 
 class UpdateReservation(common.OneReservation):

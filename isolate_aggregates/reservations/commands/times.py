@@ -56,6 +56,19 @@ def end(text: str) -> Moment | None:
     return None if text == _NEVER else moment(text)
 
 
+def duration(text: str) -> datetime.timedelta:
+    """Return the duration that an argument gives.
+
+    :raises ArgumentTypeError: if it is none.
+    """
+    found = _duration(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not a duration such as 2h, 7d or PT90M'
+        )
+    return found
+
+
 def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
     """Return a point in time.
 
