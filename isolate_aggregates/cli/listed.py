@@ -49,6 +49,9 @@ DESCRIPTIONS = {
     ),
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
+    'reservation_find': (
+        'Show when a reservation would fit first, and on which hosts.'
+    ),
     'reservation_host_disable': (
         'Make hosts for reservations ordinary ones again.'
     ),

@@ -17,6 +17,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     new(project, amount, shape, start, end, affinity, id,
         allow_uncounted)              -> Reservation
     preview(store, reservation, now)      -> Status
+    find(store, reservation, now)         -> Status
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
@@ -59,6 +60,7 @@ from isolate_aggregates.reservations.operations import (
     UNCHANGED,
     create,
     end,
+    find,
     list_reservations,
     new,
     preview,
@@ -92,6 +94,7 @@ __all__ = [
     'disable_host',
     'enable_host',
     'end',
+    'find',
     'list_hosts',
     'list_reservations',
     'new',

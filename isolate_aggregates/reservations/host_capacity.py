@@ -2,7 +2,7 @@
 """What hosts have for a reservation, and what the planner makes of it."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent import futures
 import contextlib
 import dataclasses
@@ -84,10 +84,43 @@ def assign(
     :param leave: The names of hosts that slots without a server leave.
     """
     wanted = demand(reservation, now, store.cleaning_time)
-    hosts = _Capacities(store, observed, reservation, now)
+    return _on_takers(
+        observed,
+        _Capacities(store, observed, reservation, now),
+        lambda found: planner.assign(wanted, found, leave),
+    )
+
+
+def first_fit(
+    store: ReservationStore,
+    observed: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> planner.Assignment:
+    """Choose hosts for a new reservation when it first fits.
+
+    :param reservation: The reservation as it is to be, at the earliest.
+    """
+    wanted = demand(reservation, now, store.cleaning_time)
+    if reservation.end is not None:
+        length = reservation.end - reservation.start
+        wanted = dataclasses.replace(wanted, end=wanted.start + length)
+    return _on_takers(
+        observed,
+        _Capacities(store, observed, reservation, now),
+        lambda found: planner.first_fit(wanted, found),
+    )
+
+
+def _on_takers(
+    observed: ObservedState,
+    hosts: '_Capacities',
+    choose: Callable[[list[planner.HostCapacity]], planner.Assignment],
+) -> planner.Assignment:
+    """Choose among the hosts that take a single server."""
     found = hosts.all()
     while True:
-        assignment = planner.assign(wanted, found.values(), leave)
+        assignment = choose(list(found.values()))
         chosen = [
             observed.hosts[name]
             for name, slots in assignment.slots.items()

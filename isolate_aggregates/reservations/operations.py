@@ -17,6 +17,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, names, reconciler
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
@@ -49,8 +50,10 @@ def new(
     reservation_id: str | None = None,
     allow_uncounted: bool = False,
 ) -> Reservation:
-    """Return a reservation to create.
+    """Return a reservation to create, or to find a time for.
 
+    :param project: The id of the project that may use it; may be empty to
+        find a time.
     :param end: When it ends; None for never.
     :param affinity: True for all slots on one host, False for no two on one
         host, None if it does not matter.
@@ -70,8 +73,6 @@ def new(
                 f'A reservation cannot end at {end.isoformat()}, as it '
                 f'starts at {start.isoformat()}.'
             )
-    if not project:
-        raise exception.InvalidRequest('A reservation needs a project.')
     found = Reservation(
         id=made,
         project=project,
@@ -114,6 +115,8 @@ def create(
     :raises ReservationError: if it does not fit, or there is another of that
         id; nothing is then left of it.
     """
+    if not reservation.project:
+        raise exception.InvalidRequest('A reservation needs a project.')
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
             f'A reservation cannot end at {reservation.end}, as that is over.'
@@ -165,6 +168,33 @@ def preview(
     assignment = host_capacity.assign(store, observed, wanted, now)
     if assignment.missing:
         raise exception.ReservationError(wanted.id, assignment.refusal)
+    return _planned(wanted, assignment)
+
+
+def find(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Return how a reservation would be when it first fits; change nothing.
+
+    :param reservation: What :func:`new` returned; it may start later, but not
+        earlier, and is as long.
+    :raises ReservationError: if it fits at no time.
+    """
+    observed = store.read()
+    wanted = reservation.settled
+    assignment = host_capacity.first_fit(store, observed, wanted, now)
+    if assignment.missing:
+        raise exception.ReservationError(
+            wanted.id, f'fits at no time, as it {assignment.refusal}'
+        )
+    demand = assignment.demand
+    return _planned(
+        dataclasses.replace(wanted, start=demand.start, end=demand.end),
+        assignment,
+    )
+
+
+def _planned(wanted: Reservation, assignment: Assignment) -> Status:
     slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
     return Status(wanted, Phase.PLANNED, slots)
 

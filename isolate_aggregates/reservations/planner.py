@@ -282,6 +282,111 @@ def assign(
     )
 
 
+def first_fit(
+    demand: Demand, capacities: Sequence[HostCapacity]
+) -> Assignment:
+    """Choose hosts for a demand at the first time at which it fits.
+
+    :param demand: What is needed, from its start on at the earliest.
+    :param capacities: Hosts that have no slots of it yet.
+    :returns: The assignment, with the demand as it is then; slots are missing
+        in it if there is no such time.
+    """
+    hosts = [host for host in capacities if host.obstacle is None]
+    room = _Room(demand, hosts)
+    found = demand
+    for moment in _moments_of_more(demand, hosts):
+        later = _later(demand, moment)
+        if later is None:
+            break
+        found = later
+        room.move_to(found)
+        if room.is_enough:
+            break
+    return assign(found, capacities)
+
+
+def _moments_of_more(
+    demand: Demand, hosts: Iterable[HostCapacity]
+) -> list[datetime.datetime]:
+    """Return when there may be more room, which is when slots end."""
+    return sorted(
+        {
+            demand.start,
+            *(
+                claim.end
+                for host in hosts
+                for claim in host.claims
+                if claim.end is not None and claim.end > demand.start
+            ),
+        }
+    )
+
+
+def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
+    """Return a demand as it is later; None if it then has no end in time."""
+    end = None
+    if demand.end is not None:
+        try:
+            end = start + (demand.end - demand.start)
+            # What is counted has to be a time as well.
+            _ = end + demand.cleaning_time
+        except OverflowError:
+            return None
+    return dataclasses.replace(demand, start=start, end=end)
+
+
+class _Room:
+    """How many slots of a demand fit, while it moves to later times.
+
+    Of the hosts only those are looked at again of which slots have come or
+    gone, as there may be many.
+    """
+
+    def __init__(self, demand: Demand, hosts: Sequence[HostCapacity]) -> None:
+        self._hosts = hosts
+        self._slots = [0] * len(hosts)
+        self._total = 0
+        self._demand = demand
+        self._due = list(range(len(hosts)))
+        self._changes = sorted(self._all_changes(), reverse=True)
+
+    @property
+    def is_enough(self) -> bool:
+        return self._total >= self._demand.amount
+
+    def move_to(self, demand: Demand) -> None:
+        """Look at a later time."""
+        due = {*self._due}
+        self._due = []
+        while self._changes and self._changes[-1][:2] <= (demand.start, False):
+            due.add(self._changes.pop()[2])
+        for index in due:
+            slots = self._of(self._hosts[index], demand)
+            self._total += slots - self._slots[index]
+            self._slots[index] = slots
+
+    def _of(self, host: HostCapacity, demand: Demand) -> int:
+        """Return how many slots a host is good for."""
+        free = free_slots(host, demand)
+        if demand.affinity is None:
+            return free
+        if demand.affinity:
+            return demand.amount if free >= demand.amount else 0
+        return min(free, 1)
+
+    def _all_changes(self) -> Iterator[tuple[datetime.datetime, bool, int]]:
+        """Yield when slots of others go, or are met just after that."""
+        demand = self._demand
+        until = demand.counted_until
+        for index, host in enumerate(self._hosts):
+            for claim in host.claims:
+                if claim.end is not None and claim.end > demand.start:
+                    yield claim.end, False, index
+                if until is not None and claim.start >= until:
+                    yield claim.start - (until - demand.start), True, index
+
+
 @dataclasses.dataclass(frozen=True)
 class _Candidate:
     """A host, in numbers of slots.

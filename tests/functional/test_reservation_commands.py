@@ -195,6 +195,26 @@ def test_amount_and_end_can_be_changed(command, done):
     )
 
 
+def test_what_is_found_can_be_created(command, done):
+    done(*CREATE, '--amount', '4', '--end', '2h')
+    wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
+    found = done('find', *wanted, '--duration', '1d')
+    assert found['hosts'] == {'h1': 2, 'h2': 1}
+    when = ('--start', found['start'], '--end', found['end'])
+    made = done('create', '--project', PROJECT, *wanted, *when)
+    assert made['state'] == 'planned'
+    assert ' never ' in command('find', *SIZE).out
+    later = ('--not-before', '2127-03-01T08:00Z')
+    assert done('find', *SIZE, *later) == {
+        'start': '2127-03-01T08:00:00+00:00',
+        'end': None,
+        'hosts': {'h1': 1},
+    }
+    finished = command('find', *SIZE, '--amount', '5')
+    assert (finished.code, finished.out) == (1, '')
+    assert 'fits at no time' in finished.err
+
+
 def test_those_that_end_soon_have_a_status_of_their_own(
     command, done, monkeypatch
 ):

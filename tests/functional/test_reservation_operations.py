@@ -437,6 +437,60 @@ def test_what_makes_no_sense_is_refused(world, change, problem):
     assert world.nova.flavors == {}
 
 
+def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
+    """Find the first start, in hours from now, and slots by host."""
+    wanted = reservations.new(
+        '',
+        amount,
+        shape,
+        NOW + start * HOUR,
+        None if length is None else NOW + (start + length) * HOUR,
+        **kwargs,
+    )
+    before = world.picture()
+    status = reservations.find(world.store, wanted, NOW)
+    assert world.picture() == before
+    found = status.reservation
+    if length is None:
+        assert found.end is None
+    else:
+        assert found.end == found.start + length * HOUR
+    return (found.start - NOW) / HOUR, totals(status)
+
+
+def test_a_reservation_fits_first_where_others_leave_room(world):
+    reserve(world, 3, start=2, end=4)
+    reserve(world, 4, start=6, end=8)
+    assert first(world, 4, length=2) == (0, {'h1': 2, 'h2': 2})
+    assert first(world, 4, start=1, length=1)[0] == 1
+    assert first(world, 4, start=1, length=2)[0] == 4
+    assert first(world, 1, start=1, length=2) == (1, {'h2': 1})
+    assert first(world, 1, length=7)[0] == 8
+    assert first(world, 4)[0] == 8
+    assert first(world, 2, start=1, length=2, affinity=True)[0] == 4
+    with pytest.raises(exception.ReservationError) as caught:
+        first(world, 5)
+    assert 'fits at no time, as it needs 5 slots of 10' in str(caught.value)
+    assert 'room for 2 on h1, 2 on h2' in str(caught.value)
+    # What was found can be created, and nothing more fits before.
+    assert reserve(world, 4, start=8).slots == 4
+
+
+def test_a_host_that_takes_no_such_server_is_not_found(world):
+    large = reservations.Shape(8, 1024, 10)
+    world.add_host('h3', vcpus=20, max_unit=4)
+    assert first(world, 2, shape=large) == (0, {'h1': 1, 'h2': 1})
+    reserve(world, 2, end=1, shape=large)
+    assert first(world, 1, shape=large)[0] == 1
+
+
+def test_what_was_found_needs_a_project(world):
+    with pytest.raises(exception.InvalidRequest, match='needs a project'):
+        reservations.create(
+            world.store, reservations.new('', 1, SHAPE, NOW), NOW
+        )
+
+
 def test_a_host_with_slots_is_not_disabled(world):
     found = reserve(world, 1, start=1).reservation
     with pytest.raises(exception.ReservationHostError, match=found.id):

@@ -155,6 +155,11 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             'is not a duration such as 2h, 7d or PT90M',
             id='within a point in time',
         ),
+        pytest.param(
+            ['find', '--ram', '1'],
+            'give --vcpus and --ram, or --like',
+            id='half a size to find',
+        ),
         pytest.param(['reconcile', '--watch', '0'], '--watch', id='no pause'),
         pytest.param(['host', 'enable'], '<host>', id='no host'),
     ],

@@ -206,6 +206,57 @@ def test_no_slot_with_a_server_is_ever_taken_away(
         assert number <= host.held or fits(host, demand, number)
 
 
+def shifted(demand: Demand, hours: int) -> Demand:
+    """Return a demand some hours later."""
+    by = datetime.timedelta(hours=hours)
+    return dataclasses.replace(
+        demand, start=demand.start + by, end=demand.end and demand.end + by
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(questions(may_hold=False), st.integers(0, 2))
+def test_a_demand_fits_first_when_nothing_earlier_does(
+    question: tuple[Demand, list[HostCapacity]], cleaning: int
+) -> None:
+    demand, found = question
+    hours = datetime.timedelta(hours=cleaning)
+    assignment = planner.first_fit(
+        dataclasses.replace(demand, cleaning_time=hours), found
+    )
+    # With the cleaning time it is as if it ended later.
+    longer = dataclasses.replace(demand, end=demand.end and demand.end + hours)
+    # From the last hour on nothing changes any more.
+    hour = datetime.timedelta(hours=1)
+    last = (BEGIN + LAST * hour - demand.start) // hour
+    every = (shifted(longer, by) for by in range(last + 1))
+    expected = next(
+        (
+            (later.start, list(choices(later, found)))
+            for later in every
+            if any(choices(later, found))
+        ),
+        None,
+    )
+    assert (assignment.missing == 0) is (expected is not None)
+    if expected:
+        start, answers = expected
+        assert assignment.demand.start == start
+        slots = tuple(assignment.slots.get(host.host, 0) for host in found)
+        assert slots in answers
+
+
+def test_a_demand_that_has_no_end_in_time_does_not_fit() -> None:
+    last = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+    hour = datetime.timedelta(hours=1)
+    busy = HostCapacity(
+        'h1', TEN, claims=(Claim(NOW, last - hour, {'VCPU': 9}, 1),)
+    )
+    assert planner.first_fit(demand(1), [busy]).missing == 0
+    cleaned = dataclasses.replace(demand(1), cleaning_time=hour)
+    assert planner.first_fit(cleaned, [busy]).missing == 1
+
+
 NOW, LATER = BEGIN, BEGIN + datetime.timedelta(hours=1)
 TEN = {'VCPU': 10}
 

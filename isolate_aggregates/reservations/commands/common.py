@@ -86,7 +86,7 @@ def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     """Return a reservation for a command that shows one."""
     found = document(status)
     values = {key: fields.field(value) for key, value in found.items()}
-    values['end'] = _End(found['end'])
+    values['end'] = End(found['end'])
     if not found['asked']:
         del values['asked']
     return tuple(values), tuple(values.values())
@@ -196,7 +196,7 @@ class ReservationLister(output.ReportLister):
                     status.reservation.project,
                     status.state.value,
                     times.text(status.reservation.start),
-                    _End(times.text(status.reservation.end)),
+                    End(times.text(status.reservation.end)),
                     status.slots,
                     status.used,
                     status.missing,
@@ -253,7 +253,7 @@ def placed(slots: Mapping[str, Slots]) -> str:
     )
 
 
-class _End(columns.FormattableColumn[str | None]):
+class End(columns.FormattableColumn[str | None]):
     """An end that need not come."""
 
     def human_readable(self) -> str:

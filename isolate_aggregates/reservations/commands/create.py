@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation create``: keep capacity for the servers of a project."""
+"""``reservation create`` and ``find``: keep capacity for servers."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import base
+from isolate_aggregates.cli import base, fields
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.reservations import Shape
 from isolate_aggregates.reservations.commands import common, times
@@ -18,7 +18,29 @@ LOG = logging.getLogger(__name__)
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
-class CreateReservation(common.OneReservation):
+class _SizedReservation(common.OneReservation):
+    """Shows a reservation whose slots have a given size."""
+
+    def shape(self, args: argparse.Namespace, cloud: LiveCloud) -> Shape:
+        """Return the size of a slot."""
+        if args.like:
+            return Shape.like(cloud.flavor(args.like))
+        sizes = {name: getattr(args, name) for name in _SIZES}
+        given = {name: n for name, n in sizes.items() if n is not None}
+        return Shape(**given, extra_specs=dict(args.property))
+
+    def check_size(self, args: argparse.Namespace) -> None:
+        """End with 2 unless the size of a slot is given, once."""
+        if not args.like:
+            if args.vcpus is None or args.ram is None:
+                self._usage.error('give --vcpus and --ram, or --like')
+        elif args.property or any(
+            getattr(args, name) is not None for name in _SIZES
+        ):
+            self._usage.error('--like says all about the size already')
+
+
+class CreateReservation(_SizedReservation):
     """Reserve capacity for the servers of a project.
 
     All slots have one size, that of the servers which use them. They are
@@ -33,21 +55,7 @@ class CreateReservation(common.OneReservation):
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it', required=True
         )
-        parser.add_argument(
-            '--amount',
-            type=base.positive,
-            default=1,
-            metavar='<number>',
-            help='How many slots, which is how many servers; default: 1',
-        )
-        _add_shape_arguments(parser)
-        parser.add_argument(
-            '--affinity',
-            choices=common.AFFINITY,
-            default='any',
-            help='Whether all slots have to be on the same host, or each on a '
-            'different one; default: any',
-        )
+        _add_slot_arguments(parser)
         parser.add_argument(
             '--start',
             type=times.moment,
@@ -71,13 +79,6 @@ class CreateReservation(common.OneReservation):
             'again; default: a new one',
         )
         parser.add_argument(
-            '--allow-uncounted',
-            action='store_true',
-            help='Reserve although the flavor asks for what cannot be '
-            'counted, such as PCI devices or huge pages: a server may then '
-            'get no host although there is a free slot',
-        )
-        parser.add_argument(
             '--dry-run',
             action='store_true',
             help='Only show whether it fits, and where',
@@ -88,7 +89,7 @@ class CreateReservation(common.OneReservation):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Create it."""
-        shape = self._given_shape(parsed_args)
+        self.check_size(parsed_args)
         now = times.now()
         start = self.time(parsed_args.start, now)
         end = parsed_args.end and self.time(parsed_args.end, start)
@@ -96,7 +97,7 @@ class CreateReservation(common.OneReservation):
         found = reservations.new(
             base.project_from(parsed_args, cloud) or '',
             parsed_args.amount,
-            shape or Shape.like(cloud.flavor(parsed_args.like)),
+            self.shape(parsed_args, cloud),
             start,
             end,
             common.AFFINITY[parsed_args.affinity],
@@ -116,17 +117,89 @@ class CreateReservation(common.OneReservation):
             )
             raise
 
-    def _given_shape(self, args: argparse.Namespace) -> Shape | None:
-        """Return the shape that is written out, None for that of a flavor."""
-        sizes = {name: getattr(args, name) for name in _SIZES}
-        given = {name: n for name, n in sizes.items() if n is not None}
-        if args.like:
-            if given or args.property:
-                self._usage.error('--like says all about the size already')
-            return None
-        if args.vcpus is None or args.ram is None:
-            self._usage.error('give --vcpus and --ram, or --like')
-        return Shape(**given, extra_specs=dict(args.property))
+
+class FindReservation(_SizedReservation):
+    """Show when a reservation would fit first, and on which hosts.
+
+    Nothing is kept: create it with that start. As long as it is not, somebody
+    else may be faster.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        _add_slot_arguments(parser)
+        parser.add_argument(
+            '--duration',
+            type=times.duration,
+            metavar='<duration>',
+            help='How long it is, such as 7d; default: it never ends',
+        )
+        parser.add_argument(
+            '--not-before',
+            type=times.moment,
+            default='now',
+            metavar='<time>',
+            help=f'When it may start at the earliest, {common.TIME}, or a '
+            'duration from now, such as 2h; default: now',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """Find it."""
+        self.check_size(parsed_args)
+        now = times.now()
+        start = max(now, self.time(parsed_args.not_before, now))
+        length = parsed_args.duration
+        end = None if length is None else self.time(length, start)
+        cloud = LiveCloud(self.app.conf, self.app.connect)
+        wanted = reservations.new(
+            '',
+            parsed_args.amount,
+            self.shape(parsed_args, cloud),
+            start,
+            end,
+            common.AFFINITY[parsed_args.affinity],
+            allow_uncounted=parsed_args.allow_uncounted,
+        )
+        store = common.store(self.app.conf, cloud.connection)
+        status = reservations.find(store, wanted, now)
+        found = status.reservation
+        return ('start', 'end', 'hosts'), (
+            # To the microsecond: a moment earlier it would not fit.
+            found.start.isoformat(),
+            common.End(found.end.isoformat() if found.end else None),
+            fields.field(
+                {name: on.total for name, on in sorted(status.hosts.items())}
+            ),
+        )
+
+
+def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        '--amount',
+        type=base.positive,
+        default=1,
+        metavar='<number>',
+        help='How many slots, which is how many servers; default: 1',
+    )
+    _add_shape_arguments(parser)
+    parser.add_argument(
+        '--affinity',
+        choices=common.AFFINITY,
+        default='any',
+        help='Whether all slots have to be on the same host, or each on a '
+        'different one; default: any',
+    )
+    parser.add_argument(
+        '--allow-uncounted',
+        action='store_true',
+        help='Reserve although the flavor asks for what cannot be '
+        'counted, such as PCI devices or huge pages: a server may then '
+        'get no host although there is a free slot',
+    )
 
 
 def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
