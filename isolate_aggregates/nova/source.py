@@ -158,7 +158,11 @@ class NovaDatabaseSource:
             return []
 
     def _do_without_texts(self, reason: str) -> None:
-        self._texts_from = self._clock() + _ROWS_PERIOD
+        now = self._clock()
+        if now < self._texts_from:
+            # Another thread has found the same.
+            return
+        self._texts_from = now + _ROWS_PERIOD
         LOG.warning(
             "Nova's API database is read row by row for the next %(period).0f "
             'seconds, which takes longer: %(reason)s.',
