@@ -185,6 +185,20 @@ reservation. For clouds whose hosts are all handed out by reservation.
 """,
     ),
     cfg.IntOpt(
+        'reservation_cleaning_time',
+        default=0,
+        min=0,
+        max=604800,
+        help="""
+Seconds between two reservations of the same room.
+
+So long after the end of a reservation another one may have its room, at the
+earliest. Servers are deleted at the end, and as long as they are not gone the
+next owner cannot boot. Reservations that were made before keep their times.
+The commands for reservations read it; Blazar has an option of its own.
+""",
+    ),
+    cfg.IntOpt(
         'max_query_length',
         default=4000,
         min=0,

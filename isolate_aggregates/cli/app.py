@@ -12,7 +12,7 @@ from cliff import app, command, complete, help
 from oslo_config import cfg
 import pbr.version
 
-from isolate_aggregates.cli import settings
+from isolate_aggregates.cli import settings, usage
 from isolate_aggregates.cli.commands import CommandManager
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class IsolateAggregatesApp(app.App):
             help='Directory of configuration files, read after '
             '--config-file; may be repeated',
         )
-        return parser
+        return usage.Parser.like(parser)
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""

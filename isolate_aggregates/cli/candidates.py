@@ -5,9 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command
-
-from isolate_aggregates.cli import asking, output
+from isolate_aggregates.cli import asking, output, usage
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
@@ -92,7 +90,7 @@ class ListCandidates(output.ReportLister):
         yield f'  {outcome.query.to_querystring()}'
 
 
-class ShowQuery(command.Command):
+class ShowQuery(usage.Command):
     """Print the query string to send to Placement for a server.
 
     It belongs behind ``GET /allocation_candidates?``.

@@ -8,6 +8,7 @@ from typing import Any
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
+from isolate_aggregates.cli import usage
 from isolate_aggregates.text import all_escaped, escaped
 
 # The formatters that can write more than rows.
@@ -17,7 +18,7 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 }
 
 
-class Lister(lister.Lister):
+class Lister(usage.Command, lister.Lister):
     """Lists rows whose texts are escaped, but for machines.
 
     These get them as they are; the format does it where it is needed. In place
@@ -53,7 +54,7 @@ class Lister(lister.Lister):
             self.app.stdout.write(f'{escaped(line)}\n')
 
 
-class ShowOne(show.ShowOne):
+class ShowOne(usage.Command, show.ShowOne):
     """Shows fields whose texts are escaped, but for machines."""
 
     def produce_output(

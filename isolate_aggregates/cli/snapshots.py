@@ -5,16 +5,14 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command
-
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cli import output, progress, usage
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.live import LiveCloud
 
 
-class SaveSnapshot(command.Command):
+class SaveSnapshot(usage.Command):
     """Write a cloud file from the live cloud.
 
     It has what decides where servers may go, and no credentials: aggregates,

@@ -26,6 +26,14 @@ class Inventories:
     by_class: Mapping[str, Mapping[str, Any]]
 
 
+def capacity(inventory: Mapping[str, Any]) -> int:
+    """Return what an inventory can give out in all."""
+    return int(
+        (inventory['total'] - inventory.get('reserved', 0))
+        * inventory.get('allocation_ratio', 1.0)
+    )
+
+
 def read(placement: PlacementClient, provider: str) -> Inventories:
     """Return the inventories of a resource provider.
 

@@ -30,6 +30,14 @@ _LONGEST_PAUSE = 0.5  # seconds
 Edit = Callable[[frozenset[str]], frozenset[str]]
 
 
+def delete_trait(placement: PlacementClient, name: str) -> None:
+    """Delete a custom trait, unless it is gone or some provider has it.
+
+    :raises ServiceError: if it cannot be done.
+    """
+    placement.send('DELETE', f'/traits/{name}', accept=(204, 404, 409))
+
+
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
     """Return the traits of a resource provider.
 

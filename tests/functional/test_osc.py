@@ -497,12 +497,15 @@ def test_a_traceback_is_only_shown_to_those_who_want_it(
     assert 'Traceback' in openstack('--debug', *asked).err
 
 
-def test_arguments_that_make_no_sense_end_with_2_and_the_usage(
+def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query')
-    assert finished.code == 2
-    assert finished.err.startswith('usage: openstack isolation query ')
+    finished = openstack('isolation', 'query', '--flavr', 'm1.small')
+    assert (finished.code, finished.err) == (
+        2,
+        'openstack isolation query: there is no option --flavr (did you mean '
+        '--flavor?). See openstack isolation query --help.\n',
+    )
 
 
 def test_without_credentials_the_client_says_what_it_misses(

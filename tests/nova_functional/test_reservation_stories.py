@@ -66,7 +66,7 @@ class LifeTest(ReservationTest):
         assert self.state() == before
         assert self.done('list')['reservations'] == []
 
-        self.done('host', 'disable', *self.POOL)
+        self.done('host', 'disable', '--delete-pool', *self.POOL)
         assert self.done('host', 'list')['hosts'] == []
         assert self.host_for(self.flavor()) == 'host1'
 

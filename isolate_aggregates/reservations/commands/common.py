@@ -33,8 +33,13 @@ def store(
     conf: cfg.ConfigOpts, connection: Connection
 ) -> reservations.ReservationStore:
     """Return the cloud in which reservations are kept."""
-    pool = conf[ia_conf.BLAZAR].aggregate_freepool_name
-    return reservations.ReservationStore(connection, pool)
+    return reservations.ReservationStore(
+        connection,
+        conf[ia_conf.BLAZAR].aggregate_freepool_name,
+        cleaning_time=datetime.timedelta(
+            seconds=conf[ia_conf.GROUP].reservation_cleaning_time
+        ),
+    )
 
 
 def document(status: Status) -> dict[str, Any]:
