@@ -220,9 +220,9 @@ def _read_texts() -> Rows:
             # Without a connection rows cannot be read either.
             if connection.invalidated:
                 raise
-            raise _NoTextsError(
-                f'{type(exc).__name__}, {short(str(exc))}'
-            ) from exc
+            # The statement comes after it.
+            said = short(str(exc).partition('\n')[0])
+            raise _NoTextsError(f'{type(exc).__name__}, {said}') from exc
 
 
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
