@@ -218,7 +218,11 @@ class _Capacities:
         )
 
     def all(self) -> dict[str, planner.HostCapacity]:
-        hosts = list(self._observed.hosts.values())
+        hosts = [
+            host
+            for host in self._observed.hosts.values()
+            if host.name not in self._reservation.leaving
+        ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             found = pool.map(self._capacity, hosts)
             return {capacity.host: capacity for capacity in found}
