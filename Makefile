@@ -48,7 +48,7 @@ help:
 	@echo "make docs   build documentation and release notes"
 	@echo "make linkcheck   build them, and see that their links lead somewhere"
 	@echo "make sample write the sample configuration anew"
-	@echo "make architecture   draw the images of the documentation anew"
+	@echo "make architecture   make the images and tables of the documentation anew"
 	@echo "make clean  remove what these made"
 
 # "pip install ." puts a copy of the package into the environment, and tests

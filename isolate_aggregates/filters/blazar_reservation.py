@@ -222,7 +222,10 @@ class BlazarReservation:
         )
 
     def _has_zone(self, aggregate: Aggregate) -> bool:
-        zone = aggregate.availability_zone or ''
+        zone = aggregate.availability_zone
+        # An empty prefix is that of every zone, but not of none.
+        if not zone:
+            return False
         return zone.startswith((self.zone_prefix, _OLD_ZONE_PREFIX))
 
 

@@ -19,11 +19,13 @@ from isolate_aggregates.request.extra_specs import (
 )
 
 TRAIT = RESERVATION_TRAIT
+# The extra spec by which a flavor asks for it.
+TRAIT_KEY = f'{TRAIT_PREFIX}{TRAIT}'
 
 # What locks the pool, for the filters isolate_aggregates and
 # reservation_prefix.
 POOL_KEY = 'reservation:pool'
-POOL_METADATA = {f'{TRAIT_PREFIX}{TRAIT}': 'required', POOL_KEY: 'true'}
+POOL_METADATA = {TRAIT_KEY: 'required', POOL_KEY: 'true'}
 
 _PROVIDER = 'blazar_'
 _FLAVOR = 'reservation:'
@@ -112,5 +114,5 @@ def flavor_extra_specs(reservation: str) -> dict[str, str]:
     """Return the extra specs by which a flavor takes a slot."""
     return {
         f'resources:{resource_class(reservation)}': '1',
-        f'{TRAIT_PREFIX}{TRAIT}': 'required',
+        TRAIT_KEY: 'required',
     }

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real blazar-manager beside a real Nova and a real Placement."""
 
+import logging
 import pathlib
 import subprocess
 import sys
 import time
+import types
 
 from blazar import config as blazar_config
 from blazar.db.sqlalchemy import api as db_models
@@ -15,6 +17,7 @@ import live
 from oslo_utils import timeutils
 import pytest
 
+from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.blazar import connection
 from isolate_aggregates.rest import client
 
@@ -151,3 +154,25 @@ def start(make_manager, cloud):
 def blazar(start):
     """Return a manager with the plugins under test."""
     return start()
+
+
+@pytest.fixture
+def program(capsys, monkeypatch, tmp_path):
+    """Return a function that runs a command about reservations."""
+    monkeypatch.setenv('HOME', str(tmp_path))
+    root = logging.getLogger()
+
+    def run_it(*arguments):
+        handlers = list(root.handlers)
+        try:
+            code = app.main(['reservation', *arguments])
+        except SystemExit as exc:
+            code = int(exc.code or 0)
+        # Each run adds a handler of its own.
+        root.handlers[:] = handlers
+        written = capsys.readouterr()
+        return types.SimpleNamespace(
+            code=code, out=written.out, err=written.err
+        )
+
+    return run_it

@@ -41,6 +41,32 @@ def test_reservations_made_before_the_switch_end_the_old_way(
     assert cloud.left() == []
 
 
+def test_reservations_made_before_the_switch_change_the_old_way(
+    start, make_manager, cloud
+):
+    old = start(plugins=BEFORE)
+    lease, reservation = old.reserve(amount=1)
+    later, waiting = old.reserve(amount=1, start=20)
+    old.pass_time()
+
+    new = Blazar(make_manager(), cloud)
+    new.now = old.now
+    new.update(lease, reservations=[{'id': reservation, 'amount': 3}])
+    new.update(later, reservations=[{'id': waiting, 'vcpus': 2}])
+
+    slots = cloud.slots(reservation)
+    assert sum(total for total, _ in slots.values()) == 3
+    pools = cloud.call('GET', 'compute/os-aggregates')['aggregates']
+    [hosts] = [one['hosts'] for one in pools if one['name'] == reservation]
+    assert sorted(hosts) == sorted(slots)
+    flavor = cloud.call('GET', f'compute/flavors/{waiting}')['flavor']
+    assert flavor['vcpus'] == 2
+    key = 'aggregate_instance_extra_specs:reservation'
+    assert flavor['extra_specs'][key] == waiting
+    new.end(lease)
+    new.end(later)
+
+
 def test_old_slots_leave_failed_hosts(start, make_manager, cloud):
     old = start(plugins=BEFORE)
     lease, reservation = old.reserve(amount=1)

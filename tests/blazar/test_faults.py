@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever call fails, nothing is left over and nothing is lost."""
 
+import datetime
+import threading
+
 from blazar import exceptions as blazar_exceptions
 from blazar.db import api as db_api
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 from live import OWNER
+from oslo_utils import timeutils
 import pytest
+
+from isolate_aggregates.reservations.record import Shape
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
 MODES = (AFTER, FROM_THEN_ON)
@@ -91,24 +97,114 @@ def test_a_lease_that_cannot_be_created_leaves_nothing(
 
 
 @pytest.mark.parametrize('mode', MODES)
-def test_a_start_that_fails_can_be_repeated_or_given_up(
-    blazar, cloud, wire, mode
-):
+def test_a_start_that_fails_is_completed_later(blazar, cloud, wire, mode):
     for place in places(wire):
         lease, reservation = blazar.reserve(2, vcpus=5)
         wire.break_at(place, mode)
         blazar.pass_time()
+        assert blazar.status(lease) == 'ACTIVE'
         wire.mend()
-        failed = wire.has_failed
-        assert blazar.status(lease) == ('ERROR' if failed else 'ACTIVE')
-        if failed and mode == AFTER:
-            row = blazar.reservation(reservation)['resource_id']
-            blazar.plugin.on_start(row)
-        if not failed or mode == AFTER:
-            assert cloud.slots(reservation) == {'host1': (2, 0)}
-            assert not cloud.is_refused(OWNER, reservation)
+        is_reported = [
+            blazar.reservation(reservation)['missing_resources'],
+            db_api.lease_get(lease)['degraded'],
+        ]
+        assert is_reported == [wire.has_failed] * 2
+
+        blazar.complete()
+
+        assert cloud.slots(reservation) == {'host1': (2, 0)}
+        assert not cloud.is_refused(OWNER, reservation)
+        assert not blazar.reservation(reservation)['missing_resources']
+        assert not db_api.lease_get(lease)['degraded']
         blazar.end(lease)
         assert cloud.left() == []
+
+
+def test_a_start_that_failed_is_completed_by_the_next_process(
+    blazar, cloud, wire
+):
+    lease, reservation = blazar.reserve(2)
+    wire.break_at(1, FROM_THEN_ON)
+    blazar.pass_time()
+    wire.mend()
+    assert cloud.slots(reservation) == {}
+
+    type(blazar.plugin)().complete()
+
+    assert cloud.slots(reservation) == {'host1': (2, 0)}
+    assert not cloud.is_refused(OWNER, reservation)
+    blazar.end(lease)
+
+
+def test_a_start_that_failed_is_not_completed_after_the_end(
+    blazar, cloud, wire
+):
+    lease, reservation = blazar.reserve(2, end=30)
+    wire.break_at(1, FROM_THEN_ON)
+    blazar.pass_time()
+    wire.mend()
+    # Blazar has not ended it yet.
+    blazar.now += datetime.timedelta(minutes=30)
+    timeutils.set_time_override(blazar.now)
+
+    blazar.complete()
+
+    assert blazar.status(lease) == 'ACTIVE'
+    assert cloud.slots(reservation) == {}
+    assert cloud.is_refused(OWNER, reservation)
+    blazar.pass_time()
+    assert blazar.status(lease) == 'TERMINATED'
+    blazar.complete_all()
+    assert cloud.left() == []
+
+
+def test_what_cannot_be_started_is_in_error(blazar, cloud):
+    """It would not be right to do it later either."""
+    lease, reservation = blazar.reserve(2)
+    blazar.plugin.backend.mark_end(reservation, 'an operator')
+
+    blazar.pass_time()
+
+    assert blazar.status(lease) == 'ERROR'
+    assert cloud.slots(reservation) == {}
+    blazar.end(lease)
+
+
+@pytest.mark.parametrize('is_other', [False, True])
+def test_a_lease_that_ends_while_it_is_started_stays_ended(
+    blazar, cloud, wire, monkeypatch, is_other
+):
+    """Another thread waits; another process does not."""
+    lease, reservation = blazar.reserve(2)
+    wire.break_at(1, FROM_THEN_ON)
+    blazar.pass_time()
+    wire.mend()
+    backend = blazar.plugin.backend
+    ending = threading.Thread(target=blazar.delete, args=[lease])
+    publish = backend.publish
+
+    def end_first(*args):
+        if is_other:
+            db_api.lease_update(lease, {'status': 'TERMINATING'})
+            backend.mark_end(reservation, 'another process')
+            assert backend.finish(reservation, []) is None
+            backend.prepare(reservation, Shape(1, 64, 1))
+        else:
+            ending.start()
+        publish(*args)
+
+    monkeypatch.setattr(backend, 'publish', end_first)
+    blazar.complete()
+
+    if is_other:
+        monkeypatch.undo()
+        assert cloud.left() == []
+        db_api.lease_update(lease, {'status': 'ACTIVE'})
+        blazar.end(lease)
+    else:
+        ending.join()
+        assert db_api.lease_list() == []
+        blazar.complete()
 
 
 @pytest.mark.parametrize('mode', MODES)

@@ -103,6 +103,17 @@ def test_each_slot_counts(blazar, cloud):
     blazar.end(second)
 
 
+def test_hosts_with_reservations_come_first(blazar):
+    first, one = blazar.reserve(amount=1, vcpus=5)
+    second, other = blazar.reserve(amount=2, vcpus=5)
+    [host] = blazar.slots(one)
+    found = blazar.slots(other)
+    assert found.pop(host) == 1
+    assert list(found.values()) == [1]
+    blazar.end(first)
+    blazar.end(second)
+
+
 def test_two_who_ask_at_once_do_not_get_the_same_slots(
     blazar, cloud, monkeypatch
 ):

@@ -7,8 +7,6 @@ state of the same, or that of another Blazar.
 
 import datetime
 import json
-import logging
-import types
 
 from blazar import context
 from blazar.db import api as db_api
@@ -17,7 +15,6 @@ import live
 from live import OWNER
 import pytest
 
-from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.blazar import database
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
@@ -39,33 +36,11 @@ def replace_database(conf, tmp_path):
 
 
 @pytest.fixture
-def program(capsys, monkeypatch, tmp_path):
-    """Return a function that runs a command about reservations of Blazar."""
-    monkeypatch.setenv('HOME', str(tmp_path))
-    root = logging.getLogger()
-
-    def run_it(*arguments):
-        handlers = list(root.handlers)
-        try:
-            code = app.main(['reservation', 'blazar', *arguments])
-        except SystemExit as exc:
-            code = int(exc.code or 0)
-        # Each run adds a handler of its own.
-        root.handlers[:] = handlers
-        written = capsys.readouterr()
-        return types.SimpleNamespace(
-            code=code, out=written.out, err=written.err
-        )
-
-    return run_it
-
-
-@pytest.fixture
 def command(program, tmp_path):
     """Return a function that runs it with the configuration of Blazar."""
     path = str(tmp_path / 'blazar.conf')
     return lambda action, *arguments: program(
-        action, '--blazar-config-file', path, *arguments
+        'blazar', action, '--blazar-config-file', path, *arguments
     )
 
 
@@ -239,6 +214,6 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
 
 
 def test_a_configuration_that_is_not_there_is_named(program, conf):
-    finished = program('list', '--blazar-config-file', '/none')
+    finished = program('blazar', 'list', '--blazar-config-file', '/none')
     assert finished.code == 1
     assert '/none' in finished.err

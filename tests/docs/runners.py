@@ -59,6 +59,7 @@ BY_OTHERS = {
     r'isolate-aggregates reservation blazar ': (
         'tests/blazar/test_lost_database.py'
     ),
+    r'isolate-aggregates reservation import ': 'tests/blazar/test_import.py',
     r'pytest$': 'tests/docs/test_testing_filters.py',
 }
 

@@ -524,4 +524,4 @@ def test_a_cloud_without_locks_is_said_to_be_one(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
     finished = run('list', '--snapshot', str(write_cloud('aggregates: []')))
-    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n\n')
+    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n')

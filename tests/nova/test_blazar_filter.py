@@ -85,9 +85,17 @@ def passes_ours(made, request, aggregates, host):
     st.sampled_from(PROJECTS),
     st.booleans(),
     st.sampled_from(['freepool', 'spot']),
+    st.sampled_from(['blazar_', 'n', '']),
 )
 def test_a_host_passes_as_it_passes_blazars_own_filter(
-    aggregates, places, hint, extra_specs, project, allowed, preemptible
+    aggregates,
+    places,
+    hint,
+    extra_specs,
+    project,
+    allowed,
+    preemptible,
+    zone_prefix,
 ):
     """But for hosts in two differently owned reservations of one hint.
 
@@ -100,6 +108,7 @@ def test_a_host_passes_as_it_passes_blazars_own_filter(
     group = 'blazar:physical:host'
     cfg.CONF.set_override('allow_preemptibles', allowed, group)
     cfg.CONF.set_override('preemptible_aggregate', preemptible, group)
+    cfg.CONF.set_override('blazar_az_prefix', zone_prefix, group)
     theirs = blazar_filter.BlazarFilter().host_passes(
         SimpleNamespace(aggregates=host),
         objects.RequestSpec(
@@ -110,7 +119,9 @@ def test_a_host_passes_as_it_passes_blazars_own_filter(
     )
     ours = passes_ours(
         BlazarReservation(
-            allow_preemptibles=allowed, preemptible_aggregate=preemptible
+            allow_preemptibles=allowed,
+            preemptible_aggregate=preemptible,
+            zone_prefix=zone_prefix,
         ),
         Request(
             Flavor('f', extra_specs=extra_specs),

@@ -20,7 +20,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import registration, source
+from isolate_aggregates.nova import registration
 
 LICENSED = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
 UNLICENSED = dict.fromkeys(LICENSED)
@@ -29,12 +29,11 @@ HOUR = 3600
 
 @contextlib.contextmanager
 def broken_database():
-    """Let the query of the aggregates fail in the database driver."""
+    """Let what reads metadata of aggregates fail in the driver."""
     engine = api_db.context_manager.reader.get_engine()
-    query = str(source._ALL_METADATA.compile(engine))
 
     def fail(cursor, statement, parameters, context):
-        if statement == query:
+        if 'FROM aggregate_metadata' in statement:
             raise sqlite3.OperationalError('disk I/O error')
 
     sa.event.listen(engine, 'do_execute', fail)

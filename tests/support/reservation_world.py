@@ -350,6 +350,17 @@ class World:
         self.store = self.new_store()
         self.wire.calls.clear()
 
+    def play_once(self, name, play):
+        """Set a scene in an empty cloud, which takes its time only once.
+
+        :param name: Names the scene.
+        :param play: Sets it.
+        """
+        if name not in _scenes:
+            play()
+            _scenes[name] = self.keep()
+        self.put_back(_scenes[name])
+
     def reset(self):
         """Forget everything."""
         self.put_back(self._empty)
@@ -570,6 +581,9 @@ class World:
 def _without_chance(description):
     """Return a description without what is drawn at random."""
     return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
+
+
+_scenes = {}
 
 
 @pytest.fixture

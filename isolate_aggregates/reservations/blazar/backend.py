@@ -23,7 +23,11 @@ from isolate_aggregates.reservations.blazar.record import (
     parse,
 )
 from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.record import Record, Shape
+from isolate_aggregates.reservations.record import (
+    Record,
+    Reservation,
+    Shape,
+)
 from isolate_aggregates.reservations.store import ReservationStore
 
 
@@ -47,12 +51,18 @@ class Backend:
         self._nova = self._store.compute
 
     def prepare(self, reservation: str, shape: Shape) -> None:
-        """See that flavor and resource class are there."""
+        """See that flavor and resource class are there.
+
+        :raises ReservationError: if it belongs to another Blazar, or ended.
+        """
         resource_class = names.resource_class(reservation)
         extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
         found = self._nova.record(reservation)
         if found is not None:
-            self._own(found)
+            if self._own(found).end is not None:
+                raise exception.ReservationError(
+                    reservation, 'was ended already'
+                )
             if _size(Shape.like(found.flavor)) != _size(shape):
                 # A flavor cannot be changed, and no project may use it yet.
                 self._nova.delete_flavor(reservation)
@@ -71,19 +81,23 @@ class Backend:
         reservation: str,
         numbers: Mapping[str, int],
         former: Iterable[str] = (),
-    ) -> None:
+    ) -> dict[str, int]:
         """Open slots on hosts, and close those on former hosts.
 
         :param numbers: How many slots it has, by hypervisor hostname.
         :param former: The hypervisor hostnames of hosts that may still have
             slots of it. Slots that have a server stay, closed.
+        :returns: How many slots stay on each former host beyond those it has
+            there.
         :raises NotFound: if Placement has no provider of a host.
         """
+        former = set(former)
+        stay = dict.fromkeys(former, 0)
         # First, so that there are never more open than were reserved.
-        for host in sorted(set(former) - set(numbers)):
+        for host in sorted(former - set(numbers)):
             provider = self._provider(host)
             if provider:
-                self._withdraw(reservation, provider)
+                stay[host] = self._withdraw(reservation, provider)
         for host, number in sorted(numbers.items()):
             provider = self._provider(host) or self._create_provider(host)
             _put(
@@ -92,6 +106,10 @@ class Backend:
                 names.resource_class(reservation),
                 number,
             )
+            if host in former:
+                used = self._used(reservation, provider)
+                stay[host] = max(0, used - number)
+        return stay
 
     def grant(self, reservation: str, project: str) -> None:
         """Let a project use the flavor of a reservation."""
@@ -142,6 +160,24 @@ class Backend:
             (one for one in found if one is not None),
             key=lambda one: one.reservation,
         )
+
+    def without_blazar(self, reservation: str) -> Reservation | None:
+        """Return a reservation that is kept without Blazar.
+
+        :raises ReservationError: if its record cannot be read.
+        """
+        observed = self._store.read()
+        if reservation in observed.records.problems:
+            raise observed.records.problems[reservation]
+        return observed.records.reservations.get(reservation)
+
+    def forget_record(self, made: Reservation) -> None:
+        """Take away what a flavor has because it was kept without Blazar."""
+        # Hosts that Blazar gets later do not have the trait.
+        self._nova.unset_extra_spec(made.flavor, names.TRAIT_KEY)
+        if made.revision:
+            revision = names.Revision(made.id, made.incarnation, made.revision)
+            self._nova.delete_flavor(revision.flavor_id)
 
     def hosts(self) -> dict[str, dict[str, int]]:
         """Return how many slots are on each host, by id of the reservation.
@@ -232,17 +268,26 @@ class Backend:
         except exception.ServiceNotFound:
             return {}
 
-    def _withdraw(self, reservation: str, provider: str) -> None:
-        """Take slots away; those that have a server only close."""
+    def _withdraw(self, reservation: str, provider: str) -> int:
+        """Take slots away; those that have a server only close.
+
+        :returns: How many have a server.
+        """
         wanted = names.resource_class(reservation)
         slots.change(self._placement, provider, wanted, slots.closed)
         # Closed as it is, what is used now can only become less.
+        used = self._used(reservation, provider)
+        if not used:
+            slots.change(self._placement, provider, wanted, slots.gone)
+        return used
+
+    def _used(self, reservation: str, provider: str) -> int:
+        """Return how many slots of a reservation have a server."""
         try:
             _, used = inventories.usages(self._placement, provider)
         except exception.ServiceNotFound:
-            return
-        if not used.get(wanted):
-            slots.change(self._placement, provider, wanted, slots.gone)
+            return 0
+        return used.get(names.resource_class(reservation), 0)
 
 
 @retried

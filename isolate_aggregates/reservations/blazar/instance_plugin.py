@@ -6,6 +6,7 @@ one end what was made by it: reservations with an aggregate or a server group.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 
 from blazar import context, status
 from blazar.db import api as db_api
+from oslo_concurrency import lockutils
 from oslo_config import cfg
 
 from isolate_aggregates import exception
@@ -104,7 +106,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def on_start(self, resource_id: str) -> None:
         """Start a reservation; may be repeated.
 
-        :raises ReservationNotKept: if it cannot be done.
+        What Nova or Placement cannot do at the moment is done later, because
+        Blazar never starts a lease a second time.
+
+        :raises ReservationNotKept: if it must not be done.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -112,7 +117,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             return
         reservation = row['reservation_id']
         with translated(reservation):
-            self._open(db_api.reservation_get(reservation))
+            try:
+                self._keep(reservation)
+            except exception.ReservationError:
+                raise
+            except exception.IsolateAggregatesError as exc:
+                self._postpone(reservation, exc)
 
     def on_end(self, resource_id: str) -> None:
         """End a reservation.
@@ -153,7 +163,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
             return
-        self._bring(reservation)
+        self._bring(reservation_id)
 
     def _heal_reservation(
         self, reservation: Any, host_ids: Sequence[str]
@@ -161,17 +171,15 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         found = db_api.reservation_get(reservation['id'])
         if rows.is_old(found):
             # Blazar's plugin reads the columns of two tables from it.
-            allocations = rows.allocations(found['id'])
+            allocations = reservation['computehost_allocations']
             healed = super()._heal_reservation(
                 {**found, 'computehost_allocations': allocations}, host_ids
             )
             return bool(healed)
-        former = [
-            db_api.host_get(host)['hypervisor_hostname'] for host in host_ids
-        ]
+        former = rows.hostnames(host_ids)
         with planning.CHOOSING:
             healed = self._move(found, host_ids)
-        self._bring(found, former)
+        self._bring(found['id'], former)
         return healed
 
     # What is completed later.
@@ -184,6 +192,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._has_looked = True
         if self._doubtful:
             self._bring_doubtful(self.backend.hosts())
+        for reservation in rows.with_slots_left_behind():
+            self._bring(reservation)
         found = self.backend.records()
         due = {one.reservation for one in found if self._is_due(one)}
         for reservation in sorted(due | self._unfinished):
@@ -224,40 +234,51 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def _bring_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
         for reservation in sorted(self._doubtful.copy()):
             self._doubtful.discard(reservation)
-            found = db_api.reservation_get(reservation)
-            if found:
-                self._bring(found, hosts.get(reservation, ()))
+            self._bring(reservation, hosts.get(reservation, ()))
 
-    def _bring(
-        self, reservation: Mapping[str, Any], former: Iterable[str] = ()
-    ) -> None:
+    def _bring(self, reservation: str, former: Iterable[str] = ()) -> None:
         """Bring Nova and Placement up to date, now or later.
 
         :param former: The hostnames of hosts that may still have slots of it.
         """
         try:
-            if reservation['status'] == status.reservation.ACTIVE:
-                self._open(reservation, former)
-            elif reservation['status'] == status.reservation.PENDING:
-                shape = usage.shape_of(reservation)
-                self.backend.prepare(reservation['id'], shape)
+            self._keep(reservation, former)
         except exception.IsolateAggregatesError as exc:
-            LOG.warning(
-                'Reservation %s is brought up to date later: %s',
-                reservation['id'],
-                exc,
-            )
-            self._doubtful.add(reservation['id'])
+            self._postpone(reservation, exc)
 
-    def _open(
-        self, reservation: Mapping[str, Any], former: Iterable[str] = ()
-    ) -> None:
-        """Bring what a started reservation has to where it should be."""
-        known = reservation['id']
-        lease = db_api.lease_get(reservation['lease_id'])
-        self.backend.prepare(known, usage.shape_of(reservation))
-        self.backend.publish(known, rows.numbers(known), former)
-        self.backend.grant(known, lease['project_id'])
+    def _postpone(self, reservation: str, why: Exception) -> None:
+        LOG.warning(
+            'Reservation %s is brought up to date later: %s', reservation, why
+        )
+        self._doubtful.add(reservation)
+        rows.report(reservation, is_missing=True)
+
+    def _keep(self, reservation: str, former: Iterable[str] = ()) -> None:
+        """See that a reservation has what it should have, unless it ended.
+
+        :param former: The hostnames of hosts that may still have slots of it.
+        """
+        with _turn(reservation):
+            found = rows.current(reservation)
+            if found is None:
+                return
+            self.backend.prepare(reservation, usage.shape_of(found))
+            if rows.has_started(found):
+                lease = db_api.lease_get(found['lease_id'])
+                stayed = rows.hostnames(rows.left_behind(reservation))
+                stay = self.backend.publish(
+                    reservation,
+                    rows.numbers(reservation),
+                    {*former, *stayed},
+                )
+                rows.leave_behind(reservation, rows.by_host(stay))
+                self.backend.grant(reservation, lease['project_id'])
+        if rows.is_ending(reservation):
+            # By another blazar-manager, which does not wait for this one.
+            self._finish(reservation, 'its lease ended while it was started')
+            return
+        amount = len(rows.allocations(reservation))
+        rows.report(reservation, is_missing=amount < found['amount'])
 
     def _finish(self, reservation: str, by: str) -> bool:
         """End a reservation as far as it can be at the moment.
@@ -266,10 +287,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         :returns: Whether nothing is left of it.
         """
         try:
-            self.backend.mark_end(reservation, by)
-            waiting = self.backend.finish(
-                reservation, rows.numbers(reservation)
-            )
+            with _turn(reservation):
+                self.backend.mark_end(reservation, by)
+                stayed = rows.hostnames(rows.left_behind(reservation))
+                waiting = self.backend.finish(
+                    reservation, [*rows.numbers(reservation), *stayed]
+                )
         except exception.IsolateAggregatesError as exc:
             waiting = str(exc)
         if waiting:
@@ -280,10 +303,17 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 waiting,
             )
             return False
-        for allocation in rows.allocations(reservation):
-            db_api.host_allocation_destroy(allocation['id'])
+        rows.forget_slots(reservation)
         self._unfinished.discard(reservation)
         return True
+
+
+def _turn(reservation: str) -> contextlib.AbstractContextManager[Any]:
+    """Keep other threads from starting or ending a reservation meanwhile."""
+    turn: contextlib.AbstractContextManager[Any] = lockutils.lock(
+        f'isolate-aggregates-{reservation}'
+    )
+    return turn
 
 
 def _by_user() -> str:

@@ -2,7 +2,8 @@
 """What is kept in Nova for Blazars, and what an operator does about it.
 
 Blazar leaves reservations alone that its database does not know. Whether they
-are to end, or to be known again, is for an operator to decide, one by one.
+are to end, or to be known again, is for an operator to decide, one by one. So
+is whether Blazar is to keep one that is kept without it.
 """
 
 from collections.abc import Mapping
@@ -10,19 +11,18 @@ import dataclasses
 import datetime
 
 from blazar import config as blazar_config
-from blazar import status
 from blazar.db import api as db_api
-from blazar.plugins import instances
 from blazar.utils.openstack import nova as _nova_options  # noqa: F401
 from blazar.utils.openstack import placement as _placement_options  # noqa: F401
 from oslo_config import cfg
-from oslo_utils import timeutils
 
 from isolate_aggregates import exception
+from isolate_aggregates.reservations.blazar import leases
 from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.connection import connect
 from isolate_aggregates.reservations.blazar.database import database_id
 from isolate_aggregates.reservations.blazar.record import BlazarRecord, End
+from isolate_aggregates.reservations.record import Reservation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +35,7 @@ class Kept:
     :param projects: The ids of the projects that may use it.
     :param slots: How many slots it has, by hypervisor hostname.
     :param servers: The ids of its servers.
+    :param without_blazar: The reservation, if it is kept without Blazar.
     """
 
     record: BlazarRecord
@@ -43,18 +44,28 @@ class Kept:
     projects: tuple[str, ...]
     slots: Mapping[str, int]
     servers: tuple[str, ...]
+    without_blazar: Reservation | None = None
+
+
+def configure(path: str) -> cfg.ConfigOpts:
+    """Use the database and the services of the Blazar that a file configures.
+
+    :raises ConfigFilesError: if the file cannot be read.
+    """
+    conf: cfg.ConfigOpts = blazar_config.CONF
+    try:
+        conf([], project='blazar', default_config_files=[path])
+    except cfg.Error as exc:
+        raise exception.ConfigFilesError(f'{path}: {exc}') from exc
+    return conf
 
 
 def backend(path: str) -> Backend:
     """Return the backend of the Blazar that a file configures.
 
-    :raises ConfigError: if the file cannot be read.
+    :raises ConfigFilesError: if the file cannot be read.
     """
-    conf = blazar_config.CONF
-    try:
-        conf([], project='blazar', default_config_files=[path])
-    except cfg.Error as exc:
-        raise exception.ConfigFilesError(f'{path}: {exc}') from exc
+    conf = configure(path)
     return Backend(
         connect(conf), conf.nova.aggregate_freepool_name, database_id()
     )
@@ -67,34 +78,102 @@ def everything(found: Backend) -> list[Kept]:
 
 
 def one(found: Backend, reservation: str) -> Kept:
-    """Return one that is kept for any Blazar.
+    """Return one that is kept for any Blazar, or without Blazar.
 
     :raises NotFound: if there is none of that id.
     """
     for record in found.records():
         if record.reservation == reservation:
             return _kept(found, record, found.hosts())
-    raise exception.NotFound('reservation of Blazar', reservation, 'Nova')
+    made = found.without_blazar(reservation)
+    if made is None:
+        raise exception.NotFound('reservation', reservation, 'Nova')
+    return dataclasses.replace(
+        _kept(found, BlazarRecord(reservation, ''), found.hosts()),
+        without_blazar=made,
+    )
 
 
-def adopt(found: Backend, kept: Kept, until: datetime.datetime) -> None:
+def adopt(
+    found: Backend,
+    kept: Kept,
+    until: datetime.datetime | None,
+    now: datetime.datetime,
+) -> None:
     """Let the Blazar of the configuration keep a reservation.
 
-    If its database does not know the reservation, it gets a lease of its own
-    that has started. Servers stay as they are.
+    If its database does not know the reservation, it gets a lease of its own.
+    Servers stay as they are.
 
-    :param until: When that lease ends.
+    :param until: When that lease ends; None for the end that is known.
     :raises ReservationError: if it cannot be adopted.
     """
-    if kept.record.end is not None:
+    name = kept.record.reservation
+    made = kept.without_blazar
+    if kept.record.end is not None or (made and made.has_ended(now)):
         raise exception.ReservationError(
-            kept.record.reservation,
-            'cannot be adopted, as it was ended already',
+            name, 'cannot be adopted, as it was ended already'
         )
-    if not kept.is_known:
-        _create_lease(found, kept, until)
+    if made is not None:
+        _hand_over(found, kept, made, until, now)
+    elif not kept.is_known and until is not None:
+        if len(kept.projects) != 1:
+            raise exception.ReservationError(
+                name, 'cannot be adopted: not exactly one project may use it'
+            )
+        leases.write(
+            leases.Lease(
+                name,
+                kept.projects[0],
+                start=now.replace(second=0, microsecond=0),
+                end=until,
+                has_started=True,
+                amount=sum(kept.slots.values()),
+                affinity=None,
+                shape=found.shape(name),
+                slots=kept.slots,
+            )
+        )
     found.write(
         dataclasses.replace(kept.record, database=found.database, end=None)
+    )
+    if made is not None:
+        found.forget_record(made)
+
+
+def _hand_over(
+    found: Backend,
+    kept: Kept,
+    made: Reservation,
+    until: datetime.datetime | None,
+    now: datetime.datetime,
+) -> None:
+    """Write what is known of a reservation without Blazar into its database.
+
+    :param until: When it ends; None for its end.
+    """
+    end = until or made.end
+    if made.pending is not None or end is None:
+        problem = (
+            'it has a change that is not settled; reconcile it first'
+            if made.pending
+            else 'a lease of Blazar needs an end'
+        )
+        raise exception.ReservationError(
+            made.id, f'cannot be adopted: {problem}'
+        )
+    leases.write(
+        leases.Lease(
+            made.id,
+            made.project,
+            start=made.start,
+            end=end,
+            has_started=made.has_started(now),
+            amount=made.amount,
+            affinity=made.affinity,
+            shape=made.shape,
+            slots=kept.slots,
+        )
     )
 
 
@@ -120,81 +199,3 @@ def _kept(
         slots=slots.get(record.reservation, {}),
         servers=tuple(found.servers(record.reservation)),
     )
-
-
-def _create_lease(
-    found: Backend, kept: Kept, until: datetime.datetime
-) -> None:
-    reservation = kept.record.reservation
-    hosts = {host['hypervisor_hostname']: host for host in db_api.host_list()}
-    problem = None
-    if len(kept.projects) != 1:
-        problem = 'not exactly one project may use it'
-    elif not kept.slots:
-        problem = 'it has no slots'
-    elif kept.slots.keys() - hosts.keys():
-        missing = ', '.join(sorted(kept.slots.keys() - hosts.keys()))
-        problem = f'Blazar does not know {missing}; add it as a host first'
-    if problem:
-        raise exception.ReservationError(
-            reservation, f'cannot be adopted: {problem}'
-        )
-    shape = found.shape(reservation)
-    now = timeutils.utcnow().replace(second=0, microsecond=0)
-    end = until.astimezone(datetime.UTC).replace(tzinfo=None)
-    lease = db_api.lease_create(
-        {
-            'name': f'adopted-{reservation}',
-            'project_id': kept.projects[0],
-            'start_date': now,
-            'end_date': end,
-            # Of the operator who added the host, as the owner of the lease
-            # is not here to trust Blazar.
-            'trust_id': hosts[next(iter(kept.slots))]['trust_id'],
-            'status': status.lease.ACTIVE,
-            'reservations': [
-                {
-                    'id': reservation,
-                    'resource_type': instances.RESOURCE_TYPE,
-                    'status': status.reservation.ACTIVE,
-                }
-            ],
-            'events': [
-                {
-                    'event_type': 'start_lease',
-                    'time': now,
-                    'status': status.event.DONE,
-                },
-                {
-                    'event_type': 'end_lease',
-                    'time': end,
-                    'status': status.event.UNDONE,
-                },
-            ],
-        }
-    )
-    try:
-        row = db_api.instance_reservation_create(
-            {
-                'reservation_id': reservation,
-                'vcpus': shape.vcpus,
-                'memory_mb': shape.ram,
-                'disk_gb': shape.disk + shape.ephemeral,
-                'amount': sum(kept.slots.values()),
-                'affinity': None,
-                'resource_properties': '',
-                'flavor_id': reservation,
-            }
-        )
-        db_api.reservation_update(reservation, {'resource_id': row['id']})
-        for name, number in kept.slots.items():
-            for _ in range(number):
-                db_api.host_allocation_create(
-                    {
-                        'compute_host_id': hosts[name]['id'],
-                        'reservation_id': reservation,
-                    }
-                )
-    except Exception:
-        db_api.lease_destroy(lease['id'])
-        raise

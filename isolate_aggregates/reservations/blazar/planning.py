@@ -13,7 +13,7 @@ from blazar.db import api as db_api
 from blazar.db import utils as db_utils
 from blazar.manager import exceptions as manager_exceptions
 from blazar.plugins.instances import instance_plugin
-from oslo_utils import timeutils
+from oslo_utils import strutils, timeutils
 
 from isolate_aggregates.reservations.blazar import rows, usage
 from isolate_aggregates.reservations.planner import (
@@ -124,6 +124,54 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         )
         return [host] * free_slots(capacity, demand)
 
+    def pickup_hosts(
+        self, reservation_id: str | None, values: Mapping[str, Any]
+    ) -> dict[str, list[str]]:
+        """Return the ids of the hosts that get slots, and that lose some.
+
+        Slots stay where they are if they can. Servers that stayed on failed
+        hosts do not stand in the way of slots that they would be in.
+
+        :param values: The reservation as it is to be.
+        :raises NotEnoughHostsAvailable: if it does not fit.
+        """
+        before = Counter(
+            row['compute_host_id'] for row in rows.allocations(reservation_id)
+        )
+        # In the order in which they are to be taken.
+        free = Counter(
+            host['id']
+            for host in self.query_available_hosts(
+                cpus=values['vcpus'],
+                memory=values['memory_mb'],
+                disk=values['disk_gb'],
+                resource_properties=values['resource_properties'],
+                start_date=values['start_date'],
+                end_date=values['end_date'],
+                excludes_res=[reservation_id] if reservation_id else None,
+            )
+        )
+        amount = values['amount']
+        affinity = strutils.bool_from_string(values['affinity'], default=None)
+        after = Counter[str]()
+        if affinity:
+            whole = [host for host in free if free[host] >= amount]
+            for host in sorted(whole, key=lambda host: host not in before)[:1]:
+                after[host] = amount
+        else:
+            if affinity is False:
+                free = Counter(free.keys())
+            for most in (before & free, free):
+                for host in free:
+                    missing = amount - after.total()
+                    after[host] += min(most[host] - after[host], missing)
+        if after.total() < amount:
+            raise manager_exceptions.NotEnoughHostsAvailable()
+        return {
+            'added': list((after - before).elements()),
+            'removed': list((before - after).elements()),
+        }
+
     def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
         """Return the ids of the hosts a reservation would have.
 
@@ -149,6 +197,11 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         """
         allocations = rows.allocations(reservation['id'])
         stuck = [a for a in allocations if a['compute_host_id'] in failed]
+        if reservation['status'] == status.reservation.ACTIVE:
+            # Each of them may have a server, until Placement has said which.
+            stayed = rows.left_behind(reservation['id'])
+            stayed.update(row['compute_host_id'] for row in stuck)
+            rows.leave_behind(reservation['id'], stayed)
         amount = len(allocations) - len(stuck)
         moved = True
         # With affinity all of them go together.

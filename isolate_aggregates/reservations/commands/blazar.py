@@ -6,6 +6,7 @@ Blazar is imported only when a command runs, as it need not be installed.
 
 import argparse
 from collections.abc import Iterable, Sequence
+import importlib
 import types
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +18,26 @@ from isolate_aggregates.reservations.commands import common, times
 if TYPE_CHECKING:
     from isolate_aggregates.reservations.blazar.kept import Kept
 
+_PACKAGE = 'isolate_aggregates.reservations.blazar'
 _CONFIG_FILE = '/etc/blazar/blazar.conf'
 
 
-def _kept() -> types.ModuleType:
+def imported(name: str) -> types.ModuleType:
+    """Return a module that needs Blazar.
+
+    :raises InvalidRequest: if Blazar is not installed.
+    """
     try:
-        from isolate_aggregates.reservations.blazar import kept
+        return importlib.import_module(f'{_PACKAGE}.{name}')
     except ImportError as exc:
         raise exception.InvalidRequest(
             f'This command needs Blazar ({exc}); run it where blazar-manager '
             'is installed.'
         ) from exc
-    return kept
 
 
-def _add_config_file(parser: argparse.ArgumentParser) -> None:
+def add_config_file(parser: argparse.ArgumentParser) -> None:
+    """Add the configuration file of Blazar to the parser of a command."""
     parser.add_argument(
         '--blazar-config-file',
         default=_CONFIG_FILE,
@@ -75,17 +81,19 @@ class ListBlazarReservations(output.ReportLister):
     or ``reservation blazar end``.
     """
 
+    nothing = 'Nova has no reservations of Blazar.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        _add_config_file(parser)
+        add_config_file(parser)
         return parser
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """List the reservations."""
-        kept = _kept()
+        kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         self._found = [_document(one) for one in kept.everything(backend)]
         return (
@@ -107,11 +115,6 @@ class ListBlazarReservations(output.ReportLister):
         """Return the reservations with all there is to know of them."""
         return {'reservations': self._found}
 
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self._found:
-            yield 'Nova has no reservations of Blazar.'
-
 
 class _OneBlazarReservation(common.OneReservation):
     """Does something to a reservation that is kept for a Blazar."""
@@ -120,7 +123,7 @@ class _OneBlazarReservation(common.OneReservation):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
-        _add_config_file(parser)
+        add_config_file(parser)
         common.add_yes(parser)
         return parser
 
@@ -132,9 +135,10 @@ class _OneBlazarReservation(common.OneReservation):
 class AdoptBlazarReservation(_OneBlazarReservation):
     """Let the Blazar of the configuration file keep a reservation.
 
-    If its database does not know the reservation, it gets a lease that has
-    started, with the slots and the project that the reservation has in
-    Placement and Nova. Servers stay as they are.
+    If its database does not know the reservation, it gets a lease with the
+    slots and the project that the reservation has in Placement and Nova. One
+    that is kept without Blazar is handed over to it; its lease gets what has
+    changed. Servers stay as they are.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -145,8 +149,7 @@ class AdoptBlazarReservation(_OneBlazarReservation):
             type=times.moment,
             metavar='<time>',
             help=f'When the lease ends, {common.TIME}, or a duration from '
-            'now, such as 7d; needed if the database does not know the '
-            'reservation',
+            'now, such as 7d; needed if no end is known',
         )
         return parser
 
@@ -154,25 +157,32 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Adopt it."""
-        kept = _kept()
+        kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
         found = kept.one(backend, name)
         now = times.now()
-        if parsed_args.end is None and not found.is_known:
-            self._usage.error('give --end, as there is no lease yet')
-        until = self.time(parsed_args.end or times.moment('now'), now)
-        if not found.is_known and until <= now:
+        made = found.without_blazar
+        has_end = made.end if made else found.is_known
+        if parsed_args.end is None and not has_end:
+            self._usage.error('give --end, as none is known')
+        until = parsed_args.end and self.time(parsed_args.end, now)
+        if until and until <= now:
             self._usage.error('--end is over')
         if not parsed_args.yes:
+            belongs = (
+                'is kept without Blazar'
+                if made
+                else 'belongs to the Blazar with the database '
+                f'{found.record.database}'
+            )
             common.confirm(
                 self.app,
-                f'Reservation {name} belongs to the Blazar with the database '
-                f'{found.record.database}',
+                f'Reservation {name} {belongs}',
                 f'Let the one with the database {backend.database} keep it?',
                 'let another one keep it',
             )
-        kept.adopt(backend, found, until)
+        kept.adopt(backend, found, until, now)
         return self._shown(kept.one(backend, name))
 
 
@@ -187,10 +197,12 @@ class EndBlazarReservation(_OneBlazarReservation):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """End it."""
-        kept = _kept()
+        kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
         found = kept.one(backend, name)
+        if found.without_blazar:
+            self._usage.error('it is kept without Blazar: reservation end')
         if not parsed_args.yes:
             common.confirm_end(
                 self.app, name, ', '.join(found.projects), len(found.servers)

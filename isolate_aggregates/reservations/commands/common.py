@@ -176,6 +176,8 @@ def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
 class ReservationLister(output.ReportLister):
     """Lists reservations, and tells what is wrong with them."""
 
+    nothing = 'There are no reservations.'
+
     def rows(
         self, found: Sequence[Status]
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -213,11 +215,6 @@ class ReservationLister(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the reservations with all there is to know of them."""
         return {'reservations': [document(status) for status in self.found]}
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self.found:
-            yield 'There are no reservations.'
 
 
 def line(status: Status) -> str:

@@ -166,6 +166,8 @@ class ListHosts(output.ReportLister):
     one document with the slots of each reservation.
     """
 
+    nothing = 'There are no hosts for reservations.'
+
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -203,8 +205,3 @@ class ListHosts(output.ReportLister):
                 for host in self._found
             ]
         }
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self._found:
-            yield 'There are no hosts for reservations.'

@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lets the commands for reservations keep what a Blazar has reserved.
+
+What Blazar's database says of a reservation is written into its flavor, as
+the record that these commands read; slots, servers and access are there
+already. Nothing is deleted, in Blazar's database neither, and what is not
+carried over stays as it is and is named.
+"""
+
+from collections.abc import Iterator, Mapping
+import dataclasses
+import datetime
+from typing import Any
+import uuid
+
+from blazar import status
+from blazar.db import api as db_api
+from blazar.plugins import flavor as flavors
+from blazar.plugins import instances
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.reservations import (
+    host_capacity,
+    names,
+    record,
+    slots,
+)
+from isolate_aggregates.reservations.blazar import rows
+from isolate_aggregates.reservations.blazar.record import parse
+from isolate_aggregates.reservations.conflicts import retried
+from isolate_aggregates.reservations.observed import ObservedState, Slots
+from isolate_aggregates.reservations.record import Reservation, Shape
+from isolate_aggregates.reservations.store import ReservationStore
+
+_TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
+
+# What flavors have because of Blazar.
+_EXTRA_SPECS = ('aggregate_instance_extra_specs:reservation', 'affinity_id')
+
+_LIVING = (status.reservation.PENDING, status.reservation.ACTIVE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Import:
+    """What becomes of a reservation of Blazar.
+
+    :param lease: The name of its lease.
+    :param problem: Why it is not carried over, for a sentence; None if it is.
+    :param is_kept: Whether it was carried over before.
+    :param reservation: The reservation as it is kept then.
+    :param hosts: How many slots it has, by hypervisor hostname.
+    :param notes: What is not carried over with it, one sentence each, without
+        a full stop.
+    """
+
+    id: str
+    lease: str
+    project: str
+    problem: str | None = None
+    is_kept: bool = False
+    reservation: Reservation | None = None
+    hosts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class _Row:
+    """A reservation in Blazar's database."""
+
+    reservation: Mapping[str, Any]
+    lease: Mapping[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.reservation['id'])
+
+    @property
+    def is_active(self) -> bool:
+        found = self.reservation['status']
+        return bool(found == status.reservation.ACTIVE)
+
+    def outcome(self) -> Import:
+        return Import(
+            self.id, str(self.lease['name']), str(self.lease['project_id'])
+        )
+
+
+def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
+    """Return what importing everything would do, and change nothing.
+
+    :raises IsolateAggregatesError: if it cannot be read how things are.
+    """
+    observed = _with_ready_hosts(store.read())
+    found = []
+    for row in _rows():
+        one = _judged(store, observed, row, now)
+        found.append(one)
+        if one.reservation is not None:
+            observed = _with(observed, one.reservation, one.hosts)
+    return found
+
+
+def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
+    """Import everything that can be, and return what was done.
+
+    May be repeated. Blazar must not start or end leases meanwhile.
+
+    :raises IsolateAggregatesError: if hosts cannot be prepared.
+    """
+    if any(one.reservation is not None for one in plan(store, now)):
+        _make_hosts_ready(store)
+    found = []
+    for row in _rows():
+        try:
+            found.append(_imported(store, row, now))
+        except exception.IsolateAggregatesError as exc:
+            found.append(_refused(row, str(exc).rstrip('.')))
+    return found
+
+
+@retried
+def _imported(
+    store: ReservationStore, row: _Row, now: datetime.datetime
+) -> Import:
+    observed = store.read()
+    one = _judged(store, observed, row, now)
+    made = one.reservation
+    if made is None:
+        return one
+    inventories.create_class(store.placement, made.resource_class)
+    # The providers have its trait already.
+    store.compute.set_extra_specs(made.flavor, made.flavor.extra_specs)
+    there = observed.slots(made.id)
+    for name, number in one.hosts.items():
+        host = observed.hosts[name]
+        if name not in there and host.provider:
+            slots.write(
+                store.placement,
+                host.provider,
+                made.resource_class,
+                number,
+                opened=0,
+                generation=host.generation,
+            )
+    # Last: from then on it is known here, and it is complete.
+    store.compute.describe_flavor(made.id, record.describe(made))
+    return one
+
+
+def _rows() -> Iterator[_Row]:
+    """Yield what Blazar has, what runs first and then in order of start."""
+    found = [
+        _Row(reservation, lease)
+        for lease in db_api.lease_list()
+        for reservation in lease['reservations']
+        if reservation['status'] != status.reservation.DELETED
+    ]
+    yield from sorted(
+        found,
+        key=lambda row: (not row.is_active, row.lease['start_date'], row.id),
+    )
+
+
+def _judged(
+    store: ReservationStore,
+    observed: ObservedState,
+    row: _Row,
+    now: datetime.datetime,
+) -> Import:
+    """Return what is to become of a reservation, as things are."""
+    if row.id in observed.records.reservations:
+        return dataclasses.replace(row.outcome(), is_kept=True)
+    problem = _obstacle(store, observed, row, now)
+    if problem:
+        return _refused(row, problem)
+    made = _reservation(observed, row)
+    there = observed.slots(row.id)
+    if not row.is_active and not there:
+        planned = dict(rows.numbers(row.id))
+        unknown = [name for name in planned if name not in observed.hosts]
+        if unknown:
+            return _refused(
+                row, f'Placement has no provider of {", ".join(unknown)}'
+            )
+        # They stay where Blazar put them, if they fit there.
+        assignment = host_capacity.assign(
+            store, _with(observed, made, planned), made, now
+        )
+        if assignment.missing:
+            return _refused(row, f'it {assignment.refusal}')
+        hosts = dict(assignment.slots)
+    else:
+        hosts = {name: found.total for name, found in there.items()}
+    outside = [name for name in hosts if not observed.hosts[name].is_enabled]
+    if outside:
+        return _refused(
+            row,
+            f'{", ".join(outside)} is not in the pool {store.pool}, see '
+            '[blazar:physical:host] aggregate_freepool_name',
+        )
+    if not hosts:
+        return _refused(row, 'it has no slots')
+    return dataclasses.replace(
+        row.outcome(),
+        reservation=made,
+        hosts=dict(sorted(hosts.items())),
+        notes=tuple(_notes(row, made, hosts)),
+    )
+
+
+def _refused(row: _Row, problem: str) -> Import:
+    return dataclasses.replace(row.outcome(), problem=problem)
+
+
+def _obstacle(
+    store: ReservationStore,
+    observed: ObservedState,
+    row: _Row,
+    now: datetime.datetime,
+) -> str | None:
+    kind = row.reservation['resource_type']
+    if kind not in _TYPES:
+        return f'only Blazar keeps reservations of the type {kind}'
+    if row.reservation['status'] not in _LIVING:
+        return f'its status is {row.reservation["status"]}'
+    if row.lease['status'] not in status.lease.STABLE:
+        return f'the status of its lease is {row.lease["status"]}'
+    if _utc(row.lease['end_date']) <= now:
+        return 'its lease is over, and Blazar has not ended it yet'
+    if not row.is_active and _utc(row.lease['start_date']) <= now:
+        return 'its lease is due, and Blazar has not started it yet'
+    if row.id in observed.records.problems:
+        return str(observed.records.problems[row.id])
+    flavor = store.compute.record(row.id)
+    if flavor is None:
+        return f'Nova has no flavor {names.flavor(row.id)}'
+    known = parse(flavor)
+    if known is not None and known.end is not None:
+        return f'it is being ended by {known.end.by}'
+    return None
+
+
+def _reservation(observed: ObservedState, row: _Row) -> Reservation:
+    shape = Shape.like(observed.records.foreign[row.id])
+    own = names.flavor_extra_specs(row.id)
+    return Reservation(
+        id=row.id,
+        project=str(row.lease['project_id']),
+        start=_utc(row.lease['start_date']),
+        end=_utc(row.lease['end_date']),
+        amount=int(row.reservation['amount']),
+        shape=dataclasses.replace(
+            shape,
+            extra_specs={
+                key: value
+                for key, value in shape.extra_specs.items()
+                if key not in own and key not in _EXTRA_SPECS
+            },
+        ),
+        affinity=row.reservation['affinity'],
+        incarnation=uuid.uuid4().hex[:8],
+    )
+
+
+def _notes(
+    row: _Row, made: Reservation, hosts: Mapping[str, int]
+) -> Iterator[str]:
+    number = sum(hosts.values())
+    if number != made.amount:
+        yield (
+            f'it has {number} slots and should have {made.amount}; '
+            'reservation reconcile puts that right'
+        )
+    if row.reservation['aggregate_id']:
+        yield (
+            f'aggregate {row.reservation["aggregate_id"]} stays, and its '
+            'servers need it as long as AggregateInstanceExtraSpecsFilter is '
+            'enabled'
+        )
+    if row.reservation['server_group_id']:
+        yield f'server group {row.reservation["server_group_id"]} stays'
+    properties = row.reservation['resource_properties']
+    is_flavor = row.reservation['resource_type'] == flavors.RESOURCE_TYPE
+    if properties and not is_flavor:
+        yield (
+            f'slots that move later do not look for hosts with {properties}'
+        )
+
+
+def _make_hosts_ready(store: ReservationStore) -> None:
+    """Give all hosts that Blazar has in the pool the trait."""
+    providers.create_trait(store.placement, names.TRAIT)
+    for host in store.read().hosts.values():
+        if host.in_pool and host.provider and not host.is_ready:
+            providers.change_traits(
+                store.placement,
+                host.provider,
+                lambda before: before | {names.TRAIT},
+            )
+
+
+def _with_ready_hosts(observed: ObservedState) -> ObservedState:
+    """Return how things are once that was done."""
+    return dataclasses.replace(
+        observed,
+        hosts={
+            name: dataclasses.replace(
+                host, is_ready=bool(host.in_pool and host.provider)
+            )
+            for name, host in observed.hosts.items()
+        },
+    )
+
+
+def _with(
+    observed: ObservedState, made: Reservation, hosts: Mapping[str, int]
+) -> ObservedState:
+    """Return how things are with a reservation that is kept here."""
+    known = observed.records
+    foreign = {k: v for k, v in known.foreign.items() if k != made.id}
+    there = observed.slots(made.id)
+    return dataclasses.replace(
+        observed,
+        records=dataclasses.replace(
+            known,
+            reservations={**known.reservations, made.id: made},
+            foreign=foreign,
+        ),
+        hosts={
+            name: dataclasses.replace(
+                host,
+                slots={
+                    **host.slots,
+                    made.id: there.get(name, Slots(hosts[name], 0, 0)),
+                },
+            )
+            if name in hosts
+            else host
+            for name, host in observed.hosts.items()
+        },
+    )
+
+
+def _utc(time: datetime.datetime) -> datetime.datetime:
+    """Return a time of Blazar, which has no zone."""
+    return time.replace(tzinfo=datetime.UTC)

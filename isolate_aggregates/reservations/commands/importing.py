@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation import``: keep what a Blazar has reserved."""
+
+import argparse
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from oslo_log import log as logging
+
+from isolate_aggregates.cli import output
+from isolate_aggregates.reservations.commands import blazar, common, times
+
+if TYPE_CHECKING:
+    from isolate_aggregates.reservations.blazar.importing import Import
+
+LOG = logging.getLogger(__name__)
+
+_TO_DO = 'import'
+_DONE = 'imported'
+_KEPT = 'was imported'
+_LEFT = 'left'
+
+
+class ImportReservations(output.ReportLister):
+    """Keep the reservations of instances that a Blazar has, without Blazar.
+
+    Those that run and those to come: what the database of Blazar says of them
+    is written into their flavors. Servers stay as they are, and nothing is
+    deleted. What cannot be carried over is named and left as it is; the status
+    is then 3. Without --apply it is only shown.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--apply',
+            action='store_true',
+            help='Do it. blazar-manager must not run',
+        )
+        blazar.add_config_file(parser)
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Import them, or show what would be done."""
+        importing = blazar.imported('importing')
+        blazar.imported('kept').configure(parsed_args.blazar_config_file)
+        store = common.store(self.app.conf, self.app.connect())
+        self._is_done = parsed_args.apply
+        do = importing.carry_out if self._is_done else importing.plan
+        self._found: list[Import] = do(store, times.now())
+        for one in self._found:
+            if one.problem:
+                LOG.warning('Reservation %s is left: %s.', one.id, one.problem)
+            for note in one.notes:
+                LOG.warning('Reservation %s: %s.', one.id, note)
+        documents = [self._one(found) for found in self._found]
+        self._documents = documents
+        return (
+            ('Id', 'Lease', 'Project', 'Start', 'End', 'Hosts', 'Result'),
+            [
+                (
+                    found['id'],
+                    found['lease'],
+                    found['project'],
+                    found['start'],
+                    found['end'],
+                    ', '.join(f'{k} ({v})' for k, v in found['hosts'].items()),
+                    found['result'],
+                )
+                for found in documents
+            ],
+        )
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 3 if some are not carried over.
+        """
+        code = super().run(parsed_args)
+        is_left = any(one.problem for one in self._found)
+        return code or (common.NOT_YET if is_left else 0)
+
+    def document(self) -> dict[str, Any]:
+        """Return the reservations with all there is to know of each."""
+        return {'reservations': self._documents}
+
+    def before(self) -> Iterable[str]:
+        """Yield a sentence if there is nothing to import."""
+        if not self._found:
+            yield 'Blazar has no reservations that run or are to come.'
+
+    def after(self) -> Iterable[str]:
+        """Yield what to do next, if nothing was done."""
+        if self._found and not self._is_done:
+            yield 'Nothing was changed. Stop blazar-manager and give --apply.'
+
+    def _one(self, found: 'Import') -> dict[str, Any]:
+        made = found.reservation
+        return {
+            'id': found.id,
+            'lease': found.lease,
+            'project': found.project,
+            'start': made and times.text(made.start),
+            'end': made and times.text(made.end),
+            'amount': made and made.amount,
+            'hosts': dict(found.hosts),
+            'result': self._result(found),
+            'problem': found.problem,
+            'notes': list(found.notes),
+        }
+
+    def _result(self, found: 'Import') -> str:
+        if found.problem:
+            return _LEFT
+        if found.is_kept:
+            return _KEPT
+        return _DONE if self._is_done else _TO_DO

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Leases that a real Blazar made are kept without it."""
+
+import datetime
+import json
+
+from blazar import context
+from blazar.db import api as db_api
+from live import OWNER, STRANGER, class_of
+import pytest
+import yaml
+
+from isolate_aggregates import reservations
+from isolate_aggregates.reservations.blazar.exceptions import (
+    ReservationNotKept,
+)
+from isolate_aggregates.reservations.record import Shape
+
+BLAZARS_OWN = ('physical.host.plugin', 'virtual.instance.plugin')
+OURS = (
+    'physical.host.plugin',
+    'virtual.instance.placement',
+    'flavor.instance.placement',
+)
+
+
+@pytest.fixture
+def operator(program, endpoint, tmp_path, monkeypatch):
+    """Return a function that runs a command as the operator of the cloud."""
+    clouds = {
+        'mine': {
+            'auth': {
+                'auth_url': f'http://{endpoint}/identity/v3',
+                'username': 'admin',
+                'password': 'any',
+                'project_name': 'service',
+                'user_domain_name': 'Default',
+                'project_domain_name': 'Default',
+            },
+            'region_name': 'RegionOne',
+        }
+    }
+    path = tmp_path / 'clouds.yaml'
+    path.write_text(yaml.safe_dump({'clouds': clouds}))
+    monkeypatch.setenv('OS_CLIENT_CONFIG_FILE', str(path))
+    monkeypatch.setenv('OS_CLOUD', 'mine')
+    return program
+
+
+@pytest.fixture
+def imported(operator, tmp_path):
+    """Return a function that imports, and returns what it says of each."""
+    path = str(tmp_path / 'blazar.conf')
+
+    def run_it(*arguments, code=0):
+        finished = operator(
+            'import', '--blazar-config-file', path, '-f', 'json', *arguments
+        )
+        assert finished.code == code, finished.err
+        found = json.loads(finished.out)['reservations']
+        return {one['id']: one for one in found}
+
+    return run_it
+
+
+def listed(operator):
+    finished = operator('list', '-f', 'json')
+    assert (finished.code, finished.err) == (0, '')
+    found = json.loads(finished.out)['reservations']
+    return {one['id']: one for one in found}
+
+
+def end(operator, cloud, *reservations):
+    for reservation in reservations:
+        operator('end', '--yes', reservation)
+    cloud.wait_until_gone()
+    assert operator('reconcile').code == 0
+    assert operator('list', '-f', 'value').out == ''
+
+
+def state(cloud):
+    """Return all that an import might change."""
+    flavors = cloud.call('GET', 'compute/flavors/detail?is_public=None')
+    leases = [
+        {key: str(value) for key, value in sorted(lease.items())}
+        for lease in db_api.lease_list()
+    ]
+    return (
+        flavors['flavors'],
+        [cloud.slots(flavor) for flavor in cloud.flavors()],
+        cloud.call('GET', 'compute/os-aggregates')['aggregates'],
+        cloud.groups(),
+        cloud.servers(),
+        leases,
+        db_api.host_allocation_get_all_by_values(),
+    )
+
+
+@pytest.mark.parametrize('plugins', [OURS, BLAZARS_OWN])
+def test_leases_are_kept_as_they_are(
+    start, cloud, operator, imported, plugins
+):
+    blazar = start(plugins=plugins)
+    lease, running = blazar.reserve(amount=2, vcpus=5, affinity=False)
+    blazar.pass_time()
+    _, coming = blazar.reserve(2, vcpus=5, affinity=True, start=60, end=90)
+    server = cloud.boot(OWNER, running)
+    before = state(cloud)
+    planned = blazar.slots(coming)
+
+    found = imported()
+
+    assert {k: v['result'] for k, v in found.items()} == {
+        running: 'import',
+        coming: 'import',
+    }
+    assert found[running]['hosts'] == {'host1': 1, 'host2': 1}
+    assert found[coming]['hosts'] == planned
+    assert state(cloud) == before
+
+    assert imported('--apply')[coming]['result'] == 'imported'
+
+    after = state(cloud)
+    # Blazar's own is as it was, and so are servers and the pool.
+    assert after[2:] == before[2:]
+    kept = listed(operator)
+    assert kept[running]['state'] == 'active'
+    assert kept[running]['project'] == OWNER
+    assert kept[running]['affinity'] == 'different'
+    assert kept[running]['shape']['vcpus'] == 5
+    assert (kept[running]['slots'], kept[running]['used']) == (2, 1)
+    assert kept[coming]['state'] == 'planned'
+    assert kept[coming]['hosts'] == {
+        name: {'slots': number, 'open': 0, 'used': 0}
+        for name, number in planned.items()
+    }
+    row = db_api.lease_get(lease)
+    assert kept[running]['end'] == f'{row["end_date"].isoformat()}+00:00'
+    assert [kept[one]['problems'] for one in kept] == [[], []]
+    assert {k: v['result'] for k, v in imported('--apply').items()} == {
+        running: 'was imported',
+        coming: 'was imported',
+    }
+    assert operator('reconcile').code == 0
+    assert state(cloud)[1] == after[1]
+    # The owner notices nothing.
+    assert cloud.wait(server['id'], 'ACTIVE')
+    if plugins is OURS:
+        cloud.boot(OWNER, running)
+        assert cloud.is_refused(STRANGER, running)
+
+    end(operator, cloud, running, coming)
+    for one in cloud.call('GET', 'compute/os-aggregates')['aggregates']:
+        if one['name'] != 'freepool':
+            remove_aggregate(cloud, one)
+    remove_groups(cloud)
+
+
+def remove_aggregate(cloud, aggregate):
+    path = f'compute/os-aggregates/{aggregate["id"]}'
+    for host in aggregate['hosts']:
+        cloud.call('POST', f'{path}/action', {'remove_host': {'host': host}})
+    cloud.call('DELETE', path)
+
+
+def remove_groups(cloud):
+    path = 'compute/os-server-groups'
+    for found in cloud.call('GET', f'{path}?all_projects=True')[
+        'server_groups'
+    ]:
+        cloud.call('DELETE', f'{path}/{found["id"]}')
+
+
+def test_what_cannot_be_carried_over_is_named(
+    blazar, cloud, operator, imported
+):
+    with context.BlazarContext():
+        hosts = blazar.manager.create_lease(
+            {
+                'name': 'hosts',
+                'user_id': 'user',
+                'trust_id': OWNER,
+                'start_date': blazar.at(60),
+                'end_date': blazar.at(90),
+                'reservations': [
+                    {
+                        'resource_type': 'physical:host',
+                        'min': 1,
+                        'max': 1,
+                        'hypervisor_properties': '',
+                        'resource_properties': '',
+                    }
+                ],
+                'events': [],
+            }
+        )
+    leases = {'hosts': hosts['id']}
+    ids = {'hosts': hosts['reservations'][0]['id']}
+    leases['due'], ids['due'] = blazar.reserve(1, start=0)
+    for name in ('ended', 'gone', 'fits', 'large', 'none'):
+        leases[name], ids[name] = blazar.reserve(1, start=60, end=120)
+    backend = blazar.plugin.backend
+    backend.mark_end(ids['ended'], 'an operator')
+    cloud.call('DELETE', f'compute/flavors/{ids["gone"]}')
+    # More than there is room for.
+    row = blazar.reservation(ids['large'])['resource_id']
+    db_api.instance_reservation_update(row, {'amount': 9999})
+
+    found = imported('--apply', code=3)
+
+    assert {name: found[ids[name]]['problem'] for name in ids} == {
+        'hosts': 'only Blazar keeps reservations of the type physical:host',
+        'due': 'its lease is due, and Blazar has not started it yet',
+        'ended': 'it is being ended by an operator',
+        'gone': f'Nova has no flavor reservation:{ids["gone"]}',
+        'fits': None,
+        'none': None,
+        'large': found[ids['large']]['problem'],
+    }
+    assert 'needs 9999 slots' in found[ids['large']]['problem']
+    assert sorted(listed(operator)) == sorted([ids['fits'], ids['none']])
+    db_api.instance_reservation_update(row, {'amount': 1})
+    end(operator, cloud, ids['fits'], ids['none'])
+    for name in ('hosts', 'due', 'ended', 'gone', 'large'):
+        blazar.end(leases[name])
+
+
+def test_a_blazar_that_goes_on_cannot_end_what_was_imported(
+    blazar, cloud, operator, imported
+):
+    lease, reservation = blazar.reserve(amount=1, end=30)
+    deleted, other = blazar.reserve(amount=1, end=30)
+    blazar.pass_time()
+    servers = [cloud.boot(OWNER, one) for one in (reservation, other)]
+    imported('--apply')
+
+    with pytest.raises(ReservationNotKept, match='belongs to another Blazar'):
+        blazar.delete(deleted)
+    blazar.pass_time(30)
+    blazar.complete()
+
+    assert sorted(cloud.servers()) == sorted(s['id'] for s in servers)
+    assert not cloud.is_refused(OWNER, reservation)
+    end(operator, cloud, reservation, other)
+    assert blazar.status(lease) == 'TERMINATED'
+
+
+def test_hosts_outside_the_pool_are_named(blazar, cloud, imported, operator):
+    lease, reservation = blazar.reserve(amount=1)
+    blazar.pass_time()
+    cloud.take_from_freepool('host1')
+
+    found = imported('--apply', code=3)
+
+    assert found[reservation]['problem'] == (
+        'host1 is not in the pool freepool, see [blazar:physical:host] '
+        'aggregate_freepool_name'
+    )
+    blazar.end(lease)
+
+
+def test_without_blazars_leases_there_is_nothing_to_import(
+    blazar, operator, tmp_path
+):
+    path = str(tmp_path / 'blazar.conf')
+    finished = operator('import', '--blazar-config-file', path)
+    assert finished.code == 0
+    assert finished.out.startswith(
+        'Blazar has no reservations that run or are to come.'
+    )
+
+
+@pytest.fixture
+def adopt(operator, tmp_path):
+    """Return a function that gives a reservation to Blazar."""
+    path = str(tmp_path / 'blazar.conf')
+
+    def run_it(*arguments):
+        finished = operator(
+            'blazar',
+            'adopt',
+            '--blazar-config-file',
+            path,
+            *arguments,
+            '--yes',
+        )
+        return finished.code, finished.err
+
+    return run_it
+
+
+def test_what_was_imported_can_go_back_as_it_is_by_then(
+    blazar, cloud, operator, imported, adopt
+):
+    lease, running = blazar.reserve(amount=1, vcpus=5, end=60)
+    blazar.pass_time()
+    later, coming = blazar.reserve(1, vcpus=5, start=90, end=120)
+    server = cloud.boot(OWNER, running)
+    imported('--apply')
+    until = blazar.now + datetime.timedelta(minutes=100)
+    assert (
+        operator(
+            'update', running, '--amount', '3', '--end', f'{until}+00:00'
+        ).code
+        == 0
+    )
+
+    assert adopt(running) == (0, '')
+    assert adopt(coming) == (0, '')
+
+    assert operator('list', '-f', 'value').out == ''
+    assert blazar.reservation(running)['amount'] == 3
+    assert {
+        name: total for name, (total, _) in cloud.slots(running).items()
+    } == blazar.slots(running)
+    assert db_api.lease_get(lease)['end_date'] == until
+    flavors = cloud.call('GET', 'compute/flavors/detail?is_public=None')
+    assert {
+        tuple(found['extra_specs'])
+        for found in flavors['flavors']
+        if found['name'].startswith('reservation:')
+    } == {
+        (f'resources:{class_of(running)}',),
+        (f'resources:{class_of(coming)}',),
+    }
+    cloud.boot(OWNER, running)
+    blazar.complete()
+    blazar.pass_time(90)
+    assert blazar.status(later) == 'ACTIVE'
+    assert cloud.wait(server['id'], 'ACTIVE')
+    cloud.boot(OWNER, coming)
+    blazar.pass_time(10)
+    assert blazar.status(lease) == 'TERMINATED'
+    blazar.end(later)
+
+
+def test_a_reservation_made_without_blazar_can_be_given_to_it(
+    blazar, cloud, operator, imported, adopt
+):
+    lease, reservation = blazar.reserve(amount=1, start=60, end=90)
+    imported('--apply')
+    now = datetime.datetime.now(datetime.UTC)
+    made = reservations.new(OWNER, 2, Shape(1, 64, 1), now, affinity=False)
+    reservations.create(blazar.plugin.backend._store, made, now)
+    server = cloud.boot(OWNER, made.id)
+
+    code, told = adopt(made.id)
+    assert (code, 'give --end, as none is known' in told) == (2, True)
+    assert adopt(made.id, '--end', '30m') == (0, '')
+
+    found = blazar.reservation(made.id)
+    assert (found['status'], found['amount']) == ('active', 2)
+    assert found['affinity'] is False
+    assert blazar.slots(made.id) == {'host1': 1, 'host2': 1}
+    blazar.pass_time(29)
+    assert cloud.servers() == [server['id']]
+    blazar.pass_time(2)
+    blazar.complete_all()
+    assert blazar.status(found['lease_id']) == 'TERMINATED'
+    assert adopt(reservation) == (0, '')
+    blazar.end(lease)
+
+
+@pytest.mark.parametrize(
+    ('change', 'problem'),
+    [
+        ({'status': 'TERMINATED'}, 'its lease is TERMINATED in Blazar'),
+        ({'project_id': STRANGER}, f'its lease is of project {STRANGER}'),
+    ],
+)
+def test_what_blazar_has_otherwise_cannot_go_back(
+    blazar, cloud, imported, operator, adopt, change, problem
+):
+    lease, reservation = blazar.reserve(amount=1, start=60, end=90)
+    imported('--apply')
+    before = {key: db_api.lease_get(lease)[key] for key in change}
+    db_api.lease_update(lease, change)
+
+    assert adopt(reservation) == (
+        1,
+        f'Reservation {reservation} cannot be adopted: {problem}.\n',
+    )
+
+    db_api.lease_update(lease, before)
+    assert adopt(reservation) == (0, '')
+    blazar.end(lease)
