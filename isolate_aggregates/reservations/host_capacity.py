@@ -192,7 +192,9 @@ class _Counted:
             end = other.counted_until
             if end is not None:
                 # What is there after the end takes its place still.
-                end = max(end + cleaning_time, self.now + _INSTANT)
+                end = max(
+                    planner.later(end, cleaning_time), self.now + _INSTANT
+                )
             yield planner.Claim(other.start, end, self.needs[name], number)
 
 

@@ -471,6 +471,13 @@ def _check_time(what: str, time: datetime.datetime) -> None:
         raise exception.InvalidRequest(
             f'The {what} {time.isoformat()} has no time zone.'
         )
+    try:
+        time.astimezone(datetime.UTC)
+    except OverflowError:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} is not between the years 1 and '
+            '9999 in UTC.'
+        ) from None
 
 
 def _utc(time: datetime.datetime | None) -> datetime.datetime | None:
