@@ -23,6 +23,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     list_reservations(store, now)         -> list[Status]
     update(store, id, now, amount=, end=) -> Status
     end(store, id, now)                   -> Status
+    move(store, id, now, hosts)           -> Status
+    evacuate(store, id)                   -> list[str]
     repair(store, now, id)                -> list[Status]
 
     reconcile(store, id, now, move=)      -> Status
@@ -60,8 +62,10 @@ from isolate_aggregates.reservations.operations import (
     UNCHANGED,
     create,
     end,
+    evacuate,
     find,
     list_reservations,
+    move,
     new,
     preview,
     repair,
@@ -94,9 +98,11 @@ __all__ = [
     'disable_host',
     'enable_host',
     'end',
+    'evacuate',
     'find',
     'list_hosts',
     'list_reservations',
+    'move',
     'new',
     'preview',
     'reconcile',
