@@ -70,7 +70,7 @@ DESCRIPTIONS = {
     ),
     'reservation_show': 'Show everything about a reservation.',
     'reservation_update': (
-        'Give a reservation more or fewer slots, or another end.'
+        'Change the slots, times, project or affinity of a reservation.'
     ),
     'revoke': (
         'Keep servers of a flavor or an image out of hosts locked by a trait.'

@@ -21,7 +21,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
-    update(store, id, now, amount=, end=) -> Status
+    update(store, id, now, amount=, end=,
+           project=, start=, affinity=)   -> Status
     end(store, id, now)                   -> Status
     move(store, id, now, hosts)           -> Status
     evacuate(store, id)                   -> list[str]
@@ -77,6 +78,7 @@ from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
     Shape,
+    Terms,
 )
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
@@ -93,6 +95,7 @@ __all__ = [
     'Shape',
     'Slots',
     'Status',
+    'Terms',
     'create',
     'delete_pool',
     'disable_host',

@@ -11,6 +11,12 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.record import Reservation
 
+# What is said of a reservation that is to be changed too late.
+BEGUN = (
+    'has started, and its start, project and affinity can be changed only '
+    'before that'
+)
+
 
 def is_settled(
     observed: ObservedState,
@@ -70,6 +76,19 @@ def is_misplaced(
             for name, slots in found.items()
             if name not in stays
         )
+    )
+
+
+def has_begun(
+    observed: ObservedState, reservation: Reservation, now: datetime.datetime
+) -> bool:
+    """Tell whether it has started, by any clock.
+
+    One that goes faster may have let servers in already.
+    """
+    return reservation.has_started(now) or any(
+        slots.open or slots.used
+        for slots in observed.slots(reservation.id).values()
     )
 
 

@@ -228,7 +228,9 @@ class _Counted:
                 end = max(
                     planner.later(end, cleaning_time), self.now + _INSTANT
                 )
-            yield planner.Claim(other.start, end, self.needs[name], number)
+            yield planner.Claim(
+                other.counted_from, end, self.needs[name], number
+            )
 
 
 class _Capacities:

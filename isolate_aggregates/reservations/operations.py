@@ -14,7 +14,12 @@ import logging
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, names, reconciler
+from isolate_aggregates.reservations import (
+    conditions,
+    host_capacity,
+    names,
+    reconciler,
+)
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.planner import Assignment
@@ -22,6 +27,7 @@ from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
     Shape,
+    Terms,
 )
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
@@ -245,36 +251,58 @@ def update(
     now: datetime.datetime,
     amount: int | None = None,
     end: datetime.datetime | Unchanged | None = UNCHANGED,
+    project: str | None = None,
+    start: datetime.datetime | None = None,
+    affinity: bool | Unchanged | None = UNCHANGED,
 ) -> Status:
     """Change a reservation, before or after its start.
+
+    Project, start and affinity can be changed only before it.
 
     :param amount: How many slots it gets; None for as many as it has.
     :param end: When it ends, not before now; None for never, UNCHANGED to
         leave it.
+    :param project: The id of the project that may use it; None to leave it.
+    :param start: When it starts; None to leave it.
+    :param affinity: As for :func:`new`; UNCHANGED to leave it.
     :raises NotFound: if there is none.
     :raises InvalidRequest: if it makes no sense.
-    :raises ReservationError: if it does not fit, or more slots have servers;
-        it then stays as it was.
+    :raises ReservationError: if it does not fit, more slots have servers, or
+        it has started; it then stays as it was.
     """
     if amount is not None:
         _check_amount(amount)
     if not isinstance(end, Unchanged):
-        end = _utc(end)
+        end = _utc('end', end)
+    start = _utc('start', start)
 
-    def decide(_: ObservedState, found: Reservation) -> PendingChange:
+    def terms_of(found: Reservation) -> Terms:
+        return Terms(
+            found.project if project is None else project,
+            start or found.start,
+            found.affinity if isinstance(affinity, Unchanged) else affinity,
+        )
+
+    def decide(observed: ObservedState, found: Reservation) -> PendingChange:
+        terms = terms_of(found)
         wanted = PendingChange(
             found.amount if amount is None else amount,
             found.end if isinstance(end, Unchanged) else end,
             found.leaving,
+            terms if terms != found.terms else None,
         )
+        if wanted.terms and conditions.has_begun(observed, found, now):
+            raise exception.ReservationError(found.id, conditions.BEGUN)
         if wanted != _present(found):
-            _check_end(found, wanted, now)
+            _check_end(found, terms.start, wanted, now)
         return wanted
 
     def is_done(status: Status) -> bool:
         told = status.reservation
-        return amount in (None, told.amount) and (
-            isinstance(end, Unchanged) or told.end == end
+        return (
+            amount in (None, told.amount)
+            and (isinstance(end, Unchanged) or told.end == end)
+            and terms_of(told) == told.terms
         )
 
     return _change(store, reservation_id, now, decide, is_done)
@@ -487,9 +515,12 @@ def _is_same(known: Reservation, wanted: Reservation) -> bool:
 
 
 def _check_end(
-    found: Reservation, wanted: PendingChange, now: datetime.datetime
+    found: Reservation,
+    start: datetime.datetime,
+    wanted: PendingChange,
+    now: datetime.datetime,
 ) -> None:
-    if wanted.end is not None and wanted.end <= max(now, found.start):
+    if wanted.end is not None and wanted.end <= max(now, start):
         raise exception.InvalidRequest(
             f'Reservation {found.id} cannot be changed to end at '
             f'{wanted.end.isoformat()}, which is over or before its start.'
@@ -517,8 +548,10 @@ def _check_time(what: str, time: datetime.datetime) -> None:
         ) from None
 
 
-def _utc(time: datetime.datetime | None) -> datetime.datetime | None:
+def _utc(
+    what: str, time: datetime.datetime | None
+) -> datetime.datetime | None:
     if time is None:
         return None
-    _check_time('end', time)
+    _check_time(what, time)
     return time.astimezone(datetime.UTC)

@@ -39,7 +39,7 @@ from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.healing import Move
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.planner import Assignment
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.record import PendingChange, Reservation
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
 
@@ -109,6 +109,7 @@ class Reconciliation:
         self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
         self._has_made_class = False
+        self._has_granted = False
 
     def attempt(
         self,
@@ -190,7 +191,7 @@ class Reconciliation:
         for flavor in observed.records.superseded.get(self.id, ()):
             self._store.compute.delete_flavor(flavor)
         if reservation.pending:
-            self._settle_change(observed, reservation)
+            self._settle_change(observed, reservation, reservation.pending)
             return None, False
         if reservation.has_ended(self._now):
             self._end(observed, reservation)
@@ -224,7 +225,10 @@ class Reconciliation:
     # A pending change.
 
     def _settle_change(
-        self, observed: ObservedState, reservation: Reservation
+        self,
+        observed: ObservedState,
+        reservation: Reservation,
+        pending: PendingChange,
     ) -> None:
         """Take a step towards a pending change, or refuse it."""
         if conditions.lacks_extra_specs(observed, reservation):
@@ -233,16 +237,23 @@ class Reconciliation:
             self._secured = reservation.revision, set()
         wanted = reservation.settled
         assignment = self._assign(observed, wanted)
-        if assignment.missing:
+        is_late = pending.terms is not None and conditions.has_begun(
+            observed, reservation, self._now
+        )
+        if is_late or assignment.missing:
             reservation = self._give_back(observed, reservation)
-            if self._patience and conditions.others_pending(
-                observed, reservation
+            if (
+                not is_late
+                and self._patience
+                and conditions.others_pending(observed, reservation)
             ):
                 self._patience -= 1
                 time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
                 return
             self._refuse(reservation)
-            raise exception.ReservationError(self.id, assignment.refusal)
+            raise exception.ReservationError(
+                self.id, conditions.BEGUN if is_late else assignment.refusal
+            )
         if self._write(observed, wanted, assignment, is_pending=True):
             return
         self._secure(observed)
@@ -378,6 +389,13 @@ class Reconciliation:
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         has_started = reservation.has_started(self._now)
+        lacks_access = has_started and not self._store.granted([reservation])
+        if (lacks_access and reservation.former) or (
+            self._has_granted and not has_started
+        ):
+            # Of a project that it was for, or before another start was set.
+            self._store.revoke(self.id)
+            self._has_granted = False
         to_open = conditions.to_open(observed, reservation, self._now)
         for name in to_open:
             provider = observed.hosts[name].provider
@@ -391,9 +409,9 @@ class Reconciliation:
                     if conditions.takes(reservation, name, self._now)
                     else slots.closed,
                 )
-        lacks_access = has_started and not self._store.granted([reservation])
         if lacks_access:
             self._store.grant(reservation)
+            self._has_granted = True
         return bool(to_open or lacks_access)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:

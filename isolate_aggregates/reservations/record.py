@@ -65,6 +65,20 @@ class Shape:
 
 
 @dataclasses.dataclass(frozen=True)
+class Terms:
+    """What of a reservation can change only before its start.
+
+    :param project: The id of the project that may use it.
+    :param start: When it starts.
+    :param affinity: As that of a :class:`Reservation`.
+    """
+
+    project: str
+    start: datetime.datetime
+    affinity: bool | None
+
+
+@dataclasses.dataclass(frozen=True)
 class PendingChange:
     """What a reservation becomes, once it is known that it fits.
 
@@ -73,11 +87,14 @@ class PendingChange:
     :param amount: The number of slots.
     :param end: When the reservation ends; None for never.
     :param leaving: The hosts that it leaves together with its servers.
+    :param terms: What changes only before the start; None if nothing of that
+        does.
     """
 
     amount: int
     end: datetime.datetime | None
     leaving: tuple[str, ...] = ()
+    terms: Terms | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,6 +113,8 @@ class Reservation:
     :param leaving: The hosts that it leaves together with its servers. Slots
         there do not count for the amount, and are there as long as servers
         have them.
+    :param former: The projects that it was for before, which may have been
+        given access meanwhile.
     :param pending: A change that is neither granted nor refused yet.
     :param incarnation: Tells it from an earlier reservation of the same id.
     :param revision: The number of the revision of its record that this was
@@ -110,6 +129,7 @@ class Reservation:
     shape: Shape
     affinity: bool | None = None
     leaving: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
     pending: PendingChange | None = None
     incarnation: str = ''
     revision: int = 0
@@ -138,6 +158,18 @@ class Reservation:
         )
 
     @property
+    def terms(self) -> Terms:
+        """What of it can change only before its start."""
+        return Terms(self.project, self.start, self.affinity)
+
+    @property
+    def counted_from(self) -> datetime.datetime:
+        """From when on its slots count with others."""
+        if self.pending is None or self.pending.terms is None:
+            return self.start
+        return min(self.start, self.pending.terms.start)
+
+    @property
     def counted_until(self) -> datetime.datetime | None:
         """Until when its slots count with others; None for ever."""
         if self.end is None or self.pending is None:
@@ -149,8 +181,15 @@ class Reservation:
         """What it is once its pending change is granted."""
         if self.pending is None:
             return self
+        terms = self.pending.terms or self.terms
         return dataclasses.replace(
             self,
+            project=terms.project,
+            start=terms.start,
+            affinity=terms.affinity,
+            former=tuple(
+                sorted({*self.former, self.project} - {terms.project})
+            ),
             amount=self.pending.amount,
             end=self.pending.end,
             leaving=self.pending.leaving,
@@ -206,13 +245,21 @@ def describe(reservation: Reservation) -> str:
         'amount': reservation.amount,
         'affinity': reservation.affinity,
         'leaving': list(reservation.leaving),
+        'former': list(reservation.former),
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
-    if reservation.pending is not None:
+    pending = reservation.pending
+    if pending is not None:
         document['asked'] = {
-            'amount': reservation.pending.amount,
-            'end': _text(reservation.pending.end),
-            'leaving': list(reservation.pending.leaving),
+            'amount': pending.amount,
+            'end': _text(pending.end),
+            'leaving': list(pending.leaving),
+            'terms': pending.terms
+            and {
+                'project': pending.terms.project,
+                'start': _text(pending.terms.start),
+                'affinity': pending.terms.affinity,
+            },
         }
     return json.dumps(document)
 
@@ -306,10 +353,14 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 },
             ),
             affinity=_affinity(document['affinity']),
-            leaving=_hosts(document),
+            leaving=_texts(document, 'leaving'),
+            former=_texts(document, 'former'),
             pending=asked
             and PendingChange(
-                _amount(asked['amount']), _time(asked['end']), _hosts(asked)
+                _amount(asked['amount']),
+                _time(asked['end']),
+                _texts(asked, 'leaving'),
+                _terms(asked.get('terms')),
             ),
             incarnation=str(document['incarnation']),
             revision=revision,
@@ -350,9 +401,19 @@ def _amount(value: object) -> int:
     return value
 
 
-def _hosts(document: Mapping[str, Any]) -> tuple[str, ...]:
-    # Records of earlier releases leave no hosts.
-    return tuple(str(host) for host in document.get('leaving', ()))
+def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    # Records of earlier releases do not have them.
+    return tuple(str(text) for text in document.get(key, ()))
+
+
+def _terms(document: Mapping[str, Any] | None) -> Terms | None:
+    if document is None:
+        return None
+    return Terms(
+        project=str(document['project']),
+        start=_start(document['start']),
+        affinity=_affinity(document['affinity']),
+    )
 
 
 def _affinity(value: object) -> bool | None:

@@ -69,8 +69,8 @@ class ReservationStore:
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
         # By uuid of a provider of a full host, what it has at a generation.
         self._providers: dict[str, tuple[int, ProviderSummary]] = {}
-        # By id, the incarnation of a reservation whose project has access.
-        self._granted: dict[str, str] = {}
+        # By id, incarnation and project of a reservation with access.
+        self._granted: dict[str, tuple[str, str]] = {}
 
     def read(self, closely: str | None = None) -> ObservedState:
         """Return how things are.
@@ -124,7 +124,8 @@ class ReservationStore:
     def granted(self, reservations: Iterable[Reservation]) -> set[str]:
         """Return the ids of those whose project may use the flavor.
 
-        Nova is asked once for each; what it said is remembered.
+        Those are not among them whose former project may use it still. Nova is
+        asked once for each; what it said is remembered.
         """
         wanted = list(reservations)
         unknown = [r for r in wanted if not self._is_granted(r)]
@@ -133,17 +134,19 @@ class ReservationStore:
                 lambda found: self.compute.projects(found.id), unknown
             )
             for found, projects in zip(unknown, answers, strict=True):
-                if found.project in projects:
-                    self._granted[found.id] = found.incarnation
+                if found.project in projects and not (
+                    {*found.former} & {*projects}
+                ):
+                    self._granted[found.id] = _grant_of(found)
         return {found.id for found in wanted if self._is_granted(found)}
 
     def _is_granted(self, reservation: Reservation) -> bool:
-        return self._granted.get(reservation.id) == reservation.incarnation
+        return self._granted.get(reservation.id) == _grant_of(reservation)
 
     def grant(self, reservation: Reservation) -> None:
         """Let the project use the flavor of its reservation."""
         self.compute.grant(reservation.id, reservation.project)
-        self._granted[reservation.id] = reservation.incarnation
+        self._granted[reservation.id] = _grant_of(reservation)
 
     def revoke(self, reservation: str) -> None:
         """Let no project use the flavor of a reservation any more."""
@@ -340,6 +343,10 @@ class ReservationStore:
         if host.generation == found.generation == generation:
             self._known[provider] = generation, slots
         return slots
+
+
+def _grant_of(reservation: Reservation) -> tuple[str, str]:
+    return reservation.incarnation, reservation.project
 
 
 def _state(node: Node | None) -> HostState:

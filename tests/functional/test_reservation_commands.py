@@ -251,6 +251,25 @@ def test_one_that_cannot_be_read_may_end_soon(command, done, world):
     assert f'Reservation {ID} has a flavor' in finished.err
 
 
+def test_start_project_and_affinity_can_be_changed(command, done):
+    done(*CREATE, '--id', ID, '--start', '2127-03-01T08:00Z', '--amount', '2')
+    other = 'b' * 32
+    terms = ('--project', other, '--affinity', 'different')
+    when = ('--start', '2127-03-02T08:00Z', '--end', '2h')
+    changed = done('update', ID, *terms, *when)
+    assert (changed['project'], changed['affinity']) == (other, 'different')
+    assert changed['start'] == '2127-03-02T08:00:00+00:00'
+    assert changed['end'] == '2127-03-02T10:00:00+00:00'
+    assert set(changed['hosts']) == {'h1', 'h2'}
+    assert done('update', ID, '--affinity', 'any')['affinity'] == 'any'
+    started = done('update', ID, '--start', 'now')
+    assert (started['state'], started['affinity']) == ('active', 'any')
+    finished = command('update', ID, *terms)
+    assert finished.code == 1
+    assert 'can be changed only before that' in finished.err
+    assert done('show', ID) == started
+
+
 class Terminal(io.StringIO):
     """Where somebody types."""
 

@@ -26,6 +26,7 @@ EVERY = 1 if os.environ.get('THOROUGH') else 8
 X, Y, Z, W = (f'4d17d41a-830d-47b2-91c7-4f9fc0ae611{c}' for c in 'cdef')
 SHAPE = reservations.Shape(4, 1024, 10)
 SLOTS_OF_A_HOST = 2
+OTHER = 'b' * 32
 START = NOW + HOUR
 
 
@@ -72,6 +73,16 @@ def too_many(store):
     return reservations.update(store, X, START, amount=3)
 
 
+def to_other(store):
+    """Give it to another project, by a clock that is slow."""
+    return reservations.update(store, X, NOW, project=OTHER)
+
+
+def later(store):
+    """Let it start later, by a clock that is slow."""
+    return reservations.update(store, X, NOW, start=START + HOUR)
+
+
 def end(store):
     return reservations.end(store, X, START)
 
@@ -99,6 +110,8 @@ PROMISES = {
     shorter: {'end': NOW + 5 * HOUR},
     give_away: {'end': NOW + 2 * HOUR},
     end: {'is_gone': True},
+    to_other: {'project': OTHER},
+    later: {'start': START + HOUR},
 }
 
 
@@ -141,7 +154,9 @@ def check(world, *promises):
             else {0}
         )
         access = world.nova.access[status.reservation.id]
-        assert access == ({PROJECT} if has_started else set())
+        assert access == (
+            {status.reservation.project} if has_started else set()
+        )
     for moment in {status.reservation.start for status in found.values()}:
         taken = {}
         for status in found.values():
@@ -167,11 +182,21 @@ PAIRS = [
     (create_later, longer),
     (too_many, more),
     (end, more),
+    (reconcile_all, to_other),
+    (reconcile_all, later),
+    (to_other, reconcile_all),
+    (to_other, later),
 ]
 if os.environ.get('THOROUGH'):
     PAIRS = itertools.product(
-        [reconcile_all, more, longer, too_many, end, repair, create_later],
-        [more, longer, shorter, end, give_away, create, reconcile_all],
+        [
+            *(reconcile_all, more, longer, too_many, end, repair),
+            *(create_later, to_other, later),
+        ],
+        [
+            *(more, longer, shorter, end, give_away, create, reconcile_all),
+            *(to_other, later),
+        ],
     )
 
 

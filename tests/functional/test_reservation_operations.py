@@ -437,6 +437,96 @@ def test_what_makes_no_sense_is_refused(world, change, problem):
     assert world.nova.flavors == {}
 
 
+OTHER = 'b' * 32
+
+
+def change(world, reservation, now=NOW, **values):
+    return reservations.update(world.store, reservation, now, **values)
+
+
+def test_start_project_and_affinity_change_before_the_start(world):
+    found = reserve(world, 2, start=4, end=6).reservation
+    assert totals(reservations.show(world.store, found.id, NOW)) == {'h1': 2}
+    changed = change(
+        world, found.id, start=NOW + 2 * HOUR, project=OTHER, affinity=False
+    )
+    assert totals(changed) == {'h1': 1, 'h2': 1}
+    one = changed.reservation
+    assert (one.start, one.end) == (NOW + 2 * HOUR, NOW + 6 * HOUR)
+    assert (one.project, one.affinity) == (OTHER, False)
+    assert totals(change(world, found.id, affinity=True)) == {'h1': 2}
+    assert totals(change(world, found.id, affinity=None)) == {'h1': 2}
+    # Its room is that of its new time.
+    assert 'room for 2 on h2.' in refused(world, 3, start=3, end=4)
+    later = change(
+        world, found.id, start=NOW + 8 * HOUR, end=NOW + 9 * HOUR, amount=4
+    )
+    assert totals(later) == {'h1': 2, 'h2': 2}
+    assert reserve(world, 4, start=2, end=8).slots == 4
+    [before, _] = reservations.reconcile_all(world.store, NOW + 2 * HOUR)
+    assert before.state is reservations.Phase.ACTIVE
+    reservations.end(world.store, before.reservation.id, NOW + 2 * HOUR)
+    reservations.reconcile_all(world.store, NOW + 8 * HOUR)
+    assert world.nova.access[found.id] == {OTHER}
+
+
+def test_a_new_time_that_does_not_fit_changes_nothing(world):
+    reserve(world, 3, start=1, end=3)
+    found = reserve(world, 2, start=4).reservation
+    before = world.picture()
+    with pytest.raises(exception.ReservationError) as caught:
+        change(world, found.id, start=NOW + 2 * HOUR, project=OTHER)
+    assert 'room for 1 on h2' in str(caught.value)
+    with pytest.raises(exception.InvalidRequest, match='before its start'):
+        change(world, found.id, start=NOW + 2 * HOUR, end=NOW + HOUR)
+    assert world.picture() == before
+
+
+def test_a_host_that_is_full_at_the_new_time_is_left(world):
+    assert totals(reserve(world, 2, start=1, end=3)) == {'h1': 2}
+    found = reserve(world, 2, start=4)
+    assert totals(found) == {'h1': 2}
+    moved = change(world, found.reservation.id, start=NOW + 2 * HOUR)
+    assert totals(moved) == {'h2': 2}
+
+
+@pytest.mark.parametrize(
+    'values',
+    [{'project': OTHER}, {'start': NOW + 2 * HOUR}, {'affinity': True}],
+)
+def test_a_reservation_that_has_started_keeps_its_terms(world, values):
+    found = reserve(world, 1, start=1).reservation
+    reservations.reconcile_all(world.store, NOW + HOUR)
+    before = world.picture()
+    # By a slow clock it has not started yet, but its slots are open.
+    for now in (NOW + HOUR, NOW):
+        with pytest.raises(exception.ReservationError) as caught:
+            change(world, found.id, now, amount=2, **values)
+        assert str(caught.value) == (
+            f'Reservation {found.id} has started, and its start, project and '
+            'affinity can be changed only before that.'
+        )
+        assert world.picture() == before
+    same = {'project': PROJECT, 'start': found.start, 'affinity': None}
+    assert change(world, found.id, NOW + HOUR, amount=2, **same).slots == 2
+
+
+def test_a_change_that_was_interrupted_until_the_start_is_refused(world):
+    found = reserve(world, 1, start=1).reservation
+    pending = dataclasses.replace(
+        world.store.read().reservation(found.id),
+        pending=reservations.PendingChange(
+            1, None, (), reservations.Terms(OTHER, found.start, None)
+        ),
+    )
+    world.store.compute.write_record(pending)
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert 'can be changed only before that' in status.problems[0]
+    [status] = reservations.reconcile_all(world.store, NOW + HOUR)
+    assert (status.problems, status.reservation.project) == ((), PROJECT)
+    assert world.nova.access[found.id] == {PROJECT}
+
+
 def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
     """Find the first start, in hours from now, and slots by host."""
     wanted = reservations.new(

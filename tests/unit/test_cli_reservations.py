@@ -157,7 +157,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             [*CREATE, '--affinity', 'some'], 'invalid choice', id='affinity'
         ),
         pytest.param(['create', *CREATE[3:]], '--project', id='for nobody'),
-        pytest.param(['update', ID], 'give --amount or --end', id='no change'),
+        pytest.param(['update', ID], 'or --affinity', id='no change'),
         pytest.param(
             ['list', '--ending-within', '2027-03-01T08:00Z'],
             'is not a duration such as 2h, 7d or PT90M',

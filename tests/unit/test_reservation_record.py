@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A reservation survives being written down, and names tell what is whose."""
 
+import dataclasses
 import datetime
 import json
 
@@ -15,6 +16,7 @@ from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
     Shape,
+    Terms,
 )
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -43,8 +45,18 @@ reservations = st.builds(
     ),
     affinity=st.sampled_from([None, True, False]),
     leaving=hosts,
+    former=st.lists(st.text(), max_size=2).map(tuple),
     pending=st.none()
-    | st.builds(PendingChange, counts, st.none() | times, hosts),
+    | st.builds(
+        PendingChange,
+        counts,
+        st.none() | times,
+        hosts,
+        st.none()
+        | st.builds(
+            Terms, st.text(), times, st.sampled_from([None, True, False])
+        ),
+    ),
 )
 
 
@@ -181,6 +193,33 @@ def test_until_it_is_settled_the_later_end_counts() -> None:
     assert until(later, NOON) == later
     assert until(NOON, None) is None
     assert until(None, NOON) is None
+
+
+def test_until_it_is_settled_the_earlier_start_counts() -> None:
+    later = NOON + datetime.timedelta(hours=1)
+
+    def since(
+        start: datetime.datetime, asked: datetime.datetime | None
+    ) -> datetime.datetime:
+        terms = asked and Terms('p', asked, None)
+        pending = PendingChange(1, None, (), terms)
+        return Reservation(
+            ID, 'p', start, None, 1, Shape(1, 1), pending=pending
+        ).counted_from
+
+    assert since(NOON, later) == NOON
+    assert since(later, NOON) == NOON
+    assert since(later, None) == later
+
+
+def test_former_projects_are_remembered_until_they_are_back() -> None:
+    found = Reservation(ID, 'a', NOON, None, 1, Shape(1, 1))
+    for project, former in (
+        ('b', ('a',)), ('b', ('a',)), ('c', ('a', 'b')), ('a', ('b', 'c')),
+    ):  # fmt: skip
+        pending = PendingChange(1, None, (), Terms(project, NOON, None))
+        found = dataclasses.replace(found, pending=pending).settled
+        assert (found.project, found.former) == (project, former)
 
 
 def test_a_shape_is_like_a_flavor() -> None:

@@ -15,6 +15,7 @@ from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.cli import fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.reservations.record import Terms
 from isolate_aggregates.rest.connection import Connection
 
 LOG = logging.getLogger(__name__)
@@ -74,8 +75,17 @@ def document(status: Status) -> dict[str, Any]:
             'amount': asked.amount,
             'end': times.text(asked.end),
             'leaving': list(asked.leaving),
+            **_terms(asked.terms or found.terms),
         },
         'problems': list(status.problems),
+    }
+
+
+def _terms(terms: Terms) -> dict[str, Any]:
+    return {
+        'project': terms.project,
+        'start': times.text(terms.start),
+        'affinity': _AFFINITY[terms.affinity],
     }
 
 

@@ -10,6 +10,7 @@ from oslo_log import log as logging
 
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import base
+from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.reservations import Phase
 from isolate_aggregates.reservations.commands import common, times
 
@@ -95,10 +96,11 @@ class ListReservations(common.ReservationLister):
 
 
 class UpdateReservation(common.OneReservation):
-    """Give a reservation more or fewer slots, or another end.
+    """Change the slots, times, project or affinity of a reservation.
 
-    Before its start or after it. What does not fit is refused, and so are
-    fewer slots than have servers; it then stays as it was.
+    Amount and end can be changed before its start or after it; start, project
+    and affinity only before. All is changed, or nothing: what does not fit is
+    refused, and so are fewer slots than have servers.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -119,6 +121,22 @@ class UpdateReservation(common.OneReservation):
             help=f'When it ends, {common.TIME}, or how long after its '
             'start, such as 7d, or never',
         )
+        parser.add_argument(
+            '--start',
+            type=times.moment,
+            metavar='<time>',
+            help=f'When it starts, {common.TIME}, or a duration from now, '
+            'such as 2h; its end stays, unless --end is given',
+        )
+        base.add_project_arguments(
+            parser, 'Name or id of the project that may use it'
+        )
+        parser.add_argument(
+            '--affinity',
+            choices=common.AFFINITY,
+            help='Whether all slots have to be on the same host, or each on a '
+            'different one',
+        )
         return parser
 
     def take_action(
@@ -126,16 +144,36 @@ class UpdateReservation(common.OneReservation):
     ) -> tuple[Sequence[str], Iterable[Any]]:
         """Change it."""
         end = parsed_args.end
-        if parsed_args.amount is None and end is reservations.UNCHANGED:
-            self._usage.error('give --amount or --end')
-        store = common.store(self.app.conf, self.app.connect())
+        given = ('amount', 'start', 'project', 'affinity')
+        if end is reservations.UNCHANGED and all(
+            getattr(parsed_args, name) is None for name in given
+        ):
+            self._usage.error(
+                'give --amount, --end, --start, --project or --affinity'
+            )
+        now = times.now()
+        start = parsed_args.start
+        if start is not None:
+            start = self.time(start, now)
+        cloud = LiveCloud(self.app.conf, self.app.connect)
+        project = base.project_from(parsed_args, cloud)
+        store = common.store(self.app.conf, cloud.connection)
         name = parsed_args.reservation
         if isinstance(end, datetime.timedelta):
-            found = reservations.show(store, name, times.now())
-            end = self.time(end, found.reservation.start)
+            found = reservations.show(store, name, now).reservation
+            end = self.time(end, start or found.start)
         return common.one(
             reservations.update(
-                store, name, times.now(), parsed_args.amount, end
+                store,
+                name,
+                now,
+                parsed_args.amount,
+                end,
+                project,
+                start,
+                common.AFFINITY.get(
+                    parsed_args.affinity, reservations.UNCHANGED
+                ),
             )
         )
 
