@@ -27,7 +27,7 @@ and to take in the uuids.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
 import statistics
@@ -61,6 +61,8 @@ from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50
 HOSTS = 5
+# What the request has.
+KEY = {'trait:CUSTOM_LICENCE_7': 'required'}
 LIMIT = 4000
 # Seconds to go on measuring one thing, and the fewest runs.
 SECONDS = 1.0
@@ -95,32 +97,45 @@ class Row:
 
 def fill(number: int) -> None:
     """Fill Nova's database with aggregates."""
+    insert([tags(i) for i in range(1, number + 1)])
+
+
+def tags(number: int) -> dict[str, str]:
+    """Return the metadata of an aggregate."""
+    zone = {'availability_zone': f'az{number % 3}'}
+    if number % 50 == 0:
+        return zone
+    return zone | {f'trait:CUSTOM_LICENCE_{number % TRAITS}': 'required'}
+
+
+def insert(found: Sequence[Mapping[str, str]]) -> None:
+    """Let Nova's database have aggregates with this metadata and no other."""
     aggregates, metadata, hosts = [], [], []
-    for i in range(1, number + 1):
+    for i, tagged in enumerate(found, start=1):
         aggregates.append(
             {'id': i, 'uuid': str(uuid.uuid4()), 'name': f'aggregate-{i}'}
         )
-        zone = {'key': 'availability_zone', 'value': f'az{i % 3}'}
-        metadata.append({'aggregate_id': i, **zone})
-        if i % 50:
-            lock = f'trait:CUSTOM_LICENCE_{i % TRAITS}'
-            metadata.append(
-                {'aggregate_id': i, 'key': lock, 'value': 'required'}
-            )
+        metadata += [
+            {'aggregate_id': i, 'key': key, 'value': value}
+            for key, value in tagged.items()
+        ]
         hosts += [
             {'aggregate_id': i, 'host': f'host-{i}-{j}'} for j in range(HOSTS)
         ]
+    tables = {
+        models.Aggregate: aggregates,
+        models.AggregateMetadata: metadata,
+        models.AggregateHost: hosts,
+    }
     with api_db.context_manager.writer.get_engine().begin() as connection:
-        for model, rows in (
-            (models.Aggregate, aggregates),
-            (models.AggregateMetadata, metadata),
-            (models.AggregateHost, hosts),
-        ):
+        # Last what the others refer to.
+        for model in reversed(tables):
             connection.execute(sqlalchemy.delete(model))
+        for model, rows in tables.items():
             connection.execute(sqlalchemy.insert(model), rows)
 
 
-def make_spec(context: Any) -> Any:
+def make_spec(context: Any, extra_specs: Mapping[str, str] = KEY) -> Any:
     """Return a request spec as the scheduler gets it."""
     return objects.RequestSpec.from_components(
         context,
@@ -134,7 +149,7 @@ def make_spec(context: Any) -> Any:
             root_gb=80,
             ephemeral_gb=0,
             swap=0,
-            extra_specs={'trait:CUSTOM_LICENCE_7': 'required'},
+            extra_specs=dict(extra_specs),
         ),
         numa_topology=None,
         pci_requests=None,

@@ -19,6 +19,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / 'benchmarks' / 'results'
 IMAGES = ROOT / 'doc' / 'source' / 'images'
 
+DATABASES = {
+    'sqlite': 'SQLite',
+    'mariadb': 'MariaDB',
+    'postgresql': 'PostgreSQL',
+}
+
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 190, 24, 56
 # Lines are told apart by their labels and marks too, not by colour alone.
@@ -250,6 +256,23 @@ def plots() -> Iterator[Plot]:
             Line('ours, remembered', column(cost, 'cached')),
         ],
     )
+    measured = results('databases')
+    for database in sorted({row['database'] for row in measured}):
+        rows = [
+            row
+            for row in measured
+            if (row['database'], row['filters']) == (database, 'default')
+        ]
+        yield Plot(
+            name=f'request-{database}',
+            title=f'A request on {DATABASES[database]}, by the clock',
+            unit='milliseconds',
+            lines=[
+                Line("Nova's own filter", column(rows, 'in_tree')),
+                Line('ours, always fresh', column(rows, 'fresh')),
+                Line('ours, remembered', column(rows, 'cached')),
+            ],
+        )
     length = [row for row in results('length') if row['keys'] == 'one']
     yield Plot(
         name='query-length',

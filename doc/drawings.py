@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws all images that are made from code, text or figures.
+"""Makes all images and tables that come from code, text or figures.
 
     python doc/drawings.py
     python doc/drawings.py --check
@@ -18,6 +18,7 @@ sys.path[:0] = [str(ROOT / 'doc'), str(ROOT / 'benchmarks')]
 import draw_architecture  # noqa: E402
 import draw_request  # noqa: E402
 import plot  # noqa: E402
+import tables  # noqa: E402
 
 
 def drawn() -> Iterator[tuple[pathlib.Path, str]]:
@@ -28,6 +29,7 @@ def drawn() -> Iterator[tuple[pathlib.Path, str]]:
     yield draw_request.IMAGE, draw_request.draw()
     for one in plot.plots():
         yield plot.IMAGES / f'{one.name}.svg', plot.draw(one)
+    yield from tables.tables()
 
 
 def main() -> int:

@@ -9,7 +9,6 @@ registered one already, Nova's registration is the one that counts.
 from collections.abc import Iterable
 import re
 
-from keystoneauth1 import loading
 from oslo_config import cfg, types
 
 from isolate_aggregates import exception
@@ -186,6 +185,20 @@ reservation. For clouds whose hosts are all handed out by reservation.
 """,
     ),
     cfg.IntOpt(
+        'reservation_cleaning_time',
+        default=0,
+        min=0,
+        max=604800,
+        help="""
+Seconds between two reservations of the same room.
+
+So long after the end of a reservation another one may have its room, at the
+earliest. Servers are deleted at the end, and as long as they are not gone the
+next owner cannot boot. Reservations that were made before keep their times.
+The commands for reservations read it; Blazar has an option of its own.
+""",
+    ),
+    cfg.IntOpt(
         'max_query_length',
         default=4000,
         min=0,
@@ -232,11 +245,15 @@ Path of the cloud file for ``aggregate_source = file``.
         help="""
 How many seconds nova-scheduler may use the aggregates it has read.
 
-Within this time a change of an aggregate may not be seen. Then one thread
-reads them again while requests go on with what there is, for at most the
-same time once more and not after that reading has failed. 0 reads them for
+Within this time a change of an aggregate may not be seen. 0 reads them for
 every request, so that a tag set before the request is honoured by it. By
-default 0 with ``aggregate_source = nova`` and 30 with any other source.
+default 0 with ``aggregate_source = nova``, where reading takes milliseconds,
+and 30 with any other source, where it may take seconds.
+
+With ``nova`` more than 0 spares a busy database, and nothing older is used.
+With any other source one thread reads the aggregates again when the time is
+over, while requests go on with what there is, for at most the same time once
+more and not after that reading has failed.
 """,
     ),
     cfg.FloatOpt(
@@ -250,8 +267,8 @@ It counts for all that reading them takes, with retries and tokens. A request
 that has waited so long is refused, or goes on with old aggregates where
 ``on_source_failure`` allows that. No single answer of Nova or Keystone is
 waited for longer either. With ``aggregate_source = nova`` it counts for the
-reading at the start of nova-scheduler alone; how long a request may wait for
-the database is said in ``[api_database]``.
+reading at the start of nova-scheduler alone: each request reads for itself,
+and how long it may wait for the database is said in ``[api_database]``.
 
 Related options:
 
@@ -268,6 +285,9 @@ Related options:
         help="""
 What nova-scheduler does when it cannot read the aggregates.
 
+``stale`` is for short failures, as when another database server takes over. A
+tag that is set meanwhile is not honoured.
+
 Related options:
 
 * ``aggregate_max_stale`` limits ``stale``.
@@ -280,9 +300,9 @@ Related options:
         help="""
 For how many seconds ``on_source_failure = stale`` may use old aggregates.
 
-Counted from when they were read. After that requests are refused. Once a
-reading has failed, requests use them for half a minute without waiting for
-the next one, which goes on meanwhile.
+Counted from when they were read. After that requests are refused. With another
+source than ``nova``, once a reading has failed, requests use them for half a
+minute without waiting for the next one, which goes on meanwhile.
 """,
     ),
     cfg.BoolOpt(
@@ -363,26 +383,46 @@ CLOUD_SETTINGS = (
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the generated sample and pages."""
-    session = loading.get_session_conf_options()
-    auth = loading.get_auth_plugin_conf_options('v3password')
-    common = loading.get_auth_common_conf_options()
     return [
         (SCHEDULER, scheduler_opts),
         (BLAZAR, blazar_opts),
-        (GROUP, isolate_aggregates_opts + common + session + auth),
+        (GROUP, isolate_aggregates_opts + _connection_opts()),
     ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options, except those that somebody else registered.
+    """Register all options, except those that are registered already.
 
     :param conf: Where to register them.
     """
+    register_own_opts(conf)
+    register_connection_opts(conf)
+
+
+def register_own_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that decide: all but how to reach a live cloud."""
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
+
+
+def register_connection_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that say how to reach a live cloud."""
+    # It takes as long to import as a command on a cloud file takes to run.
+    from keystoneauth1 import loading
+
     loading.register_session_conf_options(conf, GROUP)
     loading.register_auth_conf_options(conf, GROUP)
+
+
+def _connection_opts() -> list[cfg.Opt]:
+    from keystoneauth1 import loading
+
+    return [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_auth_plugin_conf_options('v3password'),
+    ]
 
 
 def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
@@ -397,10 +437,16 @@ def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
 def check(conf: cfg.ConfigOpts) -> None:
     """Look for values that oslo.config accepts but that cannot work.
 
-    :param conf: A configuration with our options registered.
+    :param conf: A configuration with our options registered; those that say
+        how to reach a live cloud are looked at if they are registered too.
     :raises ConfigError: naming the option and what is wrong with it.
     """
-    for group, options in list_opts():
+    connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
+    for group, options in (
+        (SCHEDULER, scheduler_opts),
+        (BLAZAR, blazar_opts),
+        (GROUP, isolate_aggregates_opts + connection),
+    ):
         for option in options:
             _read(conf, group, option.dest)
     for name in (

@@ -44,7 +44,14 @@ class Decision:
         """The uuids of the Placement aggregates that the query forbids."""
         if self.shortened is not None:
             return self.shortened.forbidden
-        return self.destination.forbidden_aggregates
+        found = self.destination
+        if len(found.forbidden) < 2:
+            return found.forbidden_aggregates
+        # Filters return the same sets for many requests.
+        return self.aggregates.remember(
+            ('forbidden together', found.forbidden),
+            lambda: found.forbidden_aggregates,
+        )
 
     def check(self) -> None:
         """Raise if the request was refused.

@@ -3,7 +3,7 @@
 
 Each error keeps its facts as attributes and builds the one sentence an
 operator sees from them. Errors of other libraries are translated where they
-come in, so that nobody has to know which library does the work.
+come in, so that no caller has to know which library does the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -209,7 +209,7 @@ class ServiceTooOld(ServiceError):
 
 
 class ServiceConflict(ServiceError):
-    """The service answered 409: somebody else changed the same thing."""
+    """The service answered 409: another client changed the same thing."""
 
 
 class ServiceNotFound(ServiceError):

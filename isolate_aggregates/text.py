@@ -2,7 +2,10 @@
 """Names and numbers in English sentences, and texts that can be shown."""
 
 from collections.abc import Iterable
+import re
 from typing import Any
+
+_LONGEST = 200
 
 
 def escaped(text: str) -> str:
@@ -21,6 +24,20 @@ def escaped(text: str) -> str:
         c if c.isprintable() else c.encode('unicode_escape').decode('ascii')
         for c in text
     )
+
+
+def short(said: object) -> str:
+    """Return what was said as one line that fits into a sentence.
+
+    Passwords in URLs are left out, and the full stop at the end.
+    """
+    line = public(' '.join(str(said).split()))
+    return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
+
+
+def public(url: str) -> str:
+    """Return a URL, or a text with URLs, without user and password in it."""
+    return re.sub(r'//[^/@\s]*@', '//', url)
 
 
 def all_escaped(value: Any) -> Any:

@@ -11,9 +11,9 @@ from typing import Any
 import warnings
 
 import any_machine  # noqa: F401
-from http_fakes import FakeGlance, FakeKeystone, FakeNova
+from http_fakes import CREDENTIALS, FakeGlance, FakeKeystone, FakeNova
 import jsonschema
-from live_example import CREDENTIALS, Live
+from live_example import Live
 from openstack.config import loader
 from oslo_config import cfg
 import pytest

@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Sequence
 import dataclasses
+import math
 import threading
 import time
 
@@ -11,7 +12,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
-from isolate_aggregates.rest import errors
+from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
@@ -50,20 +51,20 @@ class IndexCache:
     """Gives out an index, read anew when the last one is too old.
 
     Any number of threads may use one. An index that is given out is whole and
-    is never changed. With neither ``ttl`` nor ``deadline`` each call reads for
-    itself; otherwise a thread of its own reads, for all that wait.
+    is never changed. Without ``deadline`` a call that needs a new one reads
+    for itself; with it a thread of its own reads, for all that wait.
 
     :param read: Reads all aggregates or raises an
         :class:`~isolate_aggregates.exception.IsolateAggregatesError`. If it
         returns the very sequence it returned before, nothing has changed.
-    :param ttl: For how many seconds an index may be used, and for as long
-        again while it is being read anew; 0 reads for every call, and each
-        call then gets what was there after it began.
+    :param ttl: For how many seconds an index may be used, and with
+        ``deadline`` for as long again while it is being read anew; 0 reads for
+        every call, and each call then gets what was there after it began.
     :param max_stale: For how many seconds after it was read an index may be
         used while the aggregates cannot be read; None for no longer than
         ``ttl``.
-    :param deadline: For how many seconds a call may wait; None for as long as
-        a reading takes.
+    :param deadline: For how many seconds a call may wait; None for a source
+        that is fast and limits by itself how long a reading takes.
     :param on_new: Called with each new index.
     :param on_failure: Called once for each reading that fails or takes longer
         than the deadline.
@@ -81,13 +82,14 @@ class IndexCache:
         on_failure: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
         wait: Callable[
-            [threading.Event, float | None], object
+            [threading.Event, float], object
         ] = threading.Event.wait,
     ) -> None:
         self._read = read
         self._ttl = ttl
         self._max_stale = max_stale
-        self._deadline = deadline
+        self._waits = deadline is not None
+        self._deadline = math.inf if deadline is None else deadline
         self._on_new = on_new
         self._on_failure = on_failure
         self._clock = clock
@@ -106,14 +108,14 @@ class IndexCache:
         :raises AggregatesUnreadable: if they cannot be read and there is no
             snapshot that may take their place.
         """
-        if not self._ttl and self._deadline is None:
-            reading = _Reading(self._clock())
-            self._carry_out(reading)
-            return self._result(reading).index
         asked_at = self._clock()
         snapshot = self._snapshot
         if snapshot and asked_at - snapshot.read_at < self._ttl:
             return snapshot.index
+        if not self._waits:
+            reading = _Reading(asked_at)
+            self._carry_out(reading)
+            return self._result(reading).index
         reading = self._join()
         snapshot = self._at_once(asked_at)
         return (snapshot or self._waited(reading, asked_at)).index
@@ -141,18 +143,13 @@ class IndexCache:
                 return self._instead(self._late(reading))
             reading = self._join()
 
-    def _left(self, reading: _Reading, asked_at: float) -> float | None:
-        if self._deadline is None:
-            return None
+    def _left(self, reading: _Reading, asked_at: float) -> float:
         # What one reading is too late for, the next one may be in time for.
         until = min(reading.started_at, asked_at) + self._deadline
         return max(until - self._clock(), 0)
 
     def _is_over(self, since: float) -> bool:
-        return (
-            self._deadline is not None
-            and self._clock() - since >= self._deadline
-        )
+        return self._clock() - since >= self._deadline
 
     def _join(self) -> _Reading:
         """Return the reading that is going on; begin one if there is none."""
@@ -287,5 +284,5 @@ def _reported(exc: exception.IsolateAggregatesError) -> str:
 
     It may name addresses, which are no business of those whose request it was.
     """
-    first = errors.short(str(exc.__cause__ or '').partition('\n')[0])
+    first = short(str(exc.__cause__ or '').partition('\n')[0])
     return f' Reported: {first}' if first and first not in str(exc) else ''

@@ -8,12 +8,19 @@ its end or with accents. What an aggregate is locked by must not depend on
 where Nova keeps it, nor on who reads it. So what locks with any of these
 databases locks here, and what opens is compared exactly.
 
-Which letters with accents, and which signs that nobody sees, count as others
+Which letters with accents, and which invisible characters, count as others
 differs from collation to collation. Any text with such a character is taken
-for equal: Nova's API takes them in values only, where nobody needs them.
+for equal: Nova's API takes them in values only, where they are not needed.
 """
 
+import functools
 
+# A cloud has the same few values and keys on thousands of aggregates, and most
+# of the others are the same when they are read again.
+_MOST = 2**14
+
+
+@functools.lru_cache(_MOST)
 def may_equal(text: str, wanted: str) -> bool:
     """Tell whether some database may take a text for another.
 
@@ -25,6 +32,7 @@ def may_equal(text: str, wanted: str) -> bool:
     return True
 
 
+@functools.lru_cache(_MOST)
 def may_start_with(text: str, prefix: str) -> bool:
     """Tell whether for some database a text may start with another.
 

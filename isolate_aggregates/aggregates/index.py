@@ -9,7 +9,6 @@ worst two of them work out the same answer.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 import dataclasses
 import functools
-import types
 from typing import TypeVar, cast
 
 from isolate_aggregates.aggregates import collation
@@ -55,13 +54,6 @@ class AggregateIndex:
 
     def __init__(self, aggregates: Iterable[Aggregate] = ()) -> None:
         self._aggregates = tuple(aggregates)
-        by_key: dict[str, list[Aggregate]] = {}
-        for aggregate in self._aggregates:
-            for key in aggregate.metadata:
-                by_key.setdefault(key, []).append(aggregate)
-        self._by_key = types.MappingProxyType(
-            {key: tuple(found) for key, found in by_key.items()}
-        )
         self._remembered: dict[Hashable, object] = {}
 
     def __iter__(self) -> Iterator[Aggregate]:
@@ -69,6 +61,14 @@ class AggregateIndex:
 
     def __len__(self) -> int:
         return len(self._aggregates)
+
+    @functools.cached_property
+    def _by_key(self) -> Mapping[str, tuple[Aggregate, ...]]:
+        found: dict[str, list[Aggregate]] = {}
+        for aggregate in self._aggregates:
+            for key in aggregate.metadata:
+                found.setdefault(key, []).append(aggregate)
+        return {key: tuple(held) for key, held in found.items()}
 
     @functools.cached_property
     def by_host(self) -> Mapping[str, tuple[Aggregate, ...]]:

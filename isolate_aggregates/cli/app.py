@@ -3,38 +3,71 @@
 
 import argparse
 from collections.abc import Sequence
+import functools
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 import warnings
 
-from cliff import app, command, commandmanager, complete, help
+from cliff import app, command, complete, help
 from oslo_config import cfg
 import pbr.version
 
-from isolate_aggregates.cli import settings
-from isolate_aggregates.cli.credentials import Credentials
-from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.cli import settings, usage
+from isolate_aggregates.cli.commands import CommandManager
+
+if TYPE_CHECKING:
+    from isolate_aggregates.cli.credentials import Credentials
+    from isolate_aggregates.rest.connection import Connection
+
+# The entry points of the commands.
+COMMANDS = 'isolate_aggregates.cli'
+
+# Options of the OpenStack commands that do not begin with --os-.
+_CLOUD_OPTIONS = frozenset(
+    {
+        '--collect-timing',
+        '--compute-api-version',
+        '--endpoint-type',
+        '--http-timeout',
+        '--image-api-version',
+        '--insecure',
+        '--placement-api-version',
+        '--timeout',
+        '--tls-ciphers',
+        '--tls-min-version',
+    }
+)
 
 
 class IsolateAggregatesApp(app.App):
     """``isolate-aggregates``.
 
-    :param argv: The arguments, which say which credentials can be given.
+    The options of the OpenStack commands come with openstacksdk, which takes
+    longer to import than all the rest. So they are known only if the
+    arguments have one of them.
+
+    :param argv: The arguments, which also say which credentials can be given;
+        None to know all options.
     """
 
-    def __init__(self, argv: Sequence[str] = ()) -> None:
-        self._credentials = Credentials(argv)
+    def __init__(self, argv: Sequence[str] | None = None) -> None:
+        self._argv = () if argv is None else argv
+        self._names_cloud = argv is None or any(map(_is_of_cloud, argv))
         self._connection: Connection | None = None
         super().__init__(
             description='Keep hosts apart: which hosts may a server use, and '
             'why.',
             version=pbr.version.VersionInfo(settings.PROJECT).release_string(),
-            command_manager=commandmanager.CommandManager(
-                'isolate_aggregates.cli'
-            ),
+            command_manager=CommandManager(COMMANDS),
             deferred_help=True,
         )
         self.conf = cfg.ConfigOpts()
+
+    @functools.cached_property
+    def _credentials(self) -> 'Credentials':
+        from isolate_aggregates.cli.credentials import Credentials
+
+        return Credentials(self._argv)
 
     def build_option_parser(
         self,
@@ -51,9 +84,17 @@ class IsolateAggregatesApp(app.App):
             {
                 **(argparse_kwargs or {}),
                 'allow_abbrev': False,
-                'parents': [self._credentials.parser],
+                'parents': (
+                    [self._credentials.parser] if self._names_cloud else []
+                ),
             },
         )
+        if not self._names_cloud:
+            parser.add_argument_group(
+                'options of the cloud',
+                '--os-cloud <name> and all others of the openstack command. '
+                'To list them: isolate-aggregates --os-cloud <name> --help',
+            )
         parser.add_argument(
             '--config-file',
             action='append',
@@ -68,10 +109,12 @@ class IsolateAggregatesApp(app.App):
             help='Directory of configuration files, read after '
             '--config-file; may be repeated',
         )
-        return parser
+        return usage.Parser.like(parser)
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""
+        # That needs none of what comes next.
+        self.print_help_if_requested()
         settings.quiet_libraries(self.options.debug)
         settings.register(self.conf)
 
@@ -111,21 +154,31 @@ class IsolateAggregatesApp(app.App):
         """Note which command failed."""
         self._failed = cmd if err else None
 
-    def connect(self) -> Connection:
+    def connect(self) -> 'Connection':
         """Return the connection to the live cloud, the same each time.
 
         :raises CredentialsError: if there are no credentials, or bad ones.
         """
         if self._connection is None:
-            self._connection = self._credentials.connect(
-                self.options, self.conf
+            credentials = self._credentials
+            options = (
+                self.options
+                if self._names_cloud
+                # The environment may have some.
+                else credentials.parser.parse_args([])
             )
+            self._connection = credentials.connect(options, self.conf)
         return self._connection
 
     def interact(self) -> None:
         """Show the help: there is no interactive mode."""
         self.parser.print_help(self.stderr)
         raise SystemExit(2)
+
+
+def _is_of_cloud(argument: str) -> bool:
+    name = argument.partition('=')[0]
+    return name.startswith('--os') or name in _CLOUD_OPTIONS
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -44,6 +44,7 @@ class AuditCloud(output.ReportLister):
     document with the findings and their counts.
     """
 
+    nothing = 'No problems found.'
     # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
 
@@ -124,11 +125,10 @@ class AuditCloud(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield how much was found."""
-        if not self._findings:
-            yield 'No problems found.'
-            return
-        counts = [(level, self._count(level)) for level in reversed(_LEVELS)]
-        yield ', '.join(f'{level}: {number}' for level, number in counts)
+        if self._findings:
+            yield ', '.join(
+                f'{level}: {self._count(level)}' for level in reversed(_LEVELS)
+            )
 
     def after(self) -> Iterable[str]:
         """Yield the repairs."""

@@ -4,20 +4,21 @@
 import argparse
 from collections.abc import Callable, Iterator
 import contextlib
-from typing import Protocol
+import logging
+from typing import TYPE_CHECKING, Protocol
 
 from oslo_config import cfg
-from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.cloud import Cloud
-from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.saved import SnapshotCloud
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
-from isolate_aggregates.rest.connection import Connection
+
+if TYPE_CHECKING:
+    from isolate_aggregates.rest.connection import Connection
 
 LOG = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Program(Protocol):
 
     conf: cfg.ConfigOpts
 
-    def connect(self) -> Connection:
+    def connect(self) -> 'Connection':
         """Return the connection to the live cloud, the same each time."""
 
 
@@ -87,12 +88,16 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
 
     :raises CloudFileError: if a cloud file does not describe a cloud.
     """
+    # They import novaclient and keystoneauth, or a validator of documents:
+    # each takes longer to import than the rest of a command.
     cloud: Cloud
     if args.snapshot:
         snapshot = cloud_file.load(args.snapshot)
         apply_settings(app.conf, snapshot)
         cloud = SnapshotCloud(snapshot)
     else:
+        from isolate_aggregates.cloud.live import LiveCloud
+
         cloud = LiveCloud(app.conf, app.connect)
     with contextlib.closing(cloud):
         yield cloud

@@ -5,9 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command
-
-from isolate_aggregates.cli import asking, output
+from isolate_aggregates.cli import asking, output, usage
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
@@ -70,7 +68,8 @@ class ListCandidates(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield the number of hosts, the constraints and the query."""
         outcome = self._outcome
-        yield f'{counted(len(outcome.hosts), "host")} may be used.'
+        hint = '' if outcome.hosts else ' Use explain to see why.'
+        yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
         yield ''
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):
@@ -91,7 +90,7 @@ class ListCandidates(output.ReportLister):
         yield f'  {outcome.query.to_querystring()}'
 
 
-class ShowQuery(command.Command):
+class ShowQuery(usage.Command):
     """Print the query string to send to Placement for a server.
 
     It belongs behind ``GET /allocation_candidates?``.

@@ -17,8 +17,8 @@ import yaml
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.rest import connection as cloud_connection
-from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
+from isolate_aggregates.text import short
 
 _SERVICES = ('compute', 'placement', 'image')
 
@@ -79,7 +79,7 @@ class Credentials:
                 for name in ('os_cloud', 'os_auth_url', 'os_endpoint')
             )
         )
-        if not named and cloud_connection.is_configured(conf):
+        if not named and _is_configured(conf):
             return cloud_connection.from_conf(conf)
         if not named and self._config.default_cloud == 'defaults':
             check_files()
@@ -105,6 +105,12 @@ class Credentials:
         return from_region(region, region.get_session())
 
 
+def _is_configured(conf: cfg.ConfigOpts) -> bool:
+    ia_conf.register_connection_opts(conf)
+    ia_conf.check(conf)
+    return cloud_connection.is_configured(conf)
+
+
 def check_files() -> None:
     """Look for a clouds.yaml that openstacksdk has silently left out.
 
@@ -122,7 +128,7 @@ def check_files() -> None:
         except (OSError, ValueError, yaml.YAMLError) as exc:
             mark = getattr(exc, 'problem_mark', None)
             line = f'line {mark.line + 1}: ' if mark else ''
-            said = errors.short(getattr(exc, 'problem', exc))
+            said = short(getattr(exc, 'problem', exc))
             raise exception.CredentialsError(
                 f'The file {path} cannot be read: {line}{said}.'
             ) from exc
@@ -153,11 +159,11 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
     ):
         # Long lists of what else might have been meant come next.
-        said = errors.short(str(exc).partition('. ')[0])
+        said = short(str(exc).partition('. ')[0])
     else:
         said = (
             f'openstacksdk fails over them with {type(exc).__name__}: '
-            f'{errors.short(exc)}'
+            f'{short(exc)}'
         )
     return exception.CredentialsError(
         f'The credentials for the cloud cannot be used: {said}; look at the '

@@ -9,10 +9,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
-from cliff import command
-
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base
+from isolate_aggregates.cli import base, usage
 from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
@@ -24,7 +22,7 @@ _LISTEN = '127.0.0.1:9889'
 _INTERVAL = 300
 
 
-class ExportMetrics(command.Command):
+class ExportMetrics(usage.Command):
     """Export Prometheus metrics.
 
     Hosts and capacity behind each lock, and what the audit finds, served over

@@ -29,6 +29,8 @@ class ListLocks(output.ReportLister):
     document with the names of aggregates and hosts and all resource classes.
     """
 
+    nothing = 'No aggregate is locked.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
@@ -57,11 +59,6 @@ class ListLocks(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the locks with all that is behind them."""
         return {'locks': [_document(one) for one in self._found]}
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self._found:
-            yield 'No aggregate is locked.'
 
 
 class ShowDetails(output.ShowOne):

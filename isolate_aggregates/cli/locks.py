@@ -59,7 +59,7 @@ class UnlockAggregate(changes.ChangeCommand):
     """Let all servers use the hosts of an aggregate again.
 
     Takes the traits off the hosts' resource providers, except those that
-    somebody else put there and those that another aggregate of the host
+    something else put there and those that another aggregate of the host
     requires, and takes the tag off the aggregate. Until it is done, the hosts
     take no new servers at all.
     """

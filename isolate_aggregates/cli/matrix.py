@@ -34,6 +34,8 @@ class ShowMatrix(output.ReportLister):
     reasons. As csv or value each host has a column.
     """
 
+    nothing = 'There are no flavors.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)

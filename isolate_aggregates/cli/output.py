@@ -8,6 +8,7 @@ from typing import Any
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
+from isolate_aggregates.cli import usage
 from isolate_aggregates.text import all_escaped, escaped
 
 # The formatters that can write more than rows.
@@ -17,11 +18,15 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 }
 
 
-class Lister(lister.Lister):
+class Lister(usage.Command, lister.Lister):
     """Lists rows whose texts are escaped, but for machines.
 
-    These get them as they are; the format does it where it is needed.
+    These get them as they are; the format does it where it is needed. In place
+    of a table without rows stands the text ``nothing``.
     """
+
+    app: Any
+    nothing = ''
 
     def produce_output(
         self,
@@ -30,14 +35,26 @@ class Lister(lister.Lister):
         data: Iterable[Sequence[Any]],
     ) -> int:
         """Write the rows."""
+        data = list(data)
+        if (
+            not data
+            and parsed_args.formatter == 'table'
+            and not parsed_args.print_empty
+        ):
+            self._write([self.nothing] if self.nothing else ())
+            return 0
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
-            data = (all_escaped(row) for row in data)
+            data = [all_escaped(row) for row in data]
         super().produce_output(parsed_args, column_names, data)
         return 0
 
+    def _write(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.app.stdout.write(f'{escaped(line)}\n')
 
-class ShowOne(show.ShowOne):
+
+class ShowOne(usage.Command, show.ShowOne):
     """Shows fields whose texts are escaped, but for machines."""
 
     def produce_output(
@@ -60,8 +77,6 @@ class ReportLister(Lister):
     below. As json or yaml it is all in one document. As csv or value there
     are the rows alone.
     """
-
-    app: Any
 
     def document(self) -> dict[str, Any]:
         """Return the whole report, for machines."""
@@ -98,7 +113,3 @@ class ReportLister(Lister):
         if people:
             self._write(self.after())
         return 0
-
-    def _write(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            self.app.stdout.write(f'{escaped(line)}\n')

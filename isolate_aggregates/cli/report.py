@@ -5,16 +5,14 @@ import argparse
 import datetime
 from typing import Any
 
-from cliff import command
-
-from isolate_aggregates.cli import base, progress
+from isolate_aggregates.cli import base, progress, usage
 from isolate_aggregates.cli.matrix import add_row_arguments
 from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page
 from isolate_aggregates.inspect.report.content import Content
 
 
-class WriteReport(command.Command):
+class WriteReport(usage.Command):
     """Write a page that shows how the cloud is isolated.
 
     One HTML file that needs no network: which flavors may go where and why
@@ -30,7 +28,7 @@ class WriteReport(command.Command):
             '--output',
             required=True,
             metavar='<file>',
-            help='HTML file to write',
+            help='HTML file to write; - for the standard output',
         )
         add_row_arguments(parser)
         base.add_servers_argument(parser)
@@ -41,8 +39,10 @@ class WriteReport(command.Command):
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Gather what there is to show and write the page."""
         base.check_live(self._usage, parsed_args, 'servers')
-        # To read a large cloud takes minutes.
-        page.check(parsed_args.output)
+        path = parsed_args.output
+        if path != '-':
+            # To read a large cloud takes minutes.
+            page.check(path)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
             audited = AuditedCloud.read(
@@ -51,5 +51,8 @@ class WriteReport(command.Command):
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
             content = Content.of(audited, images, project, now)
-        page.write(content, parsed_args.output)
-        self.app.stdout.write(f'Wrote {parsed_args.output}.\n')
+        if path == '-':
+            self.app.stdout.write(page.render(content))
+        else:
+            page.write(content, path)
+            self.app.stdout.write(f'Wrote {path}.\n')

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import logging
 
 from oslo_config import cfg
-from oslo_log import log
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.rest import errors
+from isolate_aggregates.text import short
 
 PROJECT = 'isolate-aggregates'
 
@@ -39,8 +38,14 @@ def quiet_libraries(debug: bool) -> None:
 
 
 def register(conf: cfg.ConfigOpts) -> None:
-    """Register the options that a command may read."""
-    ia_conf.register_opts(conf)
+    """Register the options that a command may read.
+
+    Those of a live cloud come with its credentials.
+    """
+    # Takes longer to import than the help of the program takes.
+    from oslo_log import log
+
+    ia_conf.register_own_opts(conf)
     # A nova.conf has these as well.
     log.register_options(conf)
 
@@ -80,4 +85,4 @@ def _reason(exc: Exception) -> str:
         return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
     if isinstance(exc, OSError) and exc.strerror:
         return exc.strerror
-    return errors.short(exc)
+    return short(exc)

@@ -5,16 +5,14 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from cliff import command
-
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cli import output, progress, usage
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.live import LiveCloud
 
 
-class SaveSnapshot(command.Command):
+class SaveSnapshot(usage.Command):
     """Write a cloud file from the live cloud.
 
     It has what decides where servers may go, and no credentials: aggregates,
@@ -53,6 +51,8 @@ class SaveSnapshot(command.Command):
 
 class DiffSnapshots(output.Lister):
     """Show what has changed between two cloud files."""
+
+    nothing = 'Both files describe the same cloud.'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""

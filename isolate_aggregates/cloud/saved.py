@@ -15,7 +15,6 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members, SnapshotMembers
 
@@ -43,6 +42,9 @@ class SnapshotCloud:
         :raises EmbeddedPlacementUnavailable: if it cannot run.
         :raises CloudFileError: if it does not take the snapshot.
         """
+        # It is asked with keystoneauth, which takes long to import.
+        from isolate_aggregates.placement.embedded import EmbeddedPlacement
+
         placement = self._exit.enter_context(EmbeddedPlacement())
         load.into_placement(self.snapshot, placement)
         return placement

@@ -9,12 +9,14 @@ Servers Detailed
 
 from collections.abc import Iterator, Mapping
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib import parse
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
-from isolate_aggregates.rest import client
+
+if TYPE_CHECKING:
+    from isolate_aggregates.rest import client
 
 # What Nova gives by default at most; it may give less.
 _PAGE = 1000
@@ -97,7 +99,9 @@ def hints_from(
     }
 
 
-def listed(nova: client.Service, microversion: str) -> Iterator[PlacedServer]:
+def listed(
+    nova: 'client.Service', microversion: str
+) -> Iterator[PlacedServer]:
     """Yield the servers of all projects and cells.
 
     :param microversion: What to ask for, at least 2.69: an older Nova does

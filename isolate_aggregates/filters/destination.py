@@ -123,7 +123,7 @@ class Destination:
         :param uuids: The uuids of the aggregates.
         """
         # Sets are kept as they are: they may be large, and remembered by
-        # whoever asks for their meaning again.
+        # code that asks for their meaning again.
         found = frozenset(uuids)
         if found:
             self.forbidden += (found,)

@@ -132,7 +132,8 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """
     ia_conf.check(conf)
     names = conf[ia_conf.GROUP].request_filters
-    mirrored = [one for one in names if one in _installed(MIRRORED)]
+    repeating = _installed(MIRRORED)
+    mirrored = [one for one in names if one in repeating]
     if mirrored:
         raise exception.ConfigError(
             _OPTION,

@@ -17,7 +17,12 @@ from typing import ClassVar
 
 from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import grants
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    LazyForbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.filters.contract import PROJECT_ID, ReservationKeys
 from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.wording import lacking
@@ -159,7 +164,7 @@ class ReservationPrefix:
 
     @property
     def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """Those of a prefix that keeps out whoever names no reservation."""
+        """Those of a prefix that closes hosts to other requests."""
         return self._image_keys(
             prefix
             for prefix in self.required_prefixes
@@ -250,13 +255,18 @@ class ReservationPrefix:
     @staticmethod
     def _forbid(
         prefix: str, request: RequestSpec, aggregates: AggregateIndex
-    ) -> Iterator[Forbid]:
+    ) -> Iterator[LazyForbid]:
         members = aggregates.with_prefix_like(prefix)
-        if members:
-            image = request.image.name if request.image else None
-            yield Forbid(
-                members, NamesNoReservation(prefix, request.flavor.name, image)
-            )
+        if not members:
+            return
+        # There may be thousands, and they are the same for each request.
+        uuids = aggregates.remember(
+            ('uuids with prefix like', prefix),
+            lambda: frozenset(aggregate.uuid for aggregate in members),
+        )
+        image = request.image.name if request.image else None
+        cause = NamesNoReservation(prefix, request.flavor.name, image)
+        yield LazyForbid(uuids, lambda: [Forbid(members, cause)])
 
 
 def _starting(prefix: str, keys: set[str]) -> list[str]:

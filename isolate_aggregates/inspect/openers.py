@@ -82,12 +82,12 @@ def after_lock(
         if found.named:
             yield False, f'{trait} is required by {found.named}'
             continue
-        nobody = 'no flavor requires'
+        missing = 'no flavor requires'
         if 'image' in sources and not found.unread:
-            nobody = 'no flavor and no image requires'
+            missing = 'no flavor and no image requires'
         yield (
             True,
-            f'{nobody} {trait} yet, so no server can use the hosts; next is '
+            f'{missing} {trait} yet, so no server can use the hosts; next is '
             f'grant --flavor <flavor> --trait {trait}',
         )
 
@@ -114,7 +114,7 @@ def after_unlock(
                 True,
                 f'{trait} is still required by {found.named}, but by no '
                 'aggregate any more; their servers find a host only where '
-                'somebody else put the trait; next is revoke',
+                'something else put the trait; next is revoke',
             )
 
 

@@ -217,7 +217,7 @@ def forbid(decision: Decision, spec: objects.RequestSpec) -> None:
     """
     decision.check()
     if decision.forbidden:
-        _destination(spec).append_forbidden_aggregates(set(decision.forbidden))
+        _destination(spec).append_forbidden_aggregates(decision.forbidden)
 
 
 def _destination(spec: objects.RequestSpec) -> objects.Destination:

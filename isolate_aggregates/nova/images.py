@@ -176,11 +176,10 @@ class AcceptedImage:
         traits = kept.get('traits_required', []) if kept else []
         # What a request says of the image holds, unless it was made after a
         # rebuild that was refused.
-        doubtful = is_for_existing(spec)
         record = None
         needs_record = bool(
             declared.patterns - _verbatim()
-            or (doubtful and (declared.patterns or traits))
+            or ((declared.patterns or traits) and is_for_existing(spec))
         )
         if needs_record:
             record = read_record(spec)

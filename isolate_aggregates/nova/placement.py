@@ -22,7 +22,7 @@ from isolate_aggregates.query_limit import (
     Shortener,
     VerifiedMembers,
 )
-from isolate_aggregates.rest import errors
+from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ def _adapter() -> adapter.Adapter:
         nova_exception.NovaException,
     ) as exc:
         raise exception.ConfigError(
-            '[placement] auth_type', f'cannot be used: {errors.short(exc)}.'
+            '[placement] auth_type', f'cannot be used: {short(exc)}.'
         ) from exc
     return made
 

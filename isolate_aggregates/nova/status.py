@@ -190,7 +190,7 @@ class Checks(upgradecheck.UpgradeCommands):
         from isolate_aggregates.nova import placement
 
         try:
-            # An aggregate that nobody has; what counts is the question.
+            # An aggregate that does not exist; only the length matters.
             path = f'/resource_providers?member_of=!{uuid.UUID(int=0)}'
             placement.client().get(path, mv.FORBIDDEN_AGGREGATES)
         except exception.IsolateAggregatesError as exc:

@@ -170,6 +170,6 @@ def give(
 
 def _with(trait: str, traits: frozenset[str]) -> frozenset[str]:
     if trait in traits:
-        # By now, and so by somebody else.
+        # It was put there since, by another client.
         return traits
     return traits | {trait, marks.of_trait(trait)}

@@ -5,7 +5,7 @@ In the opposite order of :mod:`~isolate_aggregates.operate.lock`: first the
 hosts lose the traits that were put there from here, then the aggregate loses
 the tag. In between the hosts are closed to everybody. With the tag first,
 servers of all kinds could come to hosts where those that asked for the traits
-could still come too, which nobody asked for.
+could still come too, which was not asked for.
 
 What stays: the membership in Placement, which Nova itself maintains, and the
 existence of the traits, which flavors may name.
@@ -30,7 +30,7 @@ def plan(
 ) -> Plan:
     """Return what it takes to unlock an aggregate.
 
-    A trait stays on a host if somebody else put it there, or if another
+    A trait stays on a host if something else put it there, or if another
     aggregate of the host requires it.
 
     :param name: The aggregate's name, uuid or number.
@@ -52,16 +52,20 @@ def plan(
     ]
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     known = cloud.traits()
-    having = _having(cloud, wanted, known)
-    needed = _needed(aggregate, aggregates)
+    on_hosts = _TraitsOnHosts(
+        cloud,
+        nodes,
+        _having(cloud, wanted, known),
+        _needed(aggregate, aggregates),
+    )
     steps = (
-        *_take(cloud, nodes, having, needed),
-        *_forget(cloud, nodes, having, needed),
+        *on_hosts.take(),
+        *on_hosts.forget(),
         # Last: without --trait, a second run goes by the tags.
         *_untag(cloud, aggregate, keys),
-        *(_give_back(cloud, nodes, having, needed) if again else ()),
+        *(on_hosts.give_back() if again else ()),
     )
-    notes = [*_not_locked(aggregate, keys), *_notes(nodes, having, needed)]
+    notes = [*_not_locked(aggregate, keys), *on_hosts.notes()]
     if steps and marks.marked_rollups(known):
         notes.append(
             'long queries keep out of the hosts until sync --apply has taken '
@@ -86,6 +90,88 @@ class _Having:
     owners: frozenset[str]
     marked: frozenset[str]
     has_mark: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class _TraitsOnHosts:
+    """What becomes of the traits of the hosts.
+
+    :param having: Who has each trait that is not to be required any more.
+    :param needed: What other aggregates require.
+    """
+
+    cloud: LiveCloud
+    nodes: Sequence[ComputeNode]
+    having: Mapping[str, _Having]
+    needed: _Needed
+
+    def take(self) -> Iterator[Step]:
+        for trait, found in self.having.items():
+            for node in self._losing(trait, found):
+                yield Step(
+                    f'remove trait {trait} from {hosts.node_label(node)}',
+                    functools.partial(
+                        providers.change_traits,
+                        self.cloud.placement,
+                        node.uuid,
+                        functools.partial(_without, trait),
+                    ),
+                )
+
+    def forget(self) -> Iterator[Step]:
+        """Delete the marks that nothing has any more then."""
+        for trait, found in self.having.items():
+            gone = {node.uuid for node in self._losing(trait, found)}
+            if found.has_mark and found.marked <= gone:
+                mark = marks.of_trait(trait)
+                yield Step(
+                    f'delete trait {mark}',
+                    functools.partial(
+                        self.cloud.placement.send,
+                        'DELETE',
+                        f'/traits/{mark}',
+                        # 404: another client removed it. 409: it is in use.
+                        accept=(204, 404, 409),
+                    ),
+                )
+
+    def give_back(self) -> Iterator[Step]:
+        for trait, found in self.having.items():
+            lacking = [
+                node
+                for node in self.nodes
+                if node.uuid not in found.owners
+                and self._needing(trait, node) is not None
+            ]
+            yield from lock.give(self.cloud, {trait: lacking})
+
+    def notes(self) -> Iterator[str]:
+        for trait, found in self.having.items():
+            for node in self.nodes:
+                if node.uuid not in found.owners:
+                    continue
+                other = self._needing(trait, node)
+                if other is not None:
+                    yield (
+                        f'{hosts.node_label(node)} keeps trait {trait}, which '
+                        f'aggregate {other.name} requires'
+                    )
+                elif node.uuid not in found.marked:
+                    yield (
+                        f'{hosts.node_label(node)} keeps trait {trait}, which '
+                        'was not put there from here'
+                    )
+
+    def _losing(self, trait: str, found: _Having) -> Iterator[ComputeNode]:
+        for node in self.nodes:
+            if (
+                node.uuid in found.marked
+                and self._needing(trait, node) is None
+            ):
+                yield node
+
+    def _needing(self, trait: str, node: ComputeNode) -> Aggregate | None:
+        return self.needed.get(node.host, {}).get(trait)
 
 
 def _keys(aggregate: Aggregate, traits: Sequence[str]) -> list[str]:
@@ -135,51 +221,9 @@ def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:
     return found
 
 
-def _take(
-    cloud: LiveCloud,
-    nodes: Sequence[ComputeNode],
-    having: Mapping[str, _Having],
-    needed: _Needed,
-) -> Iterator[Step]:
-    for trait, found in having.items():
-        for node in nodes:
-            if _is_to_go(trait, node, found, needed):
-                yield Step(
-                    f'remove trait {trait} from {hosts.node_label(node)}',
-                    functools.partial(
-                        providers.change_traits,
-                        cloud.placement,
-                        node.uuid,
-                        functools.partial(_without, trait),
-                    ),
-                )
-
-
-def _is_to_go(
-    trait: str, node: ComputeNode, found: _Having, needed: _Needed
-) -> bool:
-    return node.uuid in found.marked and trait not in needed.get(node.host, ())
-
-
 def _without(trait: str, traits: frozenset[str]) -> frozenset[str]:
     mark = marks.of_trait(trait)
     return traits - {trait, mark} if mark in traits else traits
-
-
-def _give_back(
-    cloud: LiveCloud,
-    nodes: Sequence[ComputeNode],
-    having: Mapping[str, _Having],
-    needed: _Needed,
-) -> Iterator[Step]:
-    for trait, found in having.items():
-        lacking = [
-            node
-            for node in nodes
-            if node.uuid not in found.owners
-            and trait in needed.get(node.host, ())
-        ]
-        yield from lock.give(cloud, {trait: lacking})
 
 
 def _untag(
@@ -195,54 +239,9 @@ def _untag(
             )
 
 
-def _forget(
-    cloud: LiveCloud,
-    nodes: Sequence[ComputeNode],
-    having: Mapping[str, _Having],
-    needed: _Needed,
-) -> Iterator[Step]:
-    """Delete the marks that nothing has any more then."""
-    for trait, found in having.items():
-        gone = {n.uuid for n in nodes if _is_to_go(trait, n, found, needed)}
-        if found.has_mark and found.marked <= gone:
-            mark = marks.of_trait(trait)
-            yield Step(
-                f'delete trait {mark}',
-                functools.partial(
-                    cloud.placement.send,
-                    'DELETE',
-                    f'/traits/{mark}',
-                    # 404: somebody was faster. 409: something has it again.
-                    accept=(204, 404, 409),
-                ),
-            )
-
-
 def _not_locked(aggregate: Aggregate, keys: Sequence[str]) -> Iterator[str]:
     for key in keys:
         if not _is_tagged(aggregate, key):
             yield f'aggregate {aggregate.name} has no tag {key}={REQUIRED}'
     if not keys:
         yield f'aggregate {aggregate.name} is not locked by any trait'
-
-
-def _notes(
-    nodes: Sequence[ComputeNode],
-    having: Mapping[str, _Having],
-    needed: _Needed,
-) -> Iterator[str]:
-    for trait, found in having.items():
-        for node in nodes:
-            if node.uuid not in found.owners:
-                continue
-            other = needed.get(node.host, {}).get(trait)
-            if other:
-                yield (
-                    f'{hosts.node_label(node)} keeps trait {trait}, which '
-                    f'aggregate {other.name} requires'
-                )
-            elif node.uuid not in found.marked:
-                yield (
-                    f'{hosts.node_label(node)} keeps trait {trait}, which was '
-                    'not put there from here'
-                )

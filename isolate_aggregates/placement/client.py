@@ -8,17 +8,18 @@ the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 
-from keystoneauth1 import adapter
 import os_traits
-import requests
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.rest.client import Service
+
+if TYPE_CHECKING:
+    from keystoneauth1 import adapter
+    import requests
 
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
@@ -100,10 +101,14 @@ class PlacementClient:
 
     def __init__(
         self,
-        client: adapter.Adapter,
+        client: 'adapter.Adapter',
         retry_delay: float | None = None,
         retries: int | None = None,
     ) -> None:
+        # Commands on a cloud file use what is answered, and never ask. They
+        # need no keystoneauth, which takes long to import.
+        from isolate_aggregates.rest.client import Service
+
         self._service = Service('Placement', client, retry_delay, retries)
 
     def allocation_candidates(
@@ -210,7 +215,7 @@ class PlacementClient:
         body: Any,
         feature: mv.Feature,
         accept: Iterable[int],
-    ) -> requests.Response:
+    ) -> 'requests.Response':
         answer = self._service.request(
             method, path, feature.microversion, body, accept=(*accept, 406)
         )

@@ -26,6 +26,14 @@ class Inventories:
     by_class: Mapping[str, Mapping[str, Any]]
 
 
+def capacity(inventory: Mapping[str, Any]) -> int:
+    """Return what an inventory can give out in all."""
+    return int(
+        (inventory['total'] - inventory.get('reserved', 0))
+        * inventory.get('allocation_ratio', 1.0)
+    )
+
+
 def read(placement: PlacementClient, provider: str) -> Inventories:
     """Return the inventories of a resource provider.
 
@@ -52,7 +60,7 @@ def write(
     :param inventories: What it shall have, and the generation at which that
         was made up.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if somebody else changed the provider since, or
+    :raises ServiceConflict: if another client changed the provider since, or
         an inventory to be taken away is in use.
     :raises ServiceError: if it cannot be done.
     """

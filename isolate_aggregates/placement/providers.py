@@ -7,7 +7,7 @@ they were read; Placement refuses a generation that is not the newest. See
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-traits>`_
 and `Update resource provider aggregates
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-aggregates>`_.
-nova-compute writes its provider in the same way, so whoever comes second
+nova-compute writes its provider in the same way, so the second writer
 reads again, and nothing is lost. Providers are named by their uuids.
 """
 
@@ -28,6 +28,14 @@ _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
 
 Edit = Callable[[frozenset[str]], frozenset[str]]
+
+
+def delete_trait(placement: PlacementClient, name: str) -> None:
+    """Delete a custom trait, unless it is gone or some provider has it.
+
+    :raises ServiceError: if it cannot be done.
+    """
+    placement.send('DELETE', f'/traits/{name}', accept=(204, 404, 409))
 
 
 def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
@@ -56,10 +64,10 @@ def change_traits(
     Custom traits that Placement does not know any more are created again.
 
     :param edit: Takes the traits as they are and returns what they shall
-        be; called again with what is there then, if somebody else was faster.
+        be; called again with what is there then, if another client was faster.
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if somebody else is faster all the time.
+    :raises ServiceConflict: if another client is faster each time.
     :raises ServiceError: if it cannot be done.
     """
     return _change(placement, provider, 'traits', edit)
@@ -71,10 +79,10 @@ def change_aggregates(
     """Change the aggregates a resource provider is a member of.
 
     :param edit: Takes the uuids as they are and returns what they shall be;
-        called again with what is there then, if somebody else was faster.
+        called again with what is there then, if another client was faster.
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if somebody else is faster all the time.
+    :raises ServiceConflict: if another client is faster each time.
     :raises ServiceError: if it cannot be done.
     """
     return _change(placement, provider, 'aggregates', edit)
@@ -131,7 +139,7 @@ def _change(
                 exc.service, exc.url, exc.problem
             ) from exc
         except exception.ServiceError as exc:
-            # Where somebody writes while Placement itself is between reading
+            # Where a client writes while Placement itself is between reading
             # and writing traits, it answers 500 in place of 409.
             is_plain = type(exc) is exception.ServiceError
             if is_plain and _read(placement, provider, what)[1] != generation:

@@ -15,7 +15,6 @@ import dataclasses
 
 import os_resource_classes as orc
 import os_traits
-from oslo_utils import strutils
 
 from isolate_aggregates import exception
 
@@ -151,7 +150,7 @@ def _pinned_cpus(settings: _Settings, vcpus: int) -> int:
             f"flavor's {vcpus} CPUs."
         )
     realtime = None
-    if strutils.bool_from_string(settings.flavor('hw:cpu_realtime')):
+    if _is_true(settings.flavor('hw:cpu_realtime')):
         mask = settings.image('hw:cpu_realtime_mask') or settings.flavor(
             'hw:cpu_realtime_mask'
         )
@@ -213,13 +212,19 @@ def _persistent_memory(settings: _Settings) -> dict[str, int]:
     return amounts
 
 
+def _is_true(value: str | None) -> bool:
+    # Takes longer to import than a request takes for all else, and few
+    # flavors and images ask for what needs it.
+    from oslo_utils import strutils
+
+    return bool(strutils.bool_from_string(value))
+
+
 def _memory_encryption(settings: _Settings) -> str | None:
     flavor = settings.flavor('hw:mem_encryption')
     image = settings.image('hw:mem_encryption')
     wanted = [
-        strutils.bool_from_string(value)
-        for value in (flavor, image)
-        if value is not None
+        _is_true(value) for value in (flavor, image) if value is not None
     ]
     if not any(wanted):
         return None
@@ -290,6 +295,6 @@ def _physical_address_bits(settings: _Settings) -> list[str]:
 def _stateless_firmware(settings: _Settings) -> list[str]:
     stateless = settings.image('hw:firmware_stateless')
     uefi = settings.image('hw:firmware_type') == 'uefi'
-    if uefi and strutils.bool_from_string(stateless):
+    if uefi and _is_true(stateless):
         return [os_traits.COMPUTE_SECURITY_STATELESS_FIRMWARE]
     return []

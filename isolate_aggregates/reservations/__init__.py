@@ -11,9 +11,11 @@ connection and the name of the pool, and the time as an aware ``datetime``::
 
     enable_host(store, host)              -> ReservationHost
     disable_host(store, host)
+    delete_pool(store)
     list_hosts(store)                     -> list[ReservationHost]
 
-    new(project, amount, shape, start, end, affinity, id) -> Reservation
+    new(project, amount, shape, start, end, affinity, id,
+        allow_uncounted)              -> Reservation
     preview(store, reservation, now)      -> Status
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
@@ -22,15 +24,15 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     end(store, id, now)                   -> Status
     repair(store, now, id)                -> list[Status]
 
-    reconcile(store, id, now)             -> Status
-    reconcile_all(store, now)             -> list[Status]
+    reconcile(store, id, now, move=)      -> Status
+    reconcile_all(store, now, move=)      -> list[Status]
 
 All of them may run at the same time, on several machines. There is no lock:
 the record of a reservation is written as numbered revisions, each of which
 exists once (``record``), and slots are written with the generations at which
-they were decided on (``reconciler``). What nothing guards is the pool itself:
-``enable_host`` and ``disable_host`` for one host at the same time leave it as
-one of the two wants, once that one runs again.
+they were decided on (``reconciliation``). What nothing guards is the pool
+itself: ``enable_host`` and ``disable_host`` for one host at the same time
+leave it as one of the two wants, once that one runs again.
 
 Errors that can be foreseen are
 :class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all
@@ -41,7 +43,9 @@ What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
 ``ending`` (what goes when) and ``planner`` (choosing hosts; pure).
 """
 
+from isolate_aggregates.reservations.healing import FailedHosts
 from isolate_aggregates.reservations.hosts import (
+    delete_pool,
     disable_host,
     enable_host,
     list_hosts,
@@ -73,6 +77,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 __all__ = [
     'UNCHANGED',
+    'FailedHosts',
     'HostState',
     'PendingChange',
     'Phase',
@@ -83,6 +88,7 @@ __all__ = [
     'Slots',
     'Status',
     'create',
+    'delete_pool',
     'disable_host',
     'enable_host',
     'end',

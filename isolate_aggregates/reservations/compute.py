@@ -274,6 +274,17 @@ class Compute(NovaClient):
         ):
             nova.aggregates.create(name, None)
 
+    def delete_aggregate(self, aggregate: Aggregate) -> None:
+        """Delete a host aggregate, unless it is gone.
+
+        :raises ServiceError: if it has hosts.
+        """
+        with (
+            self._asking(f'aggregate {aggregate.name}') as nova,
+            contextlib.suppress(nova_exceptions.NotFound),
+        ):
+            nova.aggregates.delete(aggregate.id)
+
     def add_host(self, aggregate: Aggregate, service: str) -> None:
         """Put a compute service into a host aggregate.
 

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tells in which conditions there is something to do for a reservation."""
 
+from collections.abc import Collection, Container, Iterable
 import datetime
 
-from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.healing import Move
+from isolate_aggregates.reservations.observed import (
+    ObservedState,
+    ReservationHost,
+)
 from isolate_aggregates.reservations.record import Reservation
 
 
@@ -12,19 +17,19 @@ def is_settled(
     reservation: Reservation,
     now: datetime.datetime,
     is_granted: bool,
-    move: bool = False,
+    leave: Collection[str] = (),
 ) -> bool:
     """Tell whether there is nothing to do for a reservation.
 
     :param is_granted: Whether the project may use the flavor.
-    :param move: Whether slots leave hosts that are down, disabled or gone.
+    :param leave: The names of hosts that slots without a server leave.
     """
     return not (
         reservation.pending
         or reservation.has_ended(now)
         or reservation.id in observed.records.superseded
         or lacks_extra_specs(observed, reservation)
-        or is_misplaced(observed, reservation, move)
+        or is_misplaced(observed, reservation, leave)
         or to_open(observed, reservation, now)
         or (reservation.has_started(now) and not is_granted)
     )
@@ -42,19 +47,35 @@ def lacks_extra_specs(
 
 
 def is_misplaced(
-    observed: ObservedState, reservation: Reservation, move: bool
+    observed: ObservedState,
+    reservation: Reservation,
+    leave: Collection[str] = (),
 ) -> bool:
     """Tell whether there are too few or too many slots, or some to move.
 
-    :param move: Whether slots leave hosts that are down, disabled or gone.
+    :param leave: The names of hosts that slots without a server leave.
     """
     found = observed.slots(reservation.id)
     if sum(slots.total for slots in found.values()) != reservation.amount:
         return True
-    return move and any(
-        observed.hosts[name].obstacle and slots.used < slots.total
+    return any(
+        name in leave and slots.used < slots.total
         for name, slots in found.items()
     )
+
+
+def to_leave(
+    hosts: Iterable[ReservationHost], move: Move, short: Container[str]
+) -> set[str]:
+    """Return the hosts that slots without a server leave, if they can.
+
+    :param short: The names of those that have too little for their slots.
+    """
+    return {
+        host.name
+        for host in hosts
+        if move(host) and (host.obstacle or host.name in short)
+    }
 
 
 def to_open(

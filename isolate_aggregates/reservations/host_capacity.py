@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What hosts have for a reservation, and what the planner makes of it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent import futures
+import contextlib
 import dataclasses
 import datetime
+from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories, providers, resources
+from isolate_aggregates.placement import inventories, resources
+from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Request
-from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.reservations import names, planner
 from isolate_aggregates.reservations.observed import (
     ObservedState,
@@ -19,6 +23,7 @@ from isolate_aggregates.reservations.record import Reservation
 from isolate_aggregates.reservations.store import ReservationStore
 
 _ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+_NO_TIME = datetime.timedelta()
 _INSTANT = datetime.timedelta(microseconds=1)
 
 _PARALLEL = 8
@@ -29,15 +34,22 @@ def needs(flavor: Flavor) -> dict[str, int]:
 
     :raises InvalidRequest: if its extra specs contradict each other.
     """
-    found = resources.resource_request(Request(flavor)).merged_resources()
+    return _without_slots(resources.resource_request(Request(flavor)))
+
+
+def _without_slots(request: ResourceRequest) -> dict[str, int]:
     return {
         name: amount
-        for name, amount in found.items()
+        for name, amount in request.merged_resources().items()
         if names.reservation_of(name) is None
     }
 
 
-def demand(reservation: Reservation, now: datetime.datetime) -> planner.Demand:
+def demand(
+    reservation: Reservation,
+    now: datetime.datetime,
+    cleaning_time: datetime.timedelta = _NO_TIME,
+) -> planner.Demand:
     """Return what a reservation needs from now on."""
     return planner.Demand(
         start=max(reservation.start, now),
@@ -45,6 +57,7 @@ def demand(reservation: Reservation, now: datetime.datetime) -> planner.Demand:
         needs=needs(reservation.flavor),
         amount=reservation.amount,
         affinity=reservation.affinity,
+        cleaning_time=cleaning_time,
     )
 
 
@@ -63,17 +76,18 @@ def assign(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-    move: bool = False,
+    leave: Collection[str] = (),
 ) -> planner.Assignment:
     """Choose hosts for the slots of a reservation.
 
     :param reservation: The reservation as it is to be.
-    :param move: Whether slots leave hosts that can take no servers.
+    :param leave: The names of hosts that slots without a server leave.
     """
-    wanted = demand(reservation, now)
-    found = capacities(store, observed, reservation, now)
+    wanted = demand(reservation, now, store.cleaning_time)
+    hosts = _Capacities(store, observed, reservation, now)
+    found = hosts.all()
     while True:
-        assignment = planner.assign(wanted, found.values(), move)
+        assignment = planner.assign(wanted, found.values(), leave)
         chosen = [
             observed.hosts[name]
             for name, slots in assignment.slots.items()
@@ -82,14 +96,10 @@ def assign(
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             too_small = [
                 host.name
-                for host, reason in zip(
-                    chosen,
-                    pool.map(
-                        lambda host: _takes(store, host, wanted.needs), chosen
-                    ),
-                    strict=True,
+                for host, takes in zip(
+                    chosen, pool.map(hosts.takes, chosen), strict=True
                 )
-                if not reason
+                if not takes
             ]
         if not too_small:
             return assignment
@@ -99,18 +109,91 @@ def assign(
             )
 
 
-def _takes(
-    store: ReservationStore, host: ReservationHost, amounts: Mapping[str, int]
-) -> bool:
-    """Tell whether a host takes a single server of some size."""
-    found = inventories.read(store.placement, host.root).by_class
-    for name, amount in amounts.items():
-        limits = found.get(name, {})
-        step = limits.get('step_size', 1)
-        least = limits.get('min_unit', 1)
-        if amount % step or not least <= amount <= limits.get('max_unit', 0):
-            return False
-    return True
+def shortages(
+    store: ReservationStore,
+    observed: ObservedState,
+    now: datetime.datetime,
+    only: Iterable[str] | None = None,
+) -> dict[str, str]:
+    """Return what hosts have too little of for the slots they have.
+
+    What ordinary servers use does not count: they keep out.
+
+    :param only: The names of the hosts to look at; None for all.
+    :returns: For each such host what is wrong, for a sentence about it.
+    """
+    counted = _Counted(store, observed, now)
+    found = {}
+    for name in observed.hosts if only is None else only:
+        host = observed.hosts[name]
+        if host.slots and counted.unknown(host) is None:
+            with contextlib.suppress(exception.ServiceNotFound):
+                short = planner.shortage(counted.capacity(host), now)
+                if short:
+                    found[name] = short
+    return found
+
+
+class _Counted:
+    """What hosts have, and what the slots on them need."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        observed: ObservedState,
+        now: datetime.datetime,
+    ) -> None:
+        self.store = store
+        self.observed = observed
+        self.now = now
+        # Servers of flavors that make no sense cannot be counted.
+        self.needs = dict(
+            _countable(
+                found.flavor
+                for found in observed.records.reservations.values()
+            )
+        )
+        self.foreign = dict(_countable(observed.records.foreign.values()))
+
+    def unknown(self, host: ReservationHost) -> str | None:
+        for name in sorted(host.slots):
+            if name not in self.needs and name not in self.foreign:
+                return f'has slots of reservation {name}, which is unknown'
+        return None
+
+    def capacity(self, host: ReservationHost) -> planner.HostCapacity:
+        root, *below = self.store.tree(self.observed, host)
+        return planner.HostCapacity(
+            host=host.name,
+            capacity=root.capacity,
+            below=tuple(one.capacity for one in below),
+            claims=tuple(self.claims(host)),
+        )
+
+    def claims(
+        self,
+        host: ReservationHost,
+        but: str | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
+    ) -> Iterator[planner.Claim]:
+        """Yield what the slots of all reservations but one need.
+
+        :param cleaning_time: For how long after their end they count as well.
+        """
+        for name, slots in host.slots.items():
+            if name == but:
+                continue
+            number = max(slots.total, slots.used)
+            other = self.observed.records.reservations.get(name)
+            if other is None:
+                # It is not known here when it starts or ends.
+                yield planner.Claim(_ALWAYS, None, self.foreign[name], number)
+                continue
+            end = other.counted_until
+            if end is not None:
+                # What is there after the end takes its place still.
+                end = max(end + cleaning_time, self.now + _INSTANT)
+            yield planner.Claim(other.start, end, self.needs[name], number)
 
 
 class _Capacities:
@@ -126,15 +209,13 @@ class _Capacities:
         self._store = store
         self._observed = observed
         self._reservation = reservation
-        self._now = now
-        # Servers of flavors that make no sense cannot be counted.
-        self._needs = dict(
-            _countable(
-                found.flavor
-                for found in observed.records.reservations.values()
-            )
+        self._counted = _Counted(store, observed, now)
+        self._request = resources.resource_request(Request(reservation.flavor))
+        # The slots' own trait is on the reservation providers.
+        self._wanted = self._request.all_required_traits - {names.TRAIT}
+        self._unwanted = frozenset().union(
+            *(g.forbidden_traits for g in self._request.groups.values())
         )
-        self._foreign = dict(_countable(observed.records.foreign.values()))
 
     def all(self) -> dict[str, planner.HostCapacity]:
         hosts = list(self._observed.hosts.values())
@@ -144,7 +225,7 @@ class _Capacities:
 
     def _capacity(self, host: ReservationHost) -> planner.HostCapacity:
         own = host.slots.get(self._reservation.id)
-        unknown = self._unknown(host)
+        unknown = self._counted.unknown(host)
         found = planner.HostCapacity(
             host=host.name,
             held=own.total if own else 0,
@@ -154,109 +235,116 @@ class _Capacities:
         if unknown or (found.obstacle and not own):
             return found
         try:
-            capacity, used = self._amounts(host)
-            return dataclasses.replace(
-                found,
-                capacity=capacity,
-                ordinary=self._ordinary(host, used),
-                claims=tuple(self._claims(host)),
-                obstacle=found.obstacle or self._lack(host),
-            )
+            tree = self._store.tree(self._observed, host)
+            ordinary = self._ordinary(host, tree)
         except exception.ServiceNotFound:
             return dataclasses.replace(found, obstacle='is gone')
-
-    def _unknown(self, host: ReservationHost) -> str | None:
-        for name in sorted(host.slots):
-            if name not in self._needs and name not in self._foreign:
-                return f'has slots of reservation {name}, which is unknown'
-        return None
-
-    def _claims(self, host: ReservationHost) -> Iterator[planner.Claim]:
-        for name, slots in host.slots.items():
-            if name == self._reservation.id:
-                continue
-            number = max(slots.total, slots.used)
-            other = self._observed.records.reservations.get(name)
-            if other is None:
-                # It is not known here when it starts or ends.
-                yield planner.Claim(_ALWAYS, None, self._foreign[name], number)
-                continue
-            end = other.counted_until
-            if end is not None:
-                # What is there after the end takes its place still.
-                end = max(end, self._now + _INSTANT)
-            yield planner.Claim(other.start, end, self._needs[name], number)
-
-    def _amounts(
-        self, host: ReservationHost
-    ) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        summary = self._observed.summaries.get(host.root)
-        if summary is not None:
-            return summary.capacity, summary.used
-        # It is full, and so was no candidate.
-        found = inventories.read(self._store.placement, host.root)
-        _, used = inventories.usages(self._store.placement, host.root)
-        return {
-            name: int(
-                (amounts['total'] - amounts.get('reserved', 0))
-                * amounts.get('allocation_ratio', 1.0)
-            )
-            for name, amounts in found.by_class.items()
-        }, used
-
-    def _lack(self, host: ReservationHost) -> str | None:
-        """Return what is wrong with the traits of a host, if anything."""
-        wanted: set[str] = set()
-        unwanted: set[str] = set()
-        for spec in xs.parse(self._reservation.shape.extra_specs):
-            if spec.kind == 'trait' and spec.name != names.TRAIT:
-                group = wanted if spec.value == xs.REQUIRED else unwanted
-                group.add(spec.name)
-        if not wanted and not unwanted:
-            return None
-        summary = self._observed.summaries.get(host.root)
-        has = (
-            summary.traits
-            if summary is not None
-            else providers.traits(self._store.placement, host.root)
+        return dataclasses.replace(
+            found,
+            capacity=tree[0].capacity,
+            ordinary=ordinary.get(host.root, {}),
+            below=tuple(
+                {
+                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
+                    for name, has in one.capacity.items()
+                }
+                for one in tree[1:]
+            ),
+            claims=tuple(
+                self._counted.claims(
+                    host, self._reservation.id, self._store.cleaning_time
+                )
+            ),
+            obstacle=found.obstacle or self._lack(tree),
         )
-        wrong = (wanted - has) | (unwanted & has)
+
+    def takes(self, host: ReservationHost) -> bool:
+        """Tell whether a host takes a single server of the reservation."""
+        offers = [
+            inventories.read(self._store.placement, provider.uuid).by_class
+            for provider in self._store.tree(self._observed, host)
+        ]
+        for name, amount in _without_slots(self._request).items():
+            given = [found[name] for found in offers if name in found]
+            takers = [limits for limits in given if _allows(limits, amount)]
+            if not takers or any(
+                limits not in takers and inventories.capacity(limits) >= amount
+                for limits in given
+            ):
+                return False
+        return True
+
+    def _lack(self, tree: list[ProviderSummary]) -> str | None:
+        """Return what is wrong with the traits of a host, if anything.
+
+        It is Placement that chooses where a server takes something from, so
+        that a trait is sure only where all that may be chosen for something
+        have it.
+        """
+        if not self._wanted and not self._unwanted:
+            return None
+        suppliers = [
+            [one.traits for one in tree if one.capacity.get(name)]
+            for name in _without_slots(self._request)
+        ]
+        sure: set[str] = set()
+        seen: set[str] = set()
+        for found in filter(None, suppliers):
+            sure |= frozenset.intersection(*found)
+            seen |= frozenset.union(*found)
+        wrong = (self._wanted - sure) | (self._unwanted & seen)
         return f'lacks or has {", ".join(sorted(wrong))}' if wrong else None
 
     def _ordinary(
-        self, host: ReservationHost, used: Mapping[str, int]
-    ) -> Mapping[str, int]:
-        """Return what servers without a reservation use of a host."""
+        self, host: ReservationHost, tree: list[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers without a reservation use of each provider."""
         reserved = [
-            (slots.used, self._needs.get(name) or self._foreign[name])
+            (
+                slots.used,
+                self._counted.needs.get(name) or self._counted.foreign[name],
+            )
             for name, slots in host.slots.items()
             if slots.used
         ]
-        rest = dict(used)
+        if not reserved:
+            return {one.uuid: one.used for one in tree}
+        rest: Counter[str] = Counter()
+        for one in tree:
+            rest.update(one.used)
         for number, amounts in reserved:
-            for name, amount in amounts.items():
-                rest[name] = rest.get(name, 0) - number * amount
-        if not reserved or not any(rest.values()):
-            return rest
+            rest.subtract({n: number * most for n, most in amounts.items()})
+        if not any(rest.values()):
+            return {}
         # A server that boots from a volume takes less than its slot has.
-        found = ordinary_consumers(self._store, host.root, host.provider)
-        total: dict[str, int] = {}
-        for taken in found.values():
-            for name, amount in taken.items():
-                total[name] = total.get(name, 0) + amount
+        total: dict[str, Counter[str]] = {}
+        for one in tree:
+            if any(one.used.values()):
+                total[one.uuid] = Counter()
+                for taken in ordinary_consumers(
+                    self._store, one.uuid, host.provider
+                ).values():
+                    total[one.uuid].update(taken)
         return total
 
 
+def _allows(limits: Mapping[str, Any], amount: int) -> bool:
+    """Tell whether an inventory takes some amount at once."""
+    least = limits.get('min_unit', 1)
+    step = limits.get('step_size', 1)
+    return not amount % step and least <= amount <= limits.get('max_unit', 0)
+
+
 def ordinary_consumers(
-    store: ReservationStore, root: str, provider: str | None
+    store: ReservationStore, source: str, provider: str | None
 ) -> Mapping[str, Mapping[str, int]]:
     """Return the consumers of a host that take no slot, and what they use.
 
-    :param root: The uuid of its resource provider.
+    :param source: The uuid of the resource provider that they use.
     :param provider: The uuid of its reservation provider, if it has one.
-    :raises ServiceNotFound: if its provider is gone.
+    :raises ServiceNotFound: if that provider is gone.
     """
-    consumers = inventories.consumers(store.placement, root)
+    consumers = inventories.consumers(store.placement, source)
     reserved = (
         inventories.consumers(store.placement, provider) if provider else {}
     )
@@ -270,8 +358,30 @@ def ordinary_consumers(
 def _countable(
     flavors: Iterable[Flavor],
 ) -> Iterator[tuple[str, dict[str, int]]]:
+    # There are many flavors of few sizes.
+    known: dict[tuple[object, ...], dict[str, int] | None] = {}
     for flavor in flavors:
-        try:
-            yield flavor.id, needs(flavor)
-        except exception.InvalidRequest:
-            continue
+        size = _size(flavor)
+        if size not in known:
+            known[size] = None
+            with contextlib.suppress(exception.InvalidRequest):
+                known[size] = needs(flavor)
+        found = known[size]
+        if found is not None:
+            yield flavor.id, found
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return all that its needs depend on, but for the slot."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )

@@ -9,8 +9,9 @@ first and goes last.
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
-from isolate_aggregates.reservations import host_capacity, names, slots
+from isolate_aggregates.reservations import host_capacity, names
 from isolate_aggregates.reservations.compute import Node
+from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import (
     ObservedState,
     ReservationHost,
@@ -23,8 +24,9 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises NotFound: if Nova has no such compute node.
-    :raises ReservationHostError: if ordinary servers run there; it is then
-        not in the pool, unless it was before.
+    :raises ReservationHostError: if ordinary servers run there, or the pool
+        belongs to something else; the host is then not in the pool, unless it
+        was before.
     """
     observed = store.read()
     node = _node(observed, name)
@@ -35,6 +37,7 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     found = observed.hosts.get(node.name)
     if not (found and found.is_ready):
         _refuse_ordinary(store, node, found)
+    _refuse_foreign(node, observed.pool)
     pool = _locked_pool(store, observed.pool)
     joins = node.service not in pool.hosts
     if joins:
@@ -65,7 +68,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
     _disable(store, name)
 
 
-@slots.retried
+@retried
 def _disable(store: ReservationStore, name: str) -> None:
     observed = store.read()
     host = _host(observed, name)
@@ -90,10 +93,50 @@ def _disable(store: ReservationStore, name: str) -> None:
             raise exception.ReservationHostError(
                 host.name, 'has a reservation provider that is in use'
             ) from None
-    if observed.pool and host.in_pool and host.service:
+    shared = any(
+        other.service == host.service and other.provider
+        for other in observed.hosts.values()
+        if other.name != host.name
+    )
+    if observed.pool and host.in_pool and host.service and not shared:
         _leave(store, observed.pool, host.service, host.root)
     elif observed.pool:
         _unmirror(store, observed.pool, host.root)
+
+
+def delete_pool(store: ReservationStore) -> None:
+    """Delete the pool with its lock and its trait, unless it is gone.
+
+    :raises InvalidRequest: if there are hosts in it or reservations, or it is
+        for something else as well.
+    """
+    observed = store.read()
+    pool = observed.pool
+    if pool is not None:
+        problem = _use(observed, pool)
+        if problem:
+            raise exception.InvalidRequest(
+                f'Pool {pool.name} cannot be deleted, as it {problem}.'
+            )
+        # A host that comes meanwhile keeps it: Nova deletes no aggregate that
+        # has hosts.
+        store.compute.delete_aggregate(pool)
+    providers.delete_trait(store.placement, names.TRAIT)
+
+
+def _use(observed: ObservedState, pool: Aggregate) -> str | None:
+    """Return what an aggregate is needed for, for a sentence about it."""
+    if pool.hosts:
+        return f'has hosts: {text.listed(pool.hosts)}'
+    known = {*observed.records.reservations, *observed.records.problems}
+    if known:
+        return f'is needed for {text.named("reservation", known)}'
+    if names.POOL_KEY not in pool.metadata:
+        return f'was not made here: it has no {names.POOL_KEY}'
+    others = pool.metadata.keys() - names.POOL_METADATA
+    if others:
+        return f'has other metadata: {text.listed(others)}'
+    return None
 
 
 def list_hosts(store: ReservationStore) -> list[ReservationHost]:
@@ -158,6 +201,19 @@ def _refuse_ordinary(
             node.name,
             f'runs servers without a reservation ({text.listed(found)}); '
             'move or delete them first',
+        )
+
+
+def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
+    """Refuse to lock a pool whose hosts something else reserves."""
+    if pool and pool.hosts and not names.POOL_METADATA.keys() & pool.metadata:
+        raise exception.ReservationHostError(
+            node.name,
+            f'cannot join the pool {pool.name}, which has hosts and no lock '
+            'and so may be that of Blazar, whose servers the lock would keep '
+            'out; give another name as [blazar:physical:host] '
+            f'aggregate_freepool_name, or set {names.POOL_KEY}=true on it if '
+            'no Blazar uses it',
         )
 
 

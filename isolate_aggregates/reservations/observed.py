@@ -55,6 +55,10 @@ class ReservationHost:
     :param state: Whether it can take servers.
     :param in_pool: Whether it is in the pool, so that ordinary servers keep
         out.
+    :param has_failed: Whether its compute service is gone or does not answer,
+        disabled or not.
+    :param below: The generations of the other providers of its resources,
+        such as its GPUs, by uuid.
     :param provider: The uuid of its reservation provider; None if it has
         none.
     :param generation: The generation of that.
@@ -69,6 +73,8 @@ class ReservationHost:
     service: str | None
     state: HostState
     in_pool: bool
+    has_failed: bool = False
+    below: Mapping[str, int] = dataclasses.field(default_factory=dict)
     provider: str | None = None
     generation: int = 0
     is_ready: bool = False

@@ -14,15 +14,16 @@ import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, names, reconciler
+from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
     Shape,
 )
-from isolate_aggregates.reservations.refusal import refusal
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.uncounted import uncounted
 
 LOG = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ def new(
     end: datetime.datetime | None = None,
     affinity: bool | None = None,
     reservation_id: str | None = None,
+    allow_uncounted: bool = False,
 ) -> Reservation:
     """Return a reservation to create.
 
@@ -52,7 +54,10 @@ def new(
     :param affinity: True for all slots on one host, False for no two on one
         host, None if it does not matter.
     :param reservation_id: The id it gets, a uuid; None for a new one.
-    :raises InvalidRequest: if it makes no sense.
+    :param allow_uncounted: Whether its slots may need what cannot be counted,
+        such as PCI devices; a slot is then no promise that it is there.
+    :raises InvalidRequest: if it makes no sense, or needs what cannot be
+        counted.
     """
     made = names.reservation_id(reservation_id or str(uuid.uuid4()))
     _check_amount(amount)
@@ -83,6 +88,14 @@ def new(
     ):
         raise exception.InvalidRequest(
             'The slots of a reservation cannot be taken from another one.'
+        )
+    unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
+    if unknown:
+        raise exception.InvalidRequest(
+            f'A slot cannot be planned with {", ".join(unknown)}, as '
+            'Placement does not tell which hosts have room for that. Leave it '
+            'out, or use --allow-uncounted: a server may then get no host '
+            'although its reservation has a free slot.'
         )
     if not any(host_capacity.needs(found.flavor).values()):
         raise exception.InvalidRequest(
@@ -150,7 +163,7 @@ def preview(
     wanted = reservation.settled
     assignment = host_capacity.assign(store, observed, wanted, now)
     if assignment.missing:
-        raise refusal(observed, wanted, assignment, now)
+        raise exception.ReservationError(wanted.id, assignment.refusal)
     slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
     return Status(wanted, Phase.PLANNED, slots)
 
@@ -164,7 +177,11 @@ def show(
     :raises ReservationError: if its record cannot be read.
     """
     observed = store.read()
-    return status_of(observed, _get(observed, reservation_id), now)
+    found = _get(observed, reservation_id)
+    short = host_capacity.shortages(
+        store, observed, now, observed.slots(found.id)
+    )
+    return status_of(observed, found, now, short)
 
 
 def list_reservations(
@@ -177,7 +194,11 @@ def list_reservations(
     observed = store.read()
     for problem in observed.records.problems.values():
         LOG.error('%s', problem)
-    return [status_of(observed, found, now) for found in observed.reservations]
+    short = host_capacity.shortages(store, observed, now)
+    return [
+        status_of(observed, found, now, short)
+        for found in observed.reservations
+    ]
 
 
 def update(
@@ -273,7 +294,9 @@ def repair(
     now: datetime.datetime,
     reservation_id: str | None = None,
 ) -> list[Status]:
-    """Move slots without a server off hosts that are down, disabled or gone.
+    """Move slots without a server off hosts that cannot serve them.
+
+    Those are down, disabled or gone, or have less than their slots need.
 
     :param reservation_id: The id of a reservation; None for all.
     :returns: How they are then; what could not be done is among their
@@ -281,9 +304,9 @@ def repair(
     :raises NotFound: if there is none.
     """
     if reservation_id is None:
-        return reconciler.reconcile_all(store, now, move=True)
+        return reconciler.reconcile_all(store, now, move=every_host)
     found = _get(store.read(), reservation_id)
-    return [reconciler.reconcile(store, found.id, now, move=True)]
+    return [reconciler.reconcile(store, found.id, now, move=every_host)]
 
 
 def _contended(reservation_id: str) -> exception.ReservationError:

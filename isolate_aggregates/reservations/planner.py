@@ -8,10 +8,16 @@ reservation at that moment counts, used or not, and what ordinary servers use
 there.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import math
+
+from isolate_aggregates import text
+
+_HOSTS_IN_A_SENTENCE = 5
+
+_AFFINITY = {True: ' on one host', False: ' on different hosts', None: ''}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +46,7 @@ class Demand:
     :param amount: How many slots.
     :param affinity: True for all on one host, False for no two on one host,
         None if it does not matter.
+    :param cleaning_time: For how long after the end it counts as well.
     """
 
     start: datetime.datetime
@@ -47,6 +54,12 @@ class Demand:
     needs: Mapping[str, int]
     amount: int
     affinity: bool | None = None
+    cleaning_time: datetime.timedelta = datetime.timedelta()
+
+    @property
+    def counted_until(self) -> datetime.datetime | None:
+        """Until when its slots count; None for ever."""
+        return self.end and self.end + self.cleaning_time
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +67,12 @@ class HostCapacity:
     """A host as far as it matters to one reservation.
 
     :param host: Its name.
-    :param capacity: What it can give out in all, by resource class.
-    :param ordinary: What servers without a reservation use, by resource
-        class.
+    :param capacity: What its resource provider can give out in all, by
+        resource class.
+    :param ordinary: What servers without a reservation use of that, by
+        resource class.
+    :param below: What each provider below that has for reservations, by
+        resource class.
     :param claims: The slots of all other reservations.
     :param held: How many slots of this reservation it has.
     :param used: How many of them have a server.
@@ -67,6 +83,7 @@ class HostCapacity:
     host: str
     capacity: Mapping[str, int] = dataclasses.field(default_factory=dict)
     ordinary: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    below: tuple[Mapping[str, int], ...] = ()
     claims: tuple[Claim, ...] = ()
     held: int = 0
     used: int = 0
@@ -77,14 +94,54 @@ class HostCapacity:
 class Assignment:
     """Where the slots of a demand go.
 
+    :param demand: The demand.
     :param slots: The number of slots by host, none of them 0.
     :param missing: How many slots of the demand have no place.
+    :param used: How many slots have servers.
     :param free: How many slots each host could take, by host.
     """
 
+    demand: Demand
     slots: Mapping[str, int]
     missing: int
+    used: int
     free: Mapping[str, int]
+
+    @property
+    def refusal(self) -> str:
+        """Why the demand is not met, for a sentence about it."""
+        demand = self.demand
+        slots = text.counted(demand.amount, 'slot')
+        if self.used > demand.amount:
+            return f'cannot have {slots}, as {self.used} have servers'
+        needs = ', '.join(
+            f'{amount} {name}' for name, amount in sorted(demand.needs.items())
+        )
+        start = demand.start.isoformat(timespec='seconds')
+        end = (
+            f'until {demand.end.isoformat(timespec="seconds")}'
+            if demand.end
+            else 'for ever'
+        )
+        return (
+            f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
+            f'{start} {end}, and there is room for {self._room}'
+        )
+
+    @property
+    def _room(self) -> str:
+        """Which hosts have room, the largest first."""
+        hosts = sorted(
+            ((name, free) for name, free in self.free.items() if free),
+            key=lambda found: (-found[1], found[0]),
+        )
+        if not hosts:
+            number = len(self.free)
+            return f'none on {"any of " if number else ""}the {number} hosts'
+        shown = [f'{free} on {name}' for name, free in hosts]
+        more = len(shown) - _HOSTS_IN_A_SENTENCE
+        named = ', '.join(shown[:_HOSTS_IN_A_SENTENCE])
+        return f'{named} and some on {more} more' if more > 0 else named
 
 
 def free_slots(host: HostCapacity, demand: Demand) -> int:
@@ -93,43 +150,117 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
     Slots of the demand that the host already has do not count.
     """
     claims = [claim for claim in host.claims if _overlap(claim, demand)]
-    # What is in use only grows when something starts.
-    moments = {max(claim.start, demand.start) for claim in claims}
-    moments.add(demand.start)
-    most = math.inf
+    moments = _moments(claims, demand.start)
+    found = []
     for resource_class, need in demand.needs.items():
-        if need <= 0:
-            continue
-        peak = max(
-            sum(
-                claim.slots * claim.needs.get(resource_class, 0)
-                for claim in claims
-                if _includes(claim, moment)
-            )
-            for moment in moments
+        if need > 0:
+            shares = _shares(host, resource_class)
+            found += [
+                max(0, _left(shares, taken, need)) // need
+                for taken in _taken(claims, moments, resource_class)
+            ]
+    return min(found, default=0)
+
+
+def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
+    """Return what a host has too little of for the slots it has.
+
+    :returns: What is wrong, for a sentence about the host; None if nothing is.
+    """
+    moments = _moments(host.claims, now)
+    classes = sorted({name for claim in host.claims for name in claim.needs})
+    for resource_class in classes:
+        shares = _shares(host, resource_class)
+        for taken in _taken(host.claims, moments, resource_class):
+            left = _left(shares, taken)
+            if left < 0:
+                need = sum(size * number for size, number in taken)
+                return (
+                    f'has room for {need + left} of the {need} '
+                    f'{resource_class} that the slots there need'
+                )
+    return None
+
+
+def _moments(
+    claims: Iterable[Claim], first: datetime.datetime
+) -> set[datetime.datetime]:
+    """Return when most is in use, which only grows when something starts."""
+    return {first, *(max(claim.start, first) for claim in claims)}
+
+
+def _taken(
+    claims: Sequence[Claim],
+    moments: Iterable[datetime.datetime],
+    resource_class: str,
+) -> Iterator[list[tuple[int, int]]]:
+    """Yield for each moment what slots need, and how many such there are."""
+    for moment in moments:
+        yield [
+            (claim.needs[resource_class], claim.slots)
+            for claim in claims
+            if claim.needs.get(resource_class) and _includes(claim, moment)
+        ]
+
+
+def _shares(host: HostCapacity, resource_class: str) -> list[int]:
+    """Return what each provider of a host has for reservations."""
+    own = host.capacity.get(resource_class, 0)
+    return [
+        own - host.ordinary.get(resource_class, 0),
+        *(has[resource_class] for has in host.below if resource_class in has),
+    ]
+
+
+def _left(
+    shares: Sequence[int], taken: Iterable[tuple[int, int]], *sizes: int
+) -> int:
+    """Return how much is left for slots of some sizes, besides others."""
+    every = {*sizes, *(size for size, _ in taken)}
+    used = sum(size * number for size, number in taken)
+    return (_limit(shares, every) if every else 0) - used
+
+
+def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
+    """Return how much slots may need together so that each finds a place.
+
+    A slot takes what it needs from one provider, and Placement chooses which.
+    So one of some size is sure of a place as long as the others cannot leave
+    less than that on each provider.
+    """
+    step = math.gcd(*sizes)
+    return min(
+        # What others have to take for that, rounded up to what they can take.
+        sum(
+            -((size - 1 - share) // step) * step
+            for share in shares
+            if share >= size
         )
-        free = (
-            host.capacity.get(resource_class, 0)
-            - host.ordinary.get(resource_class, 0)
-            - peak
-        )
-        most = min(most, max(0, free // need))
-    return 0 if most == math.inf else int(most)
+        + size
+        - step
+        for size in sizes
+    )
 
 
 def assign(
-    demand: Demand, capacities: Iterable[HostCapacity], move: bool = False
+    demand: Demand,
+    capacities: Iterable[HostCapacity],
+    leave: Collection[str] = (),
 ) -> Assignment:
     """Choose hosts for as many slots of a demand as possible.
 
     Slots that have a server stay where they are. Others stay if they can; if
-    there is a choice, as many as possible do.
+    there is a choice, as many as possible do. Those that fit nowhere stay as
+    well, and are missing.
 
-    :param move: Whether slots that have no server leave the hosts that have
-        an obstacle.
+    :param leave: The hosts with an obstacle that slots without a server
+        leave.
     """
     hosts = sorted(
-        (_Candidate.of(host, demand, move) for host in capacities),
+        (
+            _Candidate.of(host, demand, host.host in leave)
+            for host in capacities
+        ),
         key=lambda host: host.name,
     )
     choose = _on_one_host if demand.affinity else _anywhere
@@ -141,10 +272,12 @@ def assign(
     # host.
     sound = max(fitting, default=0) if demand.affinity else sum(fitting)
     return Assignment(
+        demand=demand,
         slots={name: number for name, number in slots.items() if number},
         missing=demand.amount
         - min(sound, demand.amount)
         + _surplus(slots.values(), demand),
+        used=sum(host.used for host in hosts),
         free={host.name: host.most for host in hosts},
     )
 
@@ -167,15 +300,17 @@ class _Candidate:
 
     @classmethod
     def of(
-        cls, host: HostCapacity, demand: Demand, move: bool
+        cls, host: HostCapacity, demand: Demand, leaves: bool
     ) -> '_Candidate':
         most = free_slots(host, demand)
         if demand.affinity is False:
             most = min(most, 1)
         fits = most
-        stay = min(most, host.held)
+        stay = host.held
+        if demand.affinity is False:
+            stay = min(stay, 1)
         if host.obstacle is not None:
-            most = min(stay, host.used) if move else stay
+            most = min(most, host.used if leaves else stay)
         return cls(
             name=host.host,
             used=host.used,
@@ -233,7 +368,8 @@ def _surplus(numbers: Collection[int], demand: Demand) -> int:
 
 
 def _overlap(claim: Claim, demand: Demand) -> bool:
-    return (demand.end is None or claim.start < demand.end) and (
+    until = demand.counted_until
+    return (until is None or claim.start < until) and (
         claim.end is None or claim.end > demand.start
     )
 

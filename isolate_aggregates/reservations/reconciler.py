@@ -1,92 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings a reservation from any state to the one it should be in.
+"""Brings reservations to the state they should be in."""
 
-One step after the other: each reads how things are and does what is missing,
-so that the next run completes whatever was interrupted. Several runs at the
-same time do no harm, and neither do commands, because what a step decides is
-written only if what it was decided from still holds:
-
-* The record is written as the next revision, which exists only once.
-* Slots are written with the generation of the reservation provider, so that no
-  slot of any reservation was added to the host or taken from it meanwhile.
-* A pending change is granted only if its slots were written, or written once
-  more as they are, after the revision that is replaced was read. A command
-  that takes such slots back writes a revision first.
-* Slots are opened only if they are as they were read, and the record is read
-  again afterwards.
-
-A command that loses reads again and decides again.
-"""
-
-import contextlib
-import dataclasses
 import datetime
 import logging
-import random
-import time
 
-from isolate_aggregates import exception
-from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import (
-    conditions,
-    ending,
-    host_capacity,
-    names,
-    slots,
-)
-from isolate_aggregates.reservations.observed import ObservedState, Slots
-from isolate_aggregates.reservations.planner import Assignment
-from isolate_aggregates.reservations.record import Reservation
-from isolate_aggregates.reservations.refusal import refusal
-from isolate_aggregates.reservations.status import Phase, Status, status_of
+from isolate_aggregates.reservations import conditions, host_capacity
+from isolate_aggregates.reservations.healing import Move, no_host
+from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.reconciliation import Reconciliation
+from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import ReservationStore
 
 LOG = logging.getLogger(__name__)
-
-# How often to wait for other pending changes that may be refused and give
-# their slots back.
-_PATIENCE = 6
-_PAUSE = 0.2  # seconds
-
-# Each run needs a handful; more mean that something else undoes them.
-_MOST_STEPS = 40
-
-_NONE = Slots(0, 0, 0)
 
 
 def reconcile(
     store: ReservationStore,
     reservation: str,
     now: datetime.datetime,
-    move: bool = False,
+    move: Move = no_host,
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param move: Whether slots without a server leave hosts that are down,
-        disabled or gone.
+    :param move: Tells whether slots without a server leave a host, as far as
+        they fit elsewhere, if it is down, disabled, gone or too small.
     :returns: How it is then; what could not be done is among its problems.
     :raises NotFound: if there is no such reservation.
     :raises ReservationError: if a pending change does not fit; it is then as
         it was before the change was asked for, and gone if it was new.
     """
-    run = _Reconciliation(store, reservation, now, move)
+    run = Reconciliation(store, reservation, now, move)
     observed = run.settle(None)
     if run.has_opened:
         # If it was ended meanwhile, its slots have to be closed again.
         observed = run.settle(None)
-    return run.status(observed or store.read(reservation))
+    observed = observed or store.read(reservation)
+    short = host_capacity.shortages(
+        store, observed, now, observed.slots(reservation)
+    )
+    return run.status(observed, short)
 
 
 def reconcile_all(
-    store: ReservationStore, now: datetime.datetime, move: bool = False
+    store: ReservationStore,
+    now: datetime.datetime,
+    move: Move = no_host,
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
     One that fails does not keep the others waiting. Those whose record cannot
     be read are logged.
 
-    :param move: Whether slots without a server leave hosts that are down,
-        disabled or gone.
+    :param move: Tells whether slots without a server leave a host, as far as
+        they fit elsewhere, if it is down, disabled, gone or too small.
     :returns: How they are then, those that ended too, in the order of their
         starts; what could not be done is among their problems.
     :raises IsolateAggregatesError: if it cannot be read how things are.
@@ -96,10 +62,11 @@ def reconcile_all(
         LOG.error('%s', problem)
     remove_strays(store, before)
     runs = {
-        found.id: _Reconciliation(store, found.id, now, move)
+        found.id: Reconciliation(store, found.id, now, move)
         for found in before.reservations
     }
     due = list(runs.values())
+    short = host_capacity.shortages(store, observed, now)
     while due:
         # Asked for all at once, as there may be many.
         granted = store.granted(
@@ -107,13 +74,15 @@ def reconcile_all(
             for found in observed.reservations
             if found.has_started(now) and not found.has_ended(now)
         )
-        worked = [run for run in due if run.attempt(observed, granted)]
+        leave = conditions.to_leave(observed.hosts.values(), move, short)
+        worked = [run for run in due if run.attempt(observed, granted, leave)]
         if worked:
             observed = store.read()
+            short = host_capacity.shortages(store, observed, now)
         # If one was ended meanwhile, its slots have to be closed again.
         due = [run for run in worked if run.has_opened]
     return [
-        run.status(observed, before.reservation(name))
+        run.status(observed, short, before.reservation(name))
         for name, run in runs.items()
     ]
 
@@ -126,341 +95,3 @@ def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
         found = store.compute.record(stray.reservation)
         if found is None or stray.incarnation not in found.description:
             store.compute.delete_flavor(stray.flavor_id)
-
-
-@dataclasses.dataclass(frozen=True)
-class _SlotWrite:
-    """How many slots a host is to have.
-
-    :param is_pending: Whether that belongs to a change that is not granted.
-    """
-
-    host: str
-    before: Slots
-    total: int
-    is_pending: bool
-
-    @property
-    def turn(self) -> int:
-        """When to write it."""
-        if not self.before.total:
-            return 0
-        return 1 if self.total < self.before.total else 2
-
-    @property
-    def open(self) -> int:
-        """How many of them servers may take."""
-        if self.is_pending or self.total < self.before.total:
-            return min(self.before.open, self.total)
-        # All or none: see _Reconciliation._secure.
-        return self.total if self.before.open else 0
-
-
-class _Reconciliation:
-    """One run for one reservation.
-
-    :param move: Whether slots leave hosts that are down, disabled or gone.
-    """
-
-    def __init__(
-        self,
-        store: ReservationStore,
-        reservation: str,
-        now: datetime.datetime,
-        move: bool,
-    ) -> None:
-        self.id = reservation
-        self.notes: list[str] = []
-        # Whether it has let servers in since it last read the record.
-        self.has_opened = False
-        self._store = store
-        self._now = now
-        self._move = move
-        self._patience = _PATIENCE
-        # The providers written since a revision of the record was read.
-        self._secured: tuple[int, set[str]] = (0, set())
-        self._ended: Reservation | None = None
-        self._has_made_class = False
-
-    def attempt(self, observed: ObservedState, granted: set[str]) -> bool:
-        """Settle it, and note what cannot be done.
-
-        :param granted: The ids of the reservations whose project has access.
-        :returns: Whether there was something to do.
-        """
-        found = observed.records.reservations.get(self.id)
-        if found is None or conditions.is_settled(
-            observed, found, self._now, self.id in granted, self._move
-        ):
-            return False
-        try:
-            self.settle(observed)
-        except exception.NotFound:
-            LOG.debug('Reservation %s was ended by another command.', self.id)
-        except exception.IsolateAggregatesError as exc:
-            self.notes.append(str(exc).rstrip('.'))
-        return True
-
-    def settle(self, observed: ObservedState | None) -> ObservedState | None:
-        """Take steps until there is nothing left to do.
-
-        :returns: How things are then, if it is known.
-        :raises ReservationError: if it does not come to rest.
-        """
-        self.has_opened = False
-        known = [observed] if observed else []
-        for _ in range(_MOST_STEPS):
-            try:
-                found, is_done = self._step(known)
-            except (exception.NotFound, exception.ServiceNotFound):
-                if self._store.compute.record(self.id) is not None:
-                    raise
-                self._delete_class()
-                raise exception.NotFound(
-                    'reservation', self.id, 'Nova'
-                ) from None
-            if is_done:
-                return found
-        raise exception.ReservationError(
-            self.id,
-            f'is not as it should be after {_MOST_STEPS} steps, as something '
-            'changes it all the time; find out what does',
-        )
-
-    def status(
-        self, observed: ObservedState, before: Reservation | None = None
-    ) -> Status:
-        """Return how the reservation is.
-
-        :param before: The reservation as it was.
-        """
-        found = observed.records.reservations.get(self.id)
-        if found is not None:
-            return status_of(observed, found, self._now, self.notes)
-        last = self._ended or before
-        if last is None:
-            raise exception.NotFound('reservation', self.id, 'Nova')
-        return Status(last, Phase.ENDED, problems=tuple(self.notes))
-
-    @slots.retried
-    def _step(
-        self, known: list[ObservedState]
-    ) -> tuple[ObservedState | None, bool]:
-        """Take a step; return how things are, and whether it was the last."""
-        observed = known.pop() if known else self._store.read(self.id)
-        reservation = observed.reservation(self.id)
-        for flavor in observed.records.superseded.get(self.id, ()):
-            self._store.compute.delete_flavor(flavor)
-        if reservation.pending:
-            self._settle_change(observed, reservation)
-            return None, False
-        if reservation.has_ended(self._now):
-            self._end(observed, reservation)
-            return None, True
-        if conditions.lacks_extra_specs(observed, reservation):
-            self._write_extra_specs(reservation)
-        if conditions.is_misplaced(observed, reservation, self._move):
-            assignment = self._assign(observed, reservation)
-            if self._write(observed, assignment, is_pending=False):
-                return None, False
-        if self._open(observed, reservation):
-            self.has_opened = True
-            return None, True
-        return observed, True
-
-    # A pending change.
-
-    def _settle_change(
-        self, observed: ObservedState, reservation: Reservation
-    ) -> None:
-        """Take a step towards a pending change, or refuse it."""
-        if conditions.lacks_extra_specs(observed, reservation):
-            self._write_extra_specs(reservation)
-        if self._secured[0] != reservation.revision:
-            self._secured = reservation.revision, set()
-        wanted = reservation.settled
-        assignment = self._assign(observed, wanted)
-        if assignment.missing:
-            reservation = self._give_back(observed, reservation)
-            if self._patience and conditions.others_pending(
-                observed, reservation
-            ):
-                self._patience -= 1
-                time.sleep(random.uniform(0, _PAUSE))  # noqa: S311
-                return
-            self._refuse(reservation)
-            raise refusal(observed, wanted, assignment, self._now)
-        if self._write(observed, assignment, is_pending=True):
-            return
-        self._secure(observed)
-        self._store.compute.write_record(wanted)
-
-    def _secure(self, observed: ObservedState) -> None:
-        """Make sure that the slots of a pending change are there.
-
-        They are written as they are, unless this run wrote them: a command
-        that takes them back, or planned with an earlier end, then has to read
-        again. All slots of a host are opened where some are: once the change
-        is granted no reader expects that some are open and others are not.
-        """
-        for name, found in observed.slots(self.id).items():
-            is_mixed = 0 < found.open < found.total
-            if (
-                is_mixed
-                or observed.hosts[name].provider not in (self._secured[1])
-            ):
-                opened = found.total if found.open else 0
-                self._put(observed, name, found.total, opened)
-
-    def _give_back(
-        self, observed: ObservedState, reservation: Reservation
-    ) -> Reservation:
-        """Take back the slots of a pending change, as far as there are any.
-
-        :returns: The reservation, its change still pending.
-        """
-        before = dataclasses.replace(reservation, pending=None)
-        if not conditions.is_misplaced(observed, before, move=False):
-            return reservation
-        # From now on no other run grants what is about to go.
-        written = self._store.compute.write_record(reservation)
-        assignment = self._assign(observed, before)
-        self._write(observed, assignment, is_pending=False)
-        return written
-
-    def _refuse(self, reservation: Reservation) -> None:
-        if reservation.amount:
-            self._store.compute.write_record(
-                dataclasses.replace(reservation, pending=None)
-            )
-            return
-        # It was new. Another run that finds it like this takes it away, too.
-        ended = self._store.compute.write_record(
-            dataclasses.replace(reservation, end=self._now, pending=None)
-        )
-        providers = self._providers(self._store.read(self.id))
-        ending.remove(self._store, self.id, providers)
-        self._store.compute.delete_record(ended)
-
-    # Slots.
-
-    def _assign(
-        self, observed: ObservedState, reservation: Reservation
-    ) -> Assignment:
-        return host_capacity.assign(
-            self._store, observed, reservation, self._now, self._move
-        )
-
-    def _write(
-        self,
-        observed: ObservedState,
-        assignment: Assignment,
-        is_pending: bool,
-    ) -> bool:
-        """Write slots where they are not as planned.
-
-        On further hosts they come first, so that none is missing, and closed,
-        so that there are never more open than there should be. On hosts that
-        have some, those of a pending change stay closed, and none is taken
-        away, until the change is granted.
-
-        :returns: Whether anything was written.
-        """
-        before = observed.slots(self.id)
-        writes = []
-        for name in sorted(before.keys() | assignment.slots.keys()):
-            found = before.get(name, _NONE)
-            total = assignment.slots.get(name, 0)
-            if is_pending:
-                total = max(total, found.total)
-            if total != found.total:
-                writes.append(_SlotWrite(name, found, total, is_pending))
-        for write in sorted(writes, key=lambda write: write.turn):
-            self._put(observed, write.host, write.total, write.open)
-        return bool(writes)
-
-    def _put(
-        self, observed: ObservedState, name: str, total: int, opened: int
-    ) -> None:
-        host = observed.hosts[name]
-        if host.provider is None:
-            return
-        resource_class = names.resource_class(self.id)
-        try:
-            slots.write(
-                self._store.placement,
-                host.provider,
-                resource_class,
-                total,
-                opened,
-                host.generation,
-            )
-        except exception.BadQuery as exc:
-            if self._store.compute.record(self.id) is not None:
-                self._create_class()
-            raise exception.ServiceConflict(
-                'Placement',
-                None,
-                f'has no resource class {resource_class}; run the command '
-                'again.',
-            ) from exc
-        self._secured[1].add(host.provider)
-
-    def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
-        """Open the slots from the start on, and let the project use them."""
-        has_started = reservation.has_started(self._now)
-        to_open = conditions.to_open(observed, reservation, self._now)
-        for name in to_open:
-            provider = observed.hosts[name].provider
-            found = observed.slots(self.id)[name]
-            if provider:
-                slots.change(
-                    self._store.placement,
-                    provider,
-                    reservation.resource_class,
-                    slots.opened_from(found.total, found.open)
-                    if has_started
-                    else slots.closed,
-                )
-        lacks_access = has_started and not self._store.granted([reservation])
-        if lacks_access:
-            self._store.grant(reservation)
-        return bool(to_open or lacks_access)
-
-    def _write_extra_specs(self, reservation: Reservation) -> None:
-        self._create_class()
-        flavor = reservation.flavor
-        self._store.compute.set_extra_specs(flavor, flavor.extra_specs)
-
-    def _create_class(self) -> None:
-        inventories.create_class(
-            self._store.placement, names.resource_class(self.id)
-        )
-        self._has_made_class = True
-
-    def _delete_class(self) -> None:
-        """Delete the class that this run made for what was ended meanwhile."""
-        if self._has_made_class:
-            with contextlib.suppress(exception.ServiceConflict):
-                inventories.delete_class(
-                    self._store.placement, names.resource_class(self.id)
-                )
-
-    # The end.
-
-    def _end(self, observed: ObservedState, reservation: Reservation) -> None:
-        self._ended = reservation
-        waiting = ending.finish(
-            self._store, self.id, self._providers(observed)
-        )
-        if waiting:
-            self.notes.append(waiting)
-        else:
-            self._store.compute.delete_record(reservation)
-
-    def _providers(self, observed: ObservedState) -> list[str]:
-        """Return the reservation providers that have slots of it."""
-        found = (
-            observed.hosts[name].provider for name in observed.slots(self.id)
-        )
-        return [provider for provider in found if provider]

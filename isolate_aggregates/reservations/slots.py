@@ -7,32 +7,15 @@ client wrote the provider since that generation.
 """
 
 from collections.abc import Callable, Mapping
-import logging
 from typing import Any
-
-import tenacity
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
-
-LOG = logging.getLogger(__name__)
-
-# Each server that boots or goes is one reason for a conflict.
-_ATTEMPTS = 20
-_LONGEST_PAUSE = 0.5  # seconds
+from isolate_aggregates.reservations.conflicts import retried
 
 InventoryBody = Mapping[str, Any]
 Edit = Callable[[InventoryBody], InventoryBody | None]
-
-retried = tenacity.retry(
-    retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
-    stop=tenacity.stop_after_attempt(_ATTEMPTS),
-    # Two clients would otherwise meet again and again.
-    wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
-    before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
-    reraise=True,
-)
 
 
 def inventory(total: int, opened: int) -> dict[str, Any]:

@@ -63,10 +63,12 @@ def status_of(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
+    short: Mapping[str, str],
     notes: Iterable[str] = (),
 ) -> Status:
     """Return what is told of a reservation.
 
+    :param short: What hosts have too little of, by name of the host.
     :param notes: What else is wrong.
     """
     found = Status(
@@ -74,7 +76,7 @@ def status_of(
         _state(reservation, now),
         observed.slots(reservation.id),
     )
-    problems = [*notes, *_problems(observed, found)]
+    problems = [*notes, *_problems(observed, found, short)]
     return dataclasses.replace(found, problems=tuple(problems))
 
 
@@ -86,7 +88,9 @@ def _state(reservation: Reservation, now: datetime.datetime) -> Phase:
     return Phase.ACTIVE if reservation.has_started(now) else Phase.PLANNED
 
 
-def _problems(observed: ObservedState, status: Status) -> Iterator[str]:
+def _problems(
+    observed: ObservedState, status: Status, short: Mapping[str, str]
+) -> Iterator[str]:
     if status.state in (Phase.ASKED, Phase.ENDING):
         return
     if status.missing:
@@ -95,6 +99,8 @@ def _problems(observed: ObservedState, status: Status) -> Iterator[str]:
         yield f'{missing} of {status.reservation.amount} {have} no host'
     for name, slots in sorted(status.hosts.items()):
         host = observed.hosts[name]
+        if name in short:
+            yield f'host {name} {short[name]}'
         if host.obstacle is None:
             continue
         used = f', {slots.used} of them with servers' if slots.used else ''

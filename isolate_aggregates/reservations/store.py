@@ -10,13 +10,14 @@ again only when their generation has changed.
 from collections.abc import Iterable, Mapping
 from concurrent import futures
 import dataclasses
+import datetime
 from typing import Any
 
 import os_resource_classes as orc
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.placement.client import (
     PlacementClient,
     ProviderSummary,
@@ -38,6 +39,7 @@ from isolate_aggregates.rest.connection import Connection
 _PARALLEL = 8
 
 DEFAULT_POOL = 'freepool'
+_NO_TIME = datetime.timedelta()
 
 
 class ReservationStore:
@@ -46,6 +48,8 @@ class ReservationStore:
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
+    :param cleaning_time: How long after the end of a reservation the next one
+        may start on the same host, at the earliest.
     """
 
     def __init__(
@@ -53,14 +57,18 @@ class ReservationStore:
         connection: Connection,
         pool: str = DEFAULT_POOL,
         retry_delay: float | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> None:
         self.pool = pool
+        self.cleaning_time = cleaning_time
         self.compute = Compute(connection, retry_delay)
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
         )
         # By uuid of the reservation provider, its slots at a generation.
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
+        # By uuid of a provider of a full host, what it has at a generation.
+        self._providers: dict[str, tuple[int, ProviderSummary]] = {}
         # By id, the incarnation of a reservation whose project has access.
         self._granted: dict[str, str] = {}
 
@@ -149,6 +157,46 @@ class ReservationStore:
                 return aggregate
         return None
 
+    def tree(
+        self, observed: ObservedState, host: ReservationHost
+    ) -> list[ProviderSummary]:
+        """Return the providers of a host's resources, its own first.
+
+        Those of a full host, which is no candidate for anything, are read one
+        by one, and again only when their generation has changed.
+
+        :raises ServiceNotFound: if one of them is gone.
+        """
+        generations = {host.root: host.root_generation, **host.below}
+        return [
+            observed.summaries.get(uuid)
+            or self._provider(uuid, host.root, generation)
+            for uuid, generation in generations.items()
+        ]
+
+    def _provider(
+        self, uuid: str, root: str, generation: int
+    ) -> ProviderSummary:
+        at, known = self._providers.get(uuid, (None, None))
+        if known and at == generation:
+            return known
+        found = inventories.read(self.placement, uuid)
+        later, used = inventories.usages(self.placement, uuid)
+        summary = ProviderSummary(
+            uuid=uuid,
+            root=root,
+            parent=None if uuid == root else root,
+            capacity={
+                name: inventories.capacity(inventory)
+                for name, inventory in found.by_class.items()
+            },
+            used=used,
+            traits=providers.traits(self.placement, uuid),
+        )
+        if generation == found.generation == later:
+            self._providers[uuid] = generation, summary
+        return summary
+
     def _summaries(
         self, pool: Aggregate | None
     ) -> Mapping[str, ProviderSummary]:
@@ -172,6 +220,11 @@ class ReservationStore:
             for entry in listed
             if entry['parent_provider_uuid']
         }
+        below: dict[str, dict[str, int]] = {}
+        for entry in listed:
+            if entry['parent_provider_uuid']:
+                tree = below.setdefault(entry['root_provider_uuid'], {})
+                tree[entry['uuid']] = entry['generation']
         found = []
         for entry in listed:
             if entry['parent_provider_uuid']:
@@ -190,6 +243,14 @@ class ReservationStore:
                 service=node.service if node else None,
                 state=_state(node),
                 in_pool=in_pool,
+                has_failed=not (node and node.is_up),
+                below={
+                    uuid: generation
+                    for uuid, generation in below.get(
+                        entry['uuid'], {}
+                    ).items()
+                    if not child or uuid != child['uuid']
+                },
             )
             if child:
                 is_ready = child['uuid'] in ready

@@ -2,7 +2,7 @@
 """Calls an OpenStack REST API and says plainly what went wrong.
 
 Sessions, endpoints, time-outs and retries are keystoneauth's; this module
-translates its errors, and the answers nobody can use.
+translates its errors, and the answers that make no sense.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -16,6 +16,7 @@ import requests
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest import errors
+from isolate_aggregates.text import public, short
 
 # By default gunicorn refuses request lines over 4,094 bytes and Apache over
 # 8,190. uWSGI has 4,096 bytes for the whole request and holds the query in it
@@ -72,7 +73,7 @@ class Service:
             raise exception.ServiceError(
                 self.name,
                 None,
-                f'has no endpoint in the service catalog: {errors.short(exc)}'
+                f'has no endpoint in the service catalog: {short(exc)}'
                 '; look at the region and the interface.',
             ) from exc
         except Exception as exc:
@@ -86,7 +87,7 @@ class Service:
                 'give the endpoint itself, as '
                 f'--os-{self._client.service_type}-endpoint-override.',
             )
-        return errors.public(endpoint)
+        return public(endpoint)
 
     def root(self, version: str) -> str:
         """Return how paths begin: endpoints may or may not have a version.
@@ -158,7 +159,7 @@ class Service:
                 self.name,
                 self.endpoint,
                 f'answered {_shown(path)} with something that is not a JSON '
-                f'object: {errors.short(answer.text)!r}; is this the right '
+                f'object: {short(answer.text)!r}; is this the right '
                 'endpoint?',
             )
         return document
@@ -227,7 +228,7 @@ class Service:
             return exception.BadQuery(
                 self.name,
                 self.endpoint,
-                f'calls the request invalid (400): {errors.short(said)}.',
+                f'calls the request invalid (400): {short(said)}.',
             )
         return self.refusal(f'{method} {_shown(path)}', status, said)
 
@@ -240,7 +241,7 @@ class Service:
         :param status: The status of the answer.
         :param said: What the service itself says went wrong.
         """
-        said = errors.short(said) or 'it does not say why'
+        said = short(said) or 'it does not say why'
         if status == 401:
             return exception.ServiceDenied(
                 self.name,

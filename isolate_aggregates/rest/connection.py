@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
-from isolate_aggregates.rest import errors
+from isolate_aggregates.text import short
 
 # Seconds to wait for an answer, where nothing else is configured.
 TIMEOUT = 60
@@ -83,5 +83,5 @@ def from_conf(
         )
     except (ks_exceptions.ClientException, TypeError, ValueError) as exc:
         raise exception.ConfigError(
-            option, f'cannot be used: {errors.short(exc)}.'
+            option, f'cannot be used: {short(exc)}.'
         ) from exc

@@ -7,29 +7,13 @@ urllib3, and so on; what an operator needs is at the end of that chain.
 
 from collections.abc import Iterator
 import http.client
-import re
 import ssl
 
 from keystoneauth1 import exceptions as ks_exceptions
 import requests
 
 from isolate_aggregates import exception
-
-_LONGEST = 200
-
-
-def short(text: object) -> str:
-    """Return a text as one line that fits into a sentence.
-
-    Passwords in URLs are left out, and the full stop at the end.
-    """
-    line = public(' '.join(str(text).split()))
-    return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
-
-
-def public(url: str) -> str:
-    """Return a URL, or a text with URLs, without user and password in it."""
-    return re.sub(r'//[^/@\s]*@', '//', url)
+from isolate_aggregates.text import public, short
 
 
 def unreachable(

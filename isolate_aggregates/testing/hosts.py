@@ -34,7 +34,7 @@ def hosts_for(
     :raises RequestRefused: if a filter refuses the request.
     :raises FilterError: if a filter fails or breaks its contract.
     :raises BadQuery: if Placement would call the query invalid, as it does
-        if a trait is asked for that nobody has made.
+        if a trait is asked for that has not been created.
     """
     cloud = _SimulatedCloud(snapshot, placement)
     outcome = candidates.find(cloud, _pipeline(filters), request, limit=None)

@@ -11,8 +11,8 @@ import pathlib
 import textwrap
 from typing import Any
 
-from http_fakes import GLANCE, NOVA, PASSWORD, TOKEN
-from live_example import CREDENTIALS, ISOLATE, Live
+from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
+from live_example import ISOLATE, Live
 import pytest
 import requests_mock
 

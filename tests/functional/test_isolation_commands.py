@@ -279,7 +279,7 @@ def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
     assert made['left'] == [
         f'{LICENSED} is still required by flavor win.small and image '
         'windows-2022, but by no aggregate any more; their servers find a '
-        'host only where somebody else put the trait; next is revoke'
+        'host only where something else put the trait; next is revoke'
     ]
 
 
@@ -524,4 +524,4 @@ def test_a_cloud_without_locks_is_said_to_be_one(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
     finished = run('list', '--snapshot', str(write_cloud('aggregates: []')))
-    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n\n')
+    assert (finished.code, finished.out) == (0, 'No aggregate is locked.\n')

@@ -110,9 +110,12 @@ def test_no_option_of_a_command_is_taken_for_one_of_the_client(
             assert rest == [*words, option]
 
 
-@pytest.mark.parametrize('module', ['plugin', 'v1'])
+@pytest.mark.parametrize(
+    ('module', 'also'),
+    [('plugin', ''), ('v1', 'isolate_aggregates.cli.listed ')],
+)
 def test_what_the_client_imports_on_every_start_is_next_to_nothing(
-    module: str,
+    module: str, also: str
 ) -> None:
     program = (
         'import sys, cliff.command; before = set(sys.modules); '
@@ -130,18 +133,28 @@ def test_what_the_client_imports_on_every_start_is_next_to_nothing(
     )
     assert finished.stdout == (
         'isolate_aggregates isolate_aggregates.cli '
-        'isolate_aggregates.cli.osc '
+        f'{also}isolate_aggregates.cli.osc '
         f'isolate_aggregates.cli.osc.{module}\n\n'
     )
 
 
-def test_a_start_of_the_client_imports_no_command_of_ours() -> None:
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(['module', 'list', '-f', 'value'], id='another command'),
+        pytest.param(['--help'], id='help, which names our commands'),
+    ],
+)
+def test_a_start_of_the_client_imports_no_command_of_ours(
+    arguments: list[str],
+) -> None:
     program = (
-        'import sys; from openstackclient import shell; '
-        "code = shell.main(['module', 'list', '-f', 'value']); "
+        'import atexit, sys; from openstackclient import shell; '
         "heavy = {'placement', 'novaclient', 'isolate_aggregates.cli.base', "
         "'isolate_aggregates.conf'}; "
-        "print('imported:', *sorted(heavy & set(sys.modules)))"
+        "atexit.register(lambda: print('imported:', "
+        '*sorted(heavy & set(sys.modules)))); '
+        f'shell.main({arguments!r})'
     )
     finished = subprocess.run(
         [sys.executable, '-c', program],
@@ -484,12 +497,15 @@ def test_a_traceback_is_only_shown_to_those_who_want_it(
     assert 'Traceback' in openstack('--debug', *asked).err
 
 
-def test_arguments_that_make_no_sense_end_with_2_and_the_usage(
+def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query')
-    assert finished.code == 2
-    assert finished.err.startswith('usage: openstack isolation query ')
+    finished = openstack('isolation', 'query', '--flavr', 'm1.small')
+    assert (finished.code, finished.err) == (
+        2,
+        'openstack isolation query: there is no option --flavr (did you mean '
+        '--flavor?). See openstack isolation query --help.\n',
+    )
 
 
 def test_without_credentials_the_client_says_what_it_misses(

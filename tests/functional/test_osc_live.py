@@ -10,8 +10,16 @@ import json
 import pathlib
 from typing import Any
 
-from http_fakes import AUTH_URL, GLANCE, NOVA, PASSWORD, TOKEN, FakeKeystone
-from live_example import CREDENTIALS, ISOLATE, Live
+from http_fakes import (
+    AUTH_URL,
+    CREDENTIALS,
+    GLANCE,
+    NOVA,
+    PASSWORD,
+    TOKEN,
+    FakeKeystone,
+)
+from live_example import ISOLATE, Live
 import pytest
 import requests
 import requests_mock

@@ -2,6 +2,7 @@
 """``isolate-aggregates reservation ...`` over a real Placement."""
 
 import io
+import itertools
 import json
 import logging
 import os
@@ -13,6 +14,7 @@ from reservation_world import PROJECT, World
 
 from isolate_aggregates import reservations
 from isolate_aggregates.cli import app
+from isolate_aggregates.reservations import healing
 from isolate_aggregates.reservations.commands import times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -275,6 +277,17 @@ def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):
     ]
 
 
+def test_the_last_host_says_what_is_left_and_how_to_delete_it(command, world):
+    assert command('host', 'disable', 'h1').err == ''
+    finished = command('host', 'disable', 'h2')
+    assert finished.code == 0
+    assert 'freepool has no hosts any more' in finished.err
+    assert '--delete-pool' in finished.err
+    finished = command('host', 'disable', 'h2', '--delete-pool')
+    assert (finished.code, finished.err) == (0, '')
+    assert world.nova.aggregates == {}
+
+
 @pytest.mark.parametrize(
     ('settings', 'warns'),
     [
@@ -362,6 +375,46 @@ def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
         f'{OTHER}: active, 1 of 1 slots on h2 (1)',
         f'{OTHER}: active, 2 of 2 slots on h2 (2)',
     ]
+
+
+def test_a_watch_heals_slots_on_failed_hosts(
+    command, done, world, monkeypatch
+):
+    done(*CREATE, '--id', ID)
+    world.fail_host('h1')
+    clock = itertools.count(0, 50)
+    monkeypatch.setattr(healing.time, 'monotonic', lambda: next(clock))
+    rounds = iter([lambda: None, lambda: None, lambda: None, end])
+
+    def meddle(method, url):
+        if 'os-hypervisors' in url and 'marker' not in url:
+            next(rounds, end)()
+
+    world.wire.meddle = meddle
+    finished = command('reconcile', '--watch', '1', '--heal-after', '60')
+    assert finished.code == 0
+    assert finished.out.splitlines() == [
+        f'{ID}: active, 1 of 1 slots on h1 (1)',
+        f'{ID}: active, 1 of 1 slots on h2 (1)',
+    ]
+    assert command('reconcile', '--heal-after', '60').code == 2
+
+
+def test_the_cleaning_time_is_configured(run, world, tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text('[isolate_aggregates]\nreservation_cleaning_time = 60\n')
+
+    def reserve(start):
+        return run(
+            *('--config-file', str(path), 'reservation', *CREATE),
+            *('--amount', '4', '--start', start, '--end', '1h'),
+        ).code
+
+    codes = [
+        reserve(f'2127-03-01T{time}Z')
+        for time in ('08:00', '09:00', '09:01', '06:59:30')
+    ]
+    assert codes == [0, 1, 0, 1]
 
 
 def test_two_at_once_do_no_harm(done, world):

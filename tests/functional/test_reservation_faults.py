@@ -24,7 +24,7 @@ ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 SHAPE = reservations.Shape(
-    4, 1024, 10, extra_specs={'hw:mem_page_size': 'any'}
+    4, 1024, 10, extra_specs={'hw:cpu_policy': 'shared'}
 )
 
 

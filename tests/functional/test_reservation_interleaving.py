@@ -38,11 +38,14 @@ def make(store, name, start, end, amount=1):
 
 def begin(world):
     """Two hosts with room for four slots; three are about to start."""
-    world.add_host('h1')
-    world.add_host('h2')
-    for name in (X, Y, Z):
-        make(world.store, name, START, NOW + 10 * HOUR)
-    world.wire.calls.clear()
+
+    def play():
+        world.add_host('h1')
+        world.add_host('h2')
+        for name in (X, Y, Z):
+            make(world.store, name, START, NOW + 10 * HOUR)
+
+    world.play_once('three that are about to start', play)
 
 
 def reconcile_all(store):

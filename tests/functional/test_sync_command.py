@@ -15,7 +15,7 @@ import shlex
 import signal
 from typing import Any
 
-from http_fakes import AUTH_URL, NOVA, PASSWORD, FakeKeystone, FakeNova
+from http_fakes import CREDENTIALS, NOVA, FakeKeystone, FakeNova
 import pytest
 import requests_mock
 import yaml
@@ -93,14 +93,7 @@ def live(
     for host, uuid in UUIDS.items():
         body = {'uuid': uuid, 'name': host}
         placement.send('POST', '/resource_providers', body)
-    for name, value in {
-        'auth_url': AUTH_URL,
-        'username': 'admin',
-        'password': PASSWORD,
-        'project_name': 'admin',
-        'user_domain_id': 'default',
-        'project_domain_id': 'default',
-    }.items():
+    for name, value in CREDENTIALS.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
     yield Live(nova, placement, url, http)
     embedded.close()

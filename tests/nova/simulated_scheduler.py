@@ -9,17 +9,14 @@ messages, weighers and claims, so one request takes some milliseconds.
 import dataclasses
 
 from keystoneauth1 import exceptions as ks_exceptions
-from nova import context as nova_context
-from nova import exception as nova_exception
 from nova import objects
 from nova.scheduler import filters as nova_filters
 from nova.scheduler import host_manager, manager
 from nova.scheduler.client import report
-from oslo_messaging.rpc import dispatcher
+import server_requests
 
 from isolate_aggregates.nova import host_filter
 
-CONTEXT = nova_context.get_admin_context()
 CELL = 'cccccccc-0000-4000-8000-000000000000'
 
 
@@ -94,18 +91,7 @@ class Scheduler(manager.SchedulerManager):
     def hosts_for(self, spec):
         """Return the names of all hosts that could serve a request."""
         try:
-            found = self.select_destinations(
-                CONTEXT,
-                spec_obj=spec,
-                return_objects=True,
-                return_alternates=True,
-            )
-        except dispatcher.ExpectedException as exc:
-            # Nova wraps what its conductor is told.
-            if not isinstance(exc.exc_info[1], nova_exception.NoValidHost):
-                raise
-            return set()
+            return server_requests.hosts_for(self, spec)
         except ks_exceptions.ClientException:
             # Placement is out of reach.
             return set()
-        return {one.service_host for held in found for one in held}

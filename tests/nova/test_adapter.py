@@ -340,6 +340,20 @@ def test_a_decision_is_put_onto_the_destination(fields):
     assert forbidden == {A.uuid, B.uuid}
 
 
+def test_what_is_forbidden_is_not_copied_for_nova(monkeypatch):
+    given = []
+    monkeypatch.setattr(
+        objects.Destination,
+        'append_forbidden_aggregates',
+        lambda destination, uuids: given.append(uuids),
+    )
+    pipeline = Pipeline({'mine': lambda *_: [Forbid((A, B), 'x')]})
+    decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
+    adapter.forbid(decision, objects.RequestSpec())
+    [uuids] = given
+    assert uuids is decision.destination.forbidden[0]
+
+
 def test_what_is_on_the_destination_already_stays():
     spec = objects.RequestSpec(
         requested_destination=objects.Destination(

@@ -58,6 +58,7 @@ STEPS = 40
 # Fewer than there are in a history on average.
 REQUESTS = 25
 HOUR = 3600
+PATIENCE = 120  # seconds until a thread that hangs fails a test
 
 NODES = tuple(
     Node(f'host{n}', f'bbbbbbbb-0000-4000-8000-00000000000{n}')
@@ -313,7 +314,10 @@ class Histories(stateful.RuleBasedStateMachine):
     def _start(self, limit):
         """Start nova-scheduler; what it needs for shortcuts is made here."""
         cache = IndexCache(
-            self.nova.aggregates, ttl=self.window, clock=self.clock
+            self.nova.aggregates,
+            ttl=self.window,
+            deadline=PATIENCE if self.window else None,
+            clock=self.clock,
         )
         members = sources.membership(self.nova, cache.get)
         self.verified = Verified(self.placement, limit, self.clock)

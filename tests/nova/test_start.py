@@ -4,7 +4,7 @@
 import logging
 import threading
 
-from http_fakes import AUTH_URL, PASSWORD, FakeKeystone, FakeNova
+from http_fakes import AUTH_URL, CREDENTIALS, FakeKeystone, FakeNova
 from keystoneauth1 import loading
 import nova.conf
 from oslo_config import fixture as config_fixture
@@ -23,14 +23,6 @@ OURS = 'isolate_aggregates.nova.registration'
 CACHE = 'isolate_aggregates.aggregates.cache'
 PATIENCE = 120  # seconds until a thread that hangs fails a test
 SWITCH = ('enable_isolated_aggregate_filtering', 'scheduler')
-CREDENTIALS = {
-    'auth_url': AUTH_URL,
-    'username': 'admin',
-    'password': PASSWORD,
-    'project_name': 'admin',
-    'user_domain_id': 'default',
-    'project_domain_id': 'default',
-}
 
 
 @pytest.fixture(autouse=True)

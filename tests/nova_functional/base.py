@@ -16,6 +16,7 @@ from oslo_utils.fixture import uuidsentinel
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.nova import registration, runner
+from isolate_aggregates.query_limit import verification
 from isolate_aggregates.rest.connection import Connection
 
 CONF = nova.conf.CONF
@@ -26,6 +27,18 @@ SECONDS = 300
 NEUTRAL = (
     'No valid host was found. Scheduling failed: no host may be used for this '
     'request; an operator can look up the reason by its request ID,'
+)
+
+# Options that switch the filters on.
+ISOLATE = ('scheduler', 'enable_isolated_aggregate_filtering', True)
+RESERVATIONS_CLOSE = (
+    'scheduler',
+    'placement_req_default_forbidden_member_prefix',
+    ['reservation:'],
+)
+RESERVATIONS = (
+    ('scheduler', 'placement_req_required_member_prefix', ['reservation:']),
+    RESERVATIONS_CLOSE,
 )
 
 # Those of Nova's Glance fixture; neither says anything about traits.
@@ -125,6 +138,22 @@ class Plugin(Patient):
         super().setUp()
         # Registered by now. A call that is answered late is not lost.
         self.flags(rpc_response_timeout=SECONDS)
+
+    def reach_placement(self):
+        """Configure Placement as it is in a nova.conf.
+
+        Nova's fixture hands its client a Placement and needs none.
+        """
+        CONF.register_opts(
+            loading.get_auth_plugin_conf_options('admin_token'), 'placement'
+        )
+        self.flags(
+            auth_type='admin_token',
+            token='admin',
+            endpoint=self.placement.fixture.endpoint,
+            endpoint_override=self.placement.fixture.endpoint,
+            group='placement',
+        )
 
     def __delattr__(self, name):
         # Nova's tests drop their attributes at the end, which pytest wants to
@@ -299,6 +328,16 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
     def log(self):
         """Return what nova-scheduler, as all other services, has logged."""
         return self.stdlog.logger.output
+
+
+class ShorteningCloudTest(CloudTest):
+    """A small cloud whose nova-scheduler verifies what shortens queries."""
+
+    def setUp(self):
+        # On a busy machine verifying takes longer than a request waits.
+        self.stub_out(f'{verification.__name__}.PATIENCE', SECONDS)
+        super().setUp()
+        self.reach_placement()
 
 
 class LiveTest(OverApi, CloudTest):

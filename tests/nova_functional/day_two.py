@@ -9,7 +9,7 @@ import logging
 import pathlib
 import tempfile
 
-from base import LiveTest
+from base import ISOLATE, LiveTest
 from glance_api import URL as GLANCE
 from glance_api import GlanceApi
 
@@ -38,7 +38,7 @@ class Finished:
 class CommandTest(LiveTest):
     """A cloud whose operator runs the program."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def setUp(self):
         super().setUp()

@@ -15,7 +15,6 @@ import fixtures
 from glance_api import URL as GLANCE
 from keystone_api import REGIONS, KeystoneApi
 from keystone_api import URL as KEYSTONE
-from keystoneauth1 import loading
 from network_api import URL as NEUTRON
 from network_api import NetworkApi
 from nova.cmd import manage
@@ -136,16 +135,7 @@ class PageTest(CommandTest):
     def check_upgrade(self, arguments):
         """Be the program that checks the configuration of this Nova."""
         assert arguments == ['upgrade', 'check']
-        CONF.register_opts(
-            loading.get_auth_plugin_conf_options('admin_token'), 'placement'
-        )
-        self.flags(
-            auth_type='admin_token',
-            token=self.TOKEN,
-            endpoint=self.placement.fixture.endpoint,
-            endpoint_override=self.placement.fixture.endpoint,
-            group='placement',
-        )
+        self.reach_placement()
         # Which this Nova has done at its start.
         with mock.patch('nova.db.api.api.configure'):
             return status.Checks(CONF).check()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server is judged by what its image said when it was accepted."""
 
-from base import IMAGE, CloudTest, host_of
+from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, host_of
 from nova import exception as nova_exception
 from nova.compute import instance_actions
 
@@ -13,7 +13,6 @@ from isolate_aggregates.nova import registration
 LEASE = 'reservation:4d17d41a'
 OWNER, STRANGER = 'a' * 32, 'b' * 32
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
-PREFIXES = ['reservation:']
 
 
 class ImageCloudTest(CloudTest):
@@ -22,13 +21,8 @@ class ImageCloudTest(CloudTest):
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     HOSTS = ('host1', 'host2', 'host3')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        ('scheduler', 'placement_req_required_member_prefix', PREFIXES),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            PREFIXES,
-        ),
+        ISOLATE,
+        *RESERVATIONS,
         (ia_conf.GROUP, 'reservation_key_sources', ['image']),
     )
 

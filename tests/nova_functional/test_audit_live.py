@@ -6,7 +6,7 @@ import json
 import shlex
 import types
 
-from base import CONF, IMAGE, LiveTest, host_of
+from base import CONF, IMAGE, ISOLATE, LiveTest, host_of
 from cliff import commandmanager
 from nova.tests import fixtures as nova_fixtures
 from oslo_utils.fixture import uuidsentinel
@@ -51,7 +51,7 @@ class AuditTest(LiveTest):
 
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ISOLATE,
         ('scheduler', 'placement_req_required_member_prefix', ['lease:']),
         (
             'scheduler',

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server without a host is explained from a live Nova and Placement."""
 
-from base import CONF, IMAGE, LiveTest
+from base import CONF, IMAGE, ISOLATE, LiveTest
 
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
@@ -15,7 +15,7 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 class ExplainTest(LiveTest):
     """The APIs are real, and so is what is read from them."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def test_an_error_server_is_explained_host_by_host(self):
         self.give_trait('host1', LICENSED)

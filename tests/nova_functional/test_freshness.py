@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from base import CloudTest
+from base import ISOLATE, RESERVATIONS_CLOSE, CloudTest
 from nova import context as nova_context
 from nova import objects
 from nova.db.api import api as api_db
@@ -20,7 +20,7 @@ from oslo_utils import uuidutils
 import sqlalchemy as sa
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.nova import registration, source
+from isolate_aggregates.nova import registration
 
 LICENSED = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
 UNLICENSED = dict.fromkeys(LICENSED)
@@ -29,12 +29,11 @@ HOUR = 3600
 
 @contextlib.contextmanager
 def broken_database():
-    """Let the query of the aggregates fail in the database driver."""
+    """Let what reads metadata of aggregates fail in the driver."""
     engine = api_db.context_manager.reader.get_engine()
-    query = str(source._ALL_METADATA.compile(engine))
 
     def fail(cursor, statement, parameters, context):
-        if statement == query:
+        if 'FROM aggregate_metadata' in statement:
             raise sqlite3.OperationalError('disk I/O error')
 
     sa.event.listen(engine, 'do_execute', fail)
@@ -47,7 +46,7 @@ def broken_database():
 class FreshnessTest(CloudTest):
     """The aggregates as Nova's database has them."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def test_a_tag_counts_from_the_next_server_on(self):
         number = self.aggregate('licensed', ['host1'])
@@ -118,12 +117,8 @@ class ManyThreadsTest(CloudTest):
     HOSTS = ()
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        ISOLATE,
+        RESERVATIONS_CLOSE,
     )
 
     THREADS = 32

@@ -12,21 +12,16 @@ to repeat.
 import os
 import random
 
-from base import CONF, SECONDS, CloudTest
-from keystoneauth1 import loading
-from nova import context as nova_context
-from nova import exception as nova_exception
-from oslo_messaging.rpc import dispatcher
-from server_requests import PROJECTS, TAGS, TRAITS, Demand, demands
+from base import CONF, ISOLATE, RESERVATIONS, ShorteningCloudTest
+from server_requests import PROJECTS, TAGS, TRAITS, Demand, demands, hosts_for
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.aggregates.rollups import rollups
-from isolate_aggregates.filters import loading as filter_loading
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import registration
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import verification
 
 CASES = int(os.environ.get('RANDOM_CASES', '200'))
 SEED = os.environ.get('RANDOM_SEED') or str(random.randrange(10**6))
@@ -36,7 +31,7 @@ LIMIT = 130 + group.forbidden_length(4)
 PREFIX = ['reservation:']
 
 
-class HistoriesTest(CloudTest):
+class HistoriesTest(ShorteningCloudTest):
     """Three hosts, up to seven aggregates, and room for four of them."""
 
     HOSTS = ('host1', 'host2', 'host3')
@@ -46,17 +41,8 @@ class HistoriesTest(CloudTest):
         'isolate_tenants',
     )
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        (
-            'scheduler',
-            'placement_req_required_member_prefix',
-            ['reservation:'],
-        ),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        ISOLATE,
+        *RESERVATIONS,
         # All hosts are alternates of the one that is chosen.
         ('scheduler', 'max_attempts', len(HOSTS) + 1),
         (ia_conf.GROUP, 'reservation_key_sources', ['hint']),
@@ -64,19 +50,7 @@ class HistoriesTest(CloudTest):
     )
 
     def setUp(self):
-        # On a busy machine verifying takes longer than a request waits.
-        self.stub_out(f'{verification.__name__}.PATIENCE', SECONDS)
         super().setUp()
-        CONF.register_opts(
-            loading.get_auth_plugin_conf_options('admin_token'), 'placement'
-        )
-        self.flags(
-            auth_type='admin_token',
-            token='admin',
-            endpoint=self.placement.fixture.endpoint,
-            endpoint_override=self.placement.fixture.endpoint,
-            group='placement',
-        )
         self.random = random.Random(SEED)
         self.history = [f'RANDOM_SEED={SEED}']
         self.counted = dict.fromkeys(['served', 'shortened'], 0)
@@ -112,32 +86,17 @@ class HistoriesTest(CloudTest):
         """Compare the hosts that could serve a request."""
         runner = registration.installed()
         spec = demand.spec()
-        found = self.hosts_for(spec)
+        found = hosts_for(self.scheduler_service.manager, spec)
         seen = runner._seen.get(spec)
         shortened = bool(seen and seen.decision.shortened)
         self.counted['shortened'] += shortened
         self.counted['served'] += shortened and bool(found)
         limit, runner._shortener.limit = runner._shortener.limit, 0
         try:
-            plain = self.hosts_for(demand.spec())
+            plain = hosts_for(self.scheduler_service.manager, demand.spec())
         finally:
             runner._shortener.limit = limit
         assert found <= plain, '\n'.join([*self.history, str(demand)])
-
-    def hosts_for(self, spec):
-        """Return the names of all hosts that could serve a request."""
-        try:
-            found = self.scheduler_service.manager.select_destinations(
-                nova_context.get_admin_context(),
-                spec_obj=spec,
-                return_objects=True,
-                return_alternates=True,
-            )
-        except dispatcher.ExpectedException as exc:
-            if not isinstance(exc.exc_info[1], nova_exception.NoValidHost):
-                raise
-            return set()
-        return {one.service_host for held in found for one in held}
 
     # What happens to the cloud.
 
@@ -210,7 +169,7 @@ class HistoriesTest(CloudTest):
 
     def _rollups(self):
         index = AggregateIndex(registration.installed()._cache.get())
-        pipeline = Pipeline(filter_loading.load(CONF))
+        pipeline = Pipeline(loading.load(CONF))
         return rollups(pipeline.locks(index))
 
     def _of(self, host):

@@ -4,7 +4,7 @@
 import os
 import pathlib
 
-from base import CloudTest
+from base import ISOLATE, CloudTest
 from day_two import CommandTest
 import fixtures
 import prometheus_client
@@ -35,7 +35,7 @@ class MetricsTest(CloudTest):
 
     REQUEST_FILTERS = ('isolate_aggregates', 'blazar_reservation')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ISOLATE,
         (ia_conf.GROUP, 'scheduler_metrics', True),
     )
 

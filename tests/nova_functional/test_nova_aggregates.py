@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's own tests of aggregates, with our filters."""
 
-from base import OverApi, Plugin, request_filter_names
+from base import ISOLATE, OverApi, Plugin, request_filter_names
 from nova.tests.functional import test_aggregates
 import pytest
 
@@ -45,4 +45,4 @@ class TenantAggregateFilterTest(
     """Nova requires aggregates by project while ours forbid others."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'isolate_tenants')
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from base import CloudTest, request_filter_names
+from base import ISOLATE, CloudTest, request_filter_names
 import fixtures
 from nova.db.api import models
 from nova.scheduler import manager, request_filter
@@ -20,7 +20,6 @@ SAMPLE = (
     pathlib.Path(__file__).parents[2]
     / 'etc/isolate-aggregates/isolate-aggregates.conf.sample'
 )
-ISOLATION = ('scheduler', 'enable_isolated_aggregate_filtering', True)
 
 
 class RegistrationTest(CloudTest):
@@ -79,7 +78,7 @@ class LogTest(CloudTest):
     """What an operator finds in the log."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'blazar_reservation')
-    OPTIONS = (ISOLATION,)
+    OPTIONS = (ISOLATE,)
 
     def test_the_log_tells_of_tags_constraints_and_refusals(self):
         log = self.useFixture(

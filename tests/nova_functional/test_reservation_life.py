@@ -9,7 +9,7 @@ without Blazar.
 
 import datetime
 
-from base import CloudTest, OverApi, host_of
+from base import ISOLATE, RESERVATIONS_CLOSE, CloudTest, OverApi, host_of
 from keystoneauth1 import session, token_endpoint
 from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional.api import client
@@ -34,12 +34,8 @@ class ReservationTest(OverApi, CloudTest):
     HOSTS = ('host1', 'host2', 'host3')
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        ISOLATE,
+        RESERVATIONS_CLOSE,
     )
 
     def setUp(self):

@@ -24,7 +24,7 @@ class ReservationPageTest(PageTest, ReservationTest):
     def setUp(self):
         super().setUp()
         self.may_delete = threading.Event()
-        self.done('host', 'disable', *self.POOL)
+        self.done('host', 'disable', '--delete-pool', *self.POOL)
         image = self.glance.show(None, IMAGE)
         del image['id']
         self.glance.create(None, {**image, 'name': 'debian-12'})

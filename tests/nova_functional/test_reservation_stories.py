@@ -5,7 +5,7 @@ Nova's API, nova-scheduler with the filters, nova-compute and Placement are
 real; what is reserved is reserved by the commands of an operator.
 """
 
-from base import OTHER_IMAGE, host_of
+from base import OTHER_IMAGE, RESERVATIONS, host_of
 from nova.tests.functional.api import client
 import pytest
 from reservation_cloud import OWNER, STRANGER, TRAIT, ReservationTest
@@ -66,7 +66,7 @@ class LifeTest(ReservationTest):
         assert self.state() == before
         assert self.done('list')['reservations'] == []
 
-        self.done('host', 'disable', *self.POOL)
+        self.done('host', 'disable', '--delete-pool', *self.POOL)
         assert self.done('host', 'list')['hosts'] == []
         assert self.host_for(self.flavor()) == 'host1'
 
@@ -151,16 +151,7 @@ class FenceByPrefixTest(FenceTest):
 
     REQUEST_FILTERS = ('reservation_prefix',)
     OPTIONS = (
-        (
-            'scheduler',
-            'placement_req_required_member_prefix',
-            ['reservation:'],
-        ),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        *RESERVATIONS,
         (ia_conf.GROUP, 'request_filters', list(REQUEST_FILTERS)),
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
     )

@@ -6,7 +6,7 @@ forbidden aggregate membership
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
-from base import CloudTest, host_of
+from base import RESERVATIONS, CloudTest, host_of
 from keystoneauth1 import exceptions as ks_exceptions
 import pytest
 
@@ -22,16 +22,7 @@ class ReservationsTest(CloudTest):
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     HOSTS = ('host1', 'host2', 'host3')
     OPTIONS = (
-        (
-            'scheduler',
-            'placement_req_required_member_prefix',
-            ['reservation:'],
-        ),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            ['reservation:'],
-        ),
+        *RESERVATIONS,
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
     )
 

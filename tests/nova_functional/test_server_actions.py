@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is done to a server later does not get it past the isolation."""
 
-from base import IMAGE, OTHER_IMAGE, CloudTest, OverApi, host_of
+from base import IMAGE, ISOLATE, OTHER_IMAGE, CloudTest, OverApi, host_of
 from nova.compute import instance_actions
 
 LICENSED = 'CUSTOM_LICENSED_WINDOWS'
@@ -10,7 +10,7 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 class LicensedCloudTest(CloudTest):
     """A cloud whose best host, host1, is for licensed servers only."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def setUp(self):
         super().setUp()

@@ -4,8 +4,7 @@
 from urllib import parse
 import uuid
 
-from base import CONF, IMAGE, SECONDS, CloudTest, host_of
-from keystoneauth1 import loading
+from base import CONF, IMAGE, ISOLATE, ShorteningCloudTest, host_of
 from nova import objects
 from nova.scheduler import request_filter
 from nova.scheduler.client import report
@@ -15,7 +14,6 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.nova import adapter
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import verification
 
 LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
 ROLLUP = rollups.uuid_of(LOCK)
@@ -23,30 +21,17 @@ ROLLUP = rollups.uuid_of(LOCK)
 SHORT = 300
 
 
-class ShorteningTest(CloudTest):
+class ShorteningTest(ShorteningCloudTest):
     """Twelve isolated aggregates, and room for four."""
 
     HOSTS = ('host1', 'host2', 'host3')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
+        ISOLATE,
         (ia_conf.GROUP, 'max_query_length', SHORT),
     )
 
     def setUp(self):
-        # On a busy machine verifying takes longer than a request waits.
-        self.stub_out(f'{verification.__name__}.PATIENCE', SECONDS)
         super().setUp()
-        CONF.register_opts(
-            loading.get_auth_plugin_conf_options('admin_token'), 'placement'
-        )
-        # As nova-scheduler reaches Placement; Nova's fixture goes around it.
-        self.flags(
-            auth_type='admin_token',
-            token='admin',
-            endpoint=self.placement.fixture.endpoint,
-            endpoint_override=self.placement.fixture.endpoint,
-            group='placement',
-        )
         self.queries = []
         get = report.SchedulerReportClient.get
 

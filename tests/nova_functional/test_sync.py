@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync beside a real Nova, whose nova-compute writes the same providers."""
 
-from base import CONF, LiveTest
+from base import CONF, ISOLATE, LiveTest
 
 from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.filters import loading
@@ -18,7 +18,7 @@ ROLLUP = rollups.uuid_of(f'trait:{LICENSED}')
 class SyncTest(LiveTest):
     """The APIs are real, and so is nova-compute."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def sync(self):
         cloud = self.live_cloud()

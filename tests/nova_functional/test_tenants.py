@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a tenant cannot take: foreign hosts, and hosts behind a trait."""
 
-from base import CloudTest
+from base import ISOLATE, CloudTest
 
 from isolate_aggregates import conf as ia_conf
 
@@ -39,7 +39,7 @@ class TenantsTest(CloudTest):
 class StolenTraitTest(CloudTest):
     """A tenant's image that claims the trait of licensed hosts."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def test_the_trait_of_an_image_opens_nothing_if_only_flavors_count(self):
         self.give_trait('host1', LICENSED)

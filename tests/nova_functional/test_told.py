@@ -3,7 +3,7 @@
 
 import re
 
-from base import IMAGE, CloudTest, OverApi, host_of
+from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, OverApi, host_of
 
 from isolate_aggregates import conf as ia_conf
 
@@ -11,7 +11,6 @@ FORGED = 'x\n2026-11-22 09:00:00.000 INFO nova FORGED\x1b[31m\x9b\u2028\u202e'
 SHOWN = r'x\n2026-11-22 09:00:00.000 INFO nova FORGED\x1b[31m\x9b\u2028\u202e'
 OWNER, STRANGER = 'a' * 32, 'b' * 32
 LEASE = 'reservation:4d17d41a'
-PREFIXES = ['reservation:']
 
 
 class ToldTest(CloudTest):
@@ -20,13 +19,8 @@ class ToldTest(CloudTest):
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     HOSTS = ('host1', 'host2', 'host3')
     OPTIONS = (
-        ('scheduler', 'enable_isolated_aggregate_filtering', True),
-        ('scheduler', 'placement_req_required_member_prefix', PREFIXES),
-        (
-            'scheduler',
-            'placement_req_default_forbidden_member_prefix',
-            PREFIXES,
-        ),
+        ISOLATE,
+        *RESERVATIONS,
         (ia_conf.GROUP, 'reservation_key_sources', ['image', 'hint']),
     )
 
@@ -120,7 +114,7 @@ class ToldTest(CloudTest):
 class ToldWithoutAggregatesTest(OverApi, CloudTest):
     """Nova's API cannot be asked for the aggregates."""
 
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def test_no_endpoint_is_told_to_a_user(self):
         flavor = self.flavor()

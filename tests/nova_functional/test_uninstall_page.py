@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page "Uninstall" shows is what happens on a real Nova."""
 
+from base import ISOLATE
 from page_cloud import PageTest
 
 from isolate_aggregates.placement import providers
@@ -13,7 +14,7 @@ class UninstallPageTest(PageTest):
 
     HOSTS = ('win-1', 'win-2', 'linux-1')
     RUNNER = 'tests/nova_functional/test_uninstall_page.py'
-    OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
+    OPTIONS = (ISOLATE,)
 
     def setUp(self):
         super().setUp()

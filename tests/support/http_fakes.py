@@ -34,6 +34,14 @@ ENDPOINTS = {'compute': NOVA, 'image': GLANCE, 'placement': PLACEMENT}
 # begins with "admin" for the administrator's.
 PASSWORD = 'pa55word-for-nobody-to-see'
 TOKEN = 'admin:t0ken-for-nobody-to-see'
+CREDENTIALS = {
+    'auth_url': AUTH_URL,
+    'username': 'admin',
+    'password': PASSWORD,
+    'project_name': 'admin',
+    'user_domain_id': 'default',
+    'project_domain_id': 'default',
+}
 
 # keystoneauth takes 0 for "not given".
 AT_ONCE = 0.001

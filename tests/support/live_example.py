@@ -3,15 +3,7 @@
 
 import pathlib
 
-from http_fakes import (
-    AUTH_URL,
-    GLANCE,
-    NOVA,
-    PASSWORD,
-    FakeGlance,
-    FakeKeystone,
-    FakeNova,
-)
+from http_fakes import GLANCE, NOVA, FakeGlance, FakeKeystone, FakeNova
 import placement_backup
 import requests_mock
 
@@ -22,15 +14,6 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
 EXAMPLE = pathlib.Path(__file__).parents[2] / 'examples/windows-licensing.yaml'
-
-CREDENTIALS = {
-    'auth_url': AUTH_URL,
-    'username': 'admin',
-    'password': PASSWORD,
-    'project_name': 'admin',
-    'user_domain_id': 'default',
-    'project_domain_id': 'default',
-}
 
 # What switches the isolation of the example on.
 ISOLATE = '[scheduler]\nenable_isolated_aggregate_filtering = true\n'

@@ -139,6 +139,12 @@ class Nova:
             raise KeyError
         return 200, {'aggregate': found}
 
+    def delete_aggregate(self, query, body, number):
+        if self.aggregates[int(number)]['hosts']:
+            return 400, {'badRequest': {'message': 'not empty'}}
+        del self.aggregates[int(number)]
+        return 200, None
+
     def list_nodes(self, query, body):
         return 200, {'hypervisors': _page(self.nodes, query)}
 
@@ -225,6 +231,7 @@ ROUTES = [
     ('GET /os-aggregates', Nova.list_aggregates),
     ('POST /os-aggregates', Nova.create_aggregate),
     (r'POST /os-aggregates/(\d+)/action', Nova.act_on_aggregate),
+    (r'DELETE /os-aggregates/(\d+)', Nova.delete_aggregate),
     ('GET /os-hypervisors/detail', Nova.list_nodes),
     ('GET /flavors/detail', Nova.list_flavors),
     ('POST /flavors', Nova.create_flavor),
@@ -313,9 +320,11 @@ class World:
         self.store = self.new_store()
         self._empty = self.keep()
 
-    def new_store(self):
+    def new_store(self, **settings):
         """Return what another process would have."""
-        return reservations.ReservationStore(self.connection(), retry_delay=0)
+        return reservations.ReservationStore(
+            self.connection(), retry_delay=0, **settings
+        )
 
     def connection(self):
         """Return what another process would connect with."""
@@ -340,6 +349,17 @@ class World:
         self.wire.fault = self.wire.meddle = None
         self.store = self.new_store()
         self.wire.calls.clear()
+
+    def play_once(self, name, play):
+        """Set a scene in an empty cloud, which takes its time only once.
+
+        :param name: Names the scene.
+        :param play: Sets it.
+        """
+        if name not in _scenes:
+            play()
+            _scenes[name] = self.keep()
+        self.put_back(_scenes[name])
 
     def reset(self):
         """Forget everything."""
@@ -372,6 +392,30 @@ class World:
         }
         if enable:
             self._enable(name, root)
+
+    def add_device(self, host, name, traits=(), **amounts):
+        """Add a provider below a compute node; return its uuid."""
+        device = uuid(4, name)
+        self._provide(f'{host}_{name}', device, uuid(1, host))
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{device}/inventories',
+            {
+                'resource_provider_generation': 0,
+                'inventories': {
+                    key: {'total': total, 'max_unit': total}
+                    for key, total in amounts.items()
+                },
+            },
+        )
+        for trait in traits:
+            self.direct.send('PUT', f'/traits/{trait}')
+        self.direct.send(
+            'PUT',
+            f'/resource_providers/{device}/traits',
+            {'resource_provider_generation': 1, 'traits': list(traits)},
+        )
+        return device
 
     def set_vcpus(self, name, vcpus):
         """Let a compute node have another number of VCPUs."""
@@ -417,10 +461,16 @@ class World:
         """Let a host be down or disabled."""
         self.nova.nodes[uuid(1, name)].update(state=state, status=status)
 
-    def boot(self, server, host, found=None, flavor_needs=None):
-        """Boot a server; return whether Placement lets it."""
+    def boot(self, server, host, found=None, flavor_needs=None, devices=()):
+        """Boot a server; return whether Placement lets it.
+
+        :param devices: Pairs of a provider and what it gives the server.
+        """
         needs = flavor_needs or {'VCPU': 1, 'MEMORY_MB': 64}
-        allocations = {uuid(1, host): {'resources': needs}}
+        allocations = {
+            provider: {'resources': amounts}
+            for provider, amounts in ((uuid(1, host), needs), *devices)
+        }
         if found is not None:
             allocations[self.child(host)] = {
                 'resources': {names.resource_class(found): 1}
@@ -531,6 +581,9 @@ class World:
 def _without_chance(description):
     """Return a description without what is drawn at random."""
     return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
+
+
+_scenes = {}
 
 
 @pytest.fixture

@@ -5,7 +5,9 @@ import dataclasses
 import itertools
 
 from nova import context as nova_context
+from nova import exception as nova_exception
 from nova import objects
+from oslo_messaging.rpc import dispatcher
 
 from isolate_aggregates.request import Flavor, Request
 
@@ -112,6 +114,27 @@ class Demand:
         )  # fmt: skip
         spec.num_instances = wanted.get('number', 1)
         return spec
+
+
+def hosts_for(manager, spec):
+    """Return the names of all hosts that could serve a request.
+
+    :param manager: The manager of a nova-scheduler, which makes all hosts
+        alternates of the one that it chooses.
+    """
+    try:
+        found = manager.select_destinations(
+            nova_context.get_admin_context(),
+            spec_obj=spec,
+            return_objects=True,
+            return_alternates=True,
+        )
+    except dispatcher.ExpectedException as exc:
+        # Nova wraps what its conductor is told.
+        if not isinstance(exc.exc_info[1], nova_exception.NoValidHost):
+            raise
+        return set()
+    return {one.service_host for held in found for one in held}
 
 
 def demands(hosts):

@@ -8,7 +8,7 @@ from typing import Any
 import warnings
 
 from http_fakes import (
-    AUTH_URL,
+    CREDENTIALS,
     GLANCE,
     HTML,
     NOVA,
@@ -94,7 +94,11 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
-        pytest.param(('query',), '--flavor', id='no flavor'),
+        pytest.param(
+            ('query',),
+            'one of the arguments --flavor is required',
+            id='no flavor',
+        ),
         pytest.param(
             ('query', *SMALL, '--limit', '0'),
             "argument --limit: must be a positive integer, not '0'",
@@ -111,15 +115,25 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
             'argument --timeout: soon must be a float',
             id='a time-out that is none',
         ),
+        pytest.param(
+            ('query', '--flavr', 'm1.small'),
+            'there is no option --flavr (did you mean --flavor?)',
+            id='a required option that is written wrong',
+        ),
+        pytest.param(
+            ('query', *SMALL, '--somewhere=else'),
+            'there is no option --somewhere',
+            id='an option like no other',
+        ),
     ],
 )
-def test_arguments_that_make_no_sense_end_with_2_and_the_usage(
+def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
     finished = run(*arguments)
-    assert finished.code == 2
-    assert finished.err.startswith('usage: ')
-    assert said in finished.err.splitlines()[-1]
+    assert (finished.code, finished.out) == (2, '')
+    program, _, sentence = finished.err.partition(': ')
+    assert sentence == f'{said}. See {program} --help.\n'
 
 
 def test_without_a_command_the_help_is_shown(run: Run) -> None:
@@ -167,12 +181,6 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
             'be used: Should be greater than or equal to 1.',
             id='too small a number',
         ),
-        pytest.param(
-            '[isolate_aggregates]\ntimeout = soon\n',
-            'Configuration option [isolate_aggregates] timeout cannot be '
-            'used: ',
-            id='a time-out that is none',
-        ),
     ],
 )
 @pytest.mark.parametrize(
@@ -191,6 +199,17 @@ def test_a_configuration_that_cannot_work_names_the_option(
 ) -> None:
     path = write('bad.conf', text)
     assert sentence(run('--config-file', path, *command)).startswith(said)
+
+
+def test_how_to_reach_a_cloud_is_looked_at_when_one_is_asked(
+    run: Run, write: Callable[[str, str], str]
+) -> None:
+    text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
+    named = ('--config-file', write('nova.conf', text), 'query', *SMALL)
+    assert sentence(run(*named)).startswith(
+        'Configuration option [isolate_aggregates] timeout cannot be used: '
+    )
+    assert run(*named, *ON_EXAMPLE).code == 0
 
 
 def test_a_configuration_that_cannot_work_does_not_reach_the_cloud(
@@ -363,16 +382,7 @@ def test_an_output_file_that_cannot_be_written_is_named(
 
 
 def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
-    credentials = {
-        'auth_url': AUTH_URL,
-        'username': 'admin',
-        'password': PASSWORD,
-        'project_name': 'admin',
-        'user_domain_id': 'default',
-        'project_domain_id': 'default',
-        **changes,
-    }
-    for name, value in credentials.items():
+    for name, value in {**CREDENTIALS, **changes}.items():
         monkeypatch.setenv(f'OS_{name.upper()}', value)
 
 

@@ -35,6 +35,19 @@ def test_diff_shows_what_changed(run, tmp_path):
     assert '| flavor | m1.large | vcpus | 4      | 5     |' in done.out
 
 
+@pytest.mark.parametrize(
+    ('options', 'said'),
+    [
+        ((), 'Both files describe the same cloud.\n'),
+        (('-f', 'json'), '[]\n'),
+        (('-f', 'csv'), '"Kind","Name","What","Before","After"\n'),
+    ],
+)
+def test_a_diff_without_changes_says_so_to_people(run, options, said):
+    done = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
+    assert (done.code, done.out) == (0, said)
+
+
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])
 def test_diff_of_a_file_that_is_not_there_is_an_error(run, places):
     files = [WINDOWS, 'nonexistent.yaml']

@@ -7,7 +7,12 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.rollups import uuid_of
 from isolate_aggregates.decision import QUERY_LIMIT, decide
-from isolate_aggregates.filters.constraints import Forbid, Refuse, Require
+from isolate_aggregates.filters.constraints import (
+    Forbid,
+    LazyForbid,
+    Refuse,
+    Require,
+)
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement.group import forbidden_length
 from isolate_aggregates.placement.provider import Provider
@@ -120,3 +125,20 @@ def test_a_request_that_is_refused_is_not_made_to_fit():
 
 def test_a_decision_remembers_what_it_was_compared_with():
     assert decide(REQUEST, INDEX, REFUSING).aggregates is INDEX
+
+
+def test_what_several_filters_forbid_is_put_together_once():
+    uuids = [frozenset({'a', 'b'}), frozenset({'b', 'c'})]
+    pipeline = Pipeline(
+        {
+            'one': lambda *_: [LazyForbid(uuids[0], list)],
+            'two': lambda *_: [LazyForbid(uuids[1], list)],
+        }
+    )
+    index = AggregateIndex()
+    first, second = (
+        decide(Request(Flavor(name)), index, pipeline).forbidden
+        for name in ('f', 'g')
+    )
+    assert first == {'a', 'b', 'c'}
+    assert second is first

@@ -48,7 +48,11 @@ def conclusions(
     sources=('image', 'hint'),
 ):
     reservation_prefix = ReservationPrefix(required, forbidden, sources)
-    return list(reservation_prefix(request, index))
+    return [
+        part
+        for constraint in reservation_prefix(request, index)
+        for part in getattr(constraint, 'parts', [constraint])
+    ]
 
 
 def test_a_named_reservation_is_required_and_nothing_forbidden():
@@ -234,6 +238,14 @@ def test_a_prefix_in_other_letters_keeps_out_and_cannot_be_named(key):
         naming('reservation:9'), RESERVATION, RESERVATION, index
     )
     assert isinstance(found, Refuse)
+
+
+def test_what_is_forbidden_is_put_together_once_for_all_requests():
+    reservation_prefix = ReservationPrefix((), RESERVATION)
+    [first] = reservation_prefix(naming(), INDEX)
+    [second] = reservation_prefix(naming('other:1'), INDEX)
+    assert first.uuids == {a.uuid for a in (FREE, ONE, TWO, GRANTED)}
+    assert second.uuids is first.uuids
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_the_same_aggregates_give_the_same_index(source, clock):
 
 
 def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
-    cache = IndexCache(source, ttl=30, clock=clock)
+    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += 29.9
@@ -100,8 +100,26 @@ def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
     assert source.reads == 2
 
 
+def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
+    """A source that is fast is read by whoever finds it too old."""
+    readers = []
+
+    def read():
+        readers.append(threading.current_thread())
+        return source()
+
+    cache = IndexCache(read, ttl=30, clock=clock)
+    cache.get()
+    source.change()
+    clock.now += 29.9
+    assert len(cache.get()) == 1
+    clock.now += 0.1
+    assert len(cache.get()) == 2
+    assert readers == [threading.current_thread()] * 2
+
+
 def test_what_is_twice_as_old_as_it_may_be_is_not_used(source, clock):
-    cache = IndexCache(source, ttl=30, clock=clock)
+    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += 60
@@ -115,7 +133,7 @@ def test_age_counts_from_before_the_reading_began(source, clock):
         clock.now += 20
         return source()
 
-    cache = IndexCache(slow, ttl=30, clock=clock)
+    cache = IndexCache(slow, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     clock.now += 11
     source.change()
@@ -174,7 +192,7 @@ def refreshing(source, clock, ttl=30, age=30):
             assert leave.wait(PATIENCE)
         return source()
 
-    cache = IndexCache(read, ttl=ttl, clock=clock)
+    cache = IndexCache(read, ttl=ttl, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
     clock.now += age
@@ -213,7 +231,7 @@ def test_the_first_calls_wait_for_the_first_reading(source, clock):
         assert leave.wait(PATIENCE)
         return source()
 
-    cache = IndexCache(read, ttl=30, clock=clock)
+    cache = IndexCache(read, ttl=30, deadline=PATIENCE, clock=clock)
     thread = threading.Thread(target=cache.get)
     thread.start()
     assert entered.wait(PATIENCE)
@@ -285,7 +303,7 @@ def test_a_failure_that_was_seen_ends_what_was_used_while_reading(
     source, clock
 ):
     """Unless the operator wants old aggregates, none are used then."""
-    cache = IndexCache(source, ttl=30, clock=clock)
+    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.error = DOWN
     clock.now += 30
@@ -499,7 +517,7 @@ def test_what_a_library_reported_is_for_the_log_alone(source, clock, caplog):
 
 def test_what_was_not_foreseen_reaches_who_waits(source, clock, caplog):
     source.error = RuntimeError('no such luck')
-    cache = IndexCache(source, ttl=30, clock=clock)
+    cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     with pytest.raises(RuntimeError, match='no such luck'):
         cache.get()
     assert 'no such luck' in caplog.text

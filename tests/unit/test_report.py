@@ -8,6 +8,7 @@ import hashlib
 from html.parser import HTMLParser
 import json
 import os
+import pathlib
 import re
 
 import pytest
@@ -370,6 +371,15 @@ def test_the_command_writes_the_page(run, tmp_path):
     assert len(rows) == 6
 
 
+def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
+    example = pathlib.Path('examples/windows-licensing.yaml').absolute()
+    monkeypatch.chdir(tmp_path)
+    done = run('report', '--snapshot', str(example), '--output', '-')
+    assert (done.code, done.err) == (0, '')
+    assert len(Page(done.out).cells['rows']) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
     done = run(
         'report', '--snapshot', 'missing.yaml', '--output', 'missing/page.html'
@@ -381,7 +391,10 @@ def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
     ('arguments', 'code', 'message'),
     [
         pytest.param(
-            [], 2, 'arguments are required: --output', id='no output'
+            [],
+            2,
+            'report: the following arguments are required: --output. See ',
+            id='no output',
         ),
         pytest.param(
             ['--output', 'page.html', '--servers'],

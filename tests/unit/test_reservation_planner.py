@@ -196,12 +196,14 @@ def test_no_slot_with_a_server_is_ever_taken_away(
     question: tuple[Demand, list[HostCapacity]], move: bool
 ) -> None:
     demand, found = question
-    assignment = planner.assign(demand, found, move)
+    assignment = planner.assign(
+        demand, found, [host.host for host in found] if move else ()
+    )
     for host in found:
         number = assignment.slots.get(host.host, 0)
         assert number >= host.used
         # And no new one is put where there is no room.
-        assert number <= host.used or fits(host, demand, number)
+        assert number <= host.held or fits(host, demand, number)
 
 
 NOW, LATER = BEGIN, BEGIN + datetime.timedelta(hours=1)
@@ -267,12 +269,10 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     failed = HostCapacity('h1', TEN, held=2, used=1, obstacle='is down')
     one, two = HostCapacity('h2', TEN), HostCapacity('h3', {'VCPU': 3})
     assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
-    moved = planner.assign(demand(2), [failed, one], move=True)
+    moved = planner.assign(demand(2), [failed, one], ['h1'])
     assert moved.slots == {'h1': 1, 'h2': 1}
     # Not dropped where there is no other place.
-    assert planner.assign(demand(2), [failed, two], move=True).slots == {
-        'h1': 2
-    }
+    assert planner.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
 
 
 def test_servers_on_two_hosts_are_no_affinity() -> None:
@@ -280,6 +280,47 @@ def test_servers_on_two_hosts_are_no_affinity() -> None:
     assignment = planner.assign(demand(2, affinity=True), split)
     # Where servers are slots stay, but it is not what was demanded.
     assert (assignment.slots, assignment.missing) == ({'h1': 1, 'h2': 1}, 1)
+
+
+def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
+    """Tell whether servers may come so that one of them finds no place."""
+    for size in set(sizes):
+        rest = list(sizes)
+        rest.remove(size)
+        places = [at for at, share in enumerate(shares) if share >= size]
+        if not places or any(
+            may_strand(
+                (*shares[:at], shares[at] - size, *shares[at + 1 :]),
+                tuple(rest),
+            )
+            for at in places
+        ):
+            return True
+    return False
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.integers(0, 4), min_size=1, max_size=3),
+    st.integers(1, 3),
+    st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=2),
+)
+def test_each_slot_finds_a_device_whichever_the_others_take(
+    shares: list[int], size: int, others: list[tuple[int, int]]
+) -> None:
+    wanted = dataclasses.replace(demand(1), needs={'VGPU': size})
+    host = HostCapacity(
+        'h1',
+        TEN,
+        below=tuple({'VGPU': share} for share in shares),
+        claims=tuple(Claim(NOW, None, {'VGPU': n}, k) for n, k in others),
+    )
+    number = planner.free_slots(host, wanted)
+    taken = tuple(n for n, k in others for _ in range(k))
+    if number:
+        assert not may_strand(tuple(shares), taken + number * (size,))
+    if not others:
+        assert may_strand(tuple(shares), (number + 1) * (size,))
 
 
 def test_no_slots_without_a_need() -> None:

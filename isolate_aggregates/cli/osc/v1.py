@@ -3,12 +3,15 @@
 
 The client loads all commands of all plugins on every start, whichever it is
 to run. So what it finds here is no command yet: ``v1.candidates`` imports the
-command ``candidates`` when the client makes one.
+command ``candidates`` when the client makes one to run it. For the line in its
+help nothing is imported.
 """
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Union
+
+from isolate_aggregates.cli.listed import Listed
 
 if TYPE_CHECKING:
     from cliff import command
@@ -28,11 +31,20 @@ class Deferred:
         self,
         app: 'shell.OpenStackShell',
         app_args: argparse.Namespace | None,
-    ) -> 'command.Command':
+    ) -> Union['command.Command', Listed]:
         """Return the command, as the client calls a class of commands.
 
         :param app_args: Its parsed options; None to look at the help only.
         """
+        if app_args is None:
+            return Listed(self.name, lambda: self._command(app, None))
+        return self._command(app, app_args)
+
+    def _command(
+        self,
+        app: 'shell.OpenStackShell',
+        app_args: argparse.Namespace | None,
+    ) -> 'command.Command':
         from isolate_aggregates.cli.osc import commands
 
         return commands.load(self.name)(app, app_args)

@@ -24,7 +24,7 @@ class Severity(enum.IntEnum):
 class Finding:
     """One thing that is not as it should be, or that could not be looked at.
 
-    The texts hold names that tenants and operators chose; whoever puts them
+    The texts hold names that tenants and operators chose; code that puts them
     into markup has to escape them.
 
     :param kind: What kind of finding it is, such as ``trait-missing``; never
@@ -34,7 +34,7 @@ class Finding:
     :param consequence: What comes of it.
     :param repair: The commands that repair it; none if no command does.
     :param safe: Whether they may be run without a person looking on:
-        they take nothing away that somebody else put there, and give no
+        they take nothing away that something else put there, and give no
         server a place that it has no right to.
     """
 

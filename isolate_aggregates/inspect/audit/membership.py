@@ -62,7 +62,7 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
     """Find compute nodes that are in a host aggregate for Placement alone.
 
     Providers that share, and aggregates that Nova does not know, are left
-    alone: they are somebody else's.
+    alone: they are not ours.
     """
     known = {a.uuid: a for a in cloud.snapshot.aggregates}
     for host, nodes in sorted(cloud.nodes.items()):

@@ -62,7 +62,7 @@ def _misspelt(
         f'aggregate {aggregate.name}',
         f'has {key}={value}, which {problem}',
         consequence,
-        # A trait that nobody knows is none to lock with.
+        # A trait that Placement does not know cannot lock.
         repairs.unset_tags(aggregate, [key])
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),

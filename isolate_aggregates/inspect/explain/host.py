@@ -60,7 +60,7 @@ class HostProviders:
     def givers(self, suffix: str) -> list[Provider]:
         """Return who has any of what a group asks for.
 
-        If nobody in the tree has, the root stands for it.
+        If no provider of the tree has, the root stands for it.
         """
         classes = self.context.classes[suffix]
         found = [p for p in self.around if classes & p.inventories.keys()]

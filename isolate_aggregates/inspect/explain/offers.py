@@ -127,7 +127,7 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
 
     All that have any of what the group asks for or, as the group without a
     suffix may be served by several, of that resource class. The root stands
-    for a tree that has nobody. So it never is the amount that matters, but it
+    for a tree without one. So it never is the amount that matters, but it
     still does who would give it.
     """
     found: dict[str, Stock] = {}
@@ -144,7 +144,7 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
 
 
 class _Endless(Stock):
-    """A stock that nobody ever takes too much of.
+    """A stock from which no more is ever taken than it has.
 
     :param providers: Who has it.
     """

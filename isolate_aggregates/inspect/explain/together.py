@@ -36,7 +36,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
 
 
 def _nobody(conflict: Sequence[Requirement]) -> str:
-    """Say that nobody does, before what that is."""
+    """Say that no provider does, before what that is."""
     if conflict[0].suffix:
         return 'no one provider meets'
     classes = [c.resource_class for c in conflict if isinstance(c, Amount)]

@@ -2,7 +2,7 @@
 """What is behind each lock of a cloud, and what its audit finds, as metrics.
 
 Amounts are in the units of Placement's resource classes, such as
-``MEMORY_MB``: those of custom classes are known to nobody else, and so they
+``MEMORY_MB``: those of custom classes are known only to the operator, so they
 are the figures that the commands and Placement itself show.
 """
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the request filters in nova-scheduler tell of their work.
 
-Here nobody listens, which is how it is without metrics; prometheus-client is
-not imported.
+Here nothing is counted, which is how it is without metrics; prometheus-client
+is not imported.
 """
 
 from isolate_aggregates import exception
@@ -12,7 +12,7 @@ from isolate_aggregates.filters.pipeline import Timer
 class Observer:
     """Takes no notice of anything.
 
-    ``timer`` is told how long each filter took; None if nobody wants to know.
+    ``timer`` is told how long each filter took; None if that is not measured.
     """
 
     timer: Timer | None = None

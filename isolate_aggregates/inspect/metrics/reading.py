@@ -39,7 +39,7 @@ _HELP = {
 
 
 class Stopped(Exception):
-    """Nobody waits for what is being read any more."""
+    """What is being read is not waited for any more."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CloudReading(Collector):
     """The metrics of a cloud, as they were read last.
 
     :param tells_age: Whether to tell the age too, which makes sense only
-        where it is worked out whenever somebody asks.
+        where it is worked out at each request.
     :param clock: Tells the time, in seconds since 1970.
     """
 

@@ -5,7 +5,7 @@ Each worker counts into files of its own, and who reads them adds them up. This
 is the `multiprocess mode
 <https://prometheus.github.io/client_python/multiprocess/>`_ of
 prometheus-client: it needs no port, no socket and no thread in nova-scheduler,
-and loses nothing while nobody reads. It is switched on by the environment of
+and loses nothing between two readings. It is switched on by the environment of
 the process, as the client looks at that when it is imported, which other
 libraries of Nova do before any plugin is loaded.
 """

@@ -254,7 +254,7 @@ class _Run:
         if rollups and self._placement.resource_providers(member_of=rollups):
             # Of providers that Nova says nothing of at the moment.
             return
-        # 404: somebody was faster. 409: such a provider has it.
+        # 404: another client removed it. 409: such a provider has it.
         self._placement.send(
             'DELETE', f'/traits/{mark}', accept=(204, 404, 409)
         )

@@ -130,7 +130,7 @@ class Target:
 
         What it needs and does not have is put there together with its mark.
         What is marked and not needed is taken away. A trait without a mark
-        is somebody else's and stays, and so does the absence of its mark.
+        is not ours and stays, and so does the absence of its mark.
 
         :param traits: Its traits as they are.
         """

@@ -99,7 +99,7 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     Request Syntax*).
 
     A group without resources only names a provider, for ``same_subtree``. The
-    service does not look at its ``in_tree``, and finds nobody unless the group
+    service does not look at its ``in_tree``, and finds none unless the group
     requires a trait or an aggregate; forbidding some is not enough. The API
     reference says neither.
     """
@@ -175,7 +175,7 @@ def _by_tree(
         sources.append(Givers(index, fit & local, fit & lending))
         anchors &= sources[-1].anchors
         helpers |= _reached(index, fit & local & ~index.roots, fit & lending)
-    # A root that nobody helps gives all or nothing.
+    # A root without a sharing provider gives all or nothing.
     by_itself = conditions.with_traits(index, group) & ~helpers
     anchors &= by_itself | helpers
     helped = index.flags(helpers)

@@ -137,7 +137,7 @@ class Simulator:
         return servings
 
     def _is_known(self, group: RequestGroup) -> bool:
-        """Say whether somebody is where a group wants to be.
+        """Say whether any provider is where a group wants to be.
 
         In this order: an aggregate without members keeps an unknown trait
         from being noticed, but not an unknown resource class.
@@ -159,8 +159,8 @@ class Simulator:
     def _providers(self, group: RequestGroup) -> ProviderSet:
         """Return the providers that each meet all conditions of a group.
 
-        Again a condition that nobody meets keeps what the next ones name from
-        being noticed.
+        Again a condition that no provider meets keeps what the next ones name
+        from being noticed.
         """
         index = self.index
         if not self._has_tree(group):

@@ -22,6 +22,7 @@ from isolate_aggregates.reservations.blazar.record import (
     End,
     parse,
 )
+from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.record import (
     Record,
     Reservation,
@@ -289,7 +290,7 @@ class Backend:
         return used.get(names.resource_class(reservation), 0)
 
 
-@slots.retried
+@retried
 def _put(
     placement: PlacementClient, provider: str, wanted: str, total: int
 ) -> None:

@@ -24,14 +24,15 @@ from isolate_aggregates.reservations import (
     host_capacity,
     names,
     record,
-    refusal,
     slots,
 )
 from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.record import parse
+from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.record import Reservation, Shape
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.uncounted import uncounted
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
 
@@ -119,7 +120,7 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     return found
 
 
-@slots.retried
+@retried
 def _imported(
     store: ReservationStore, row: _Row, now: datetime.datetime
 ) -> Import:
@@ -188,8 +189,7 @@ def _judged(
             store, _with(observed, made, planned), made, now
         )
         if assignment.missing:
-            found = refusal.refusal(observed, made, assignment, now)
-            return _refused(row, f'it {found.problem}')
+            return _refused(row, f'it {assignment.refusal}')
         hosts = dict(assignment.slots)
     else:
         hosts = {name: found.total for name, found in there.items()}
@@ -273,6 +273,9 @@ def _notes(
             f'it has {number} slots and should have {made.amount}; '
             'reservation reconcile puts that right'
         )
+    unknown = uncounted(made.shape.extra_specs)
+    if unknown:
+        yield f'what {", ".join(unknown)} asks for is not counted'
     if row.reservation['aggregate_id']:
         yield (
             f'aggregate {row.reservation["aggregate_id"]} stays, and its '

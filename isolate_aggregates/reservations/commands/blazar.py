@@ -81,6 +81,8 @@ class ListBlazarReservations(output.ReportLister):
     or ``reservation blazar end``.
     """
 
+    nothing = 'Nova has no reservations of Blazar.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
@@ -112,11 +114,6 @@ class ListBlazarReservations(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the reservations with all there is to know of them."""
         return {'reservations': self._found}
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self._found:
-            yield 'Nova has no reservations of Blazar.'
 
 
 class _OneBlazarReservation(common.OneReservation):

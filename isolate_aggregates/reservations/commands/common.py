@@ -33,8 +33,13 @@ def store(
     conf: cfg.ConfigOpts, connection: Connection
 ) -> reservations.ReservationStore:
     """Return the cloud in which reservations are kept."""
-    pool = conf[ia_conf.BLAZAR].aggregate_freepool_name
-    return reservations.ReservationStore(connection, pool)
+    return reservations.ReservationStore(
+        connection,
+        conf[ia_conf.BLAZAR].aggregate_freepool_name,
+        cleaning_time=datetime.timedelta(
+            seconds=conf[ia_conf.GROUP].reservation_cleaning_time
+        ),
+    )
 
 
 def document(status: Status) -> dict[str, Any]:
@@ -165,6 +170,8 @@ def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
 class ReservationLister(output.ReportLister):
     """Lists reservations, and tells what is wrong with them."""
 
+    nothing = 'There are no reservations.'
+
     def rows(
         self, found: Sequence[Status]
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
@@ -202,11 +209,6 @@ class ReservationLister(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the reservations with all there is to know of them."""
         return {'reservations': [document(status) for status in self.found]}
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self.found:
-            yield 'There are no reservations.'
 
 
 def line(status: Status) -> str:

@@ -71,6 +71,13 @@ class CreateReservation(common.OneReservation):
             'again; default: a new one',
         )
         parser.add_argument(
+            '--allow-uncounted',
+            action='store_true',
+            help='Reserve although the flavor asks for what cannot be '
+            'counted, such as PCI devices or huge pages: a server may then '
+            'get no host although there is a free slot',
+        )
+        parser.add_argument(
             '--dry-run',
             action='store_true',
             help='Only show whether it fits, and where',
@@ -94,6 +101,7 @@ class CreateReservation(common.OneReservation):
             end,
             common.AFFINITY[parsed_args.affinity],
             parsed_args.id,
+            parsed_args.allow_uncounted,
         )
         store = common.store(self.app.conf, cloud.connection)
         if parsed_args.dry_run:

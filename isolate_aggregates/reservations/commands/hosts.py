@@ -125,6 +125,35 @@ class DisableHost(_HostCommand):
     after an error, it does what is missing.
     """
 
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--delete-pool',
+            action='store_true',
+            help='Delete the pool as well, with its lock and its trait; '
+            'refused if it has other hosts, or there are reservations',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Disable the hosts."""
+        done = super().take_action(parsed_args)
+        store = common.store(self.app.conf, self.app.connect())
+        if parsed_args.delete_pool:
+            reservations.delete_pool(store)
+            return done
+        pool = store.read_pool()
+        if pool and not pool.hosts:
+            LOG.warning(
+                'Pool %s has no hosts any more. It stays locked; '
+                '--delete-pool deletes it.',
+                pool.name,
+            )
+        return done
+
     def do(self, store: reservations.ReservationStore, host: str) -> None:
         """Disable one."""
         reservations.disable_host(store, host)
@@ -136,6 +165,8 @@ class ListHosts(output.ReportLister):
     With those that are in the pool only, or have slots only. As json or yaml:
     one document with the slots of each reservation.
     """
+
+    nothing = 'There are no hosts for reservations.'
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -174,8 +205,3 @@ class ListHosts(output.ReportLister):
                 for host in self._found
             ]
         }
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to list."""
-        if not self._found:
-            yield 'There are no hosts for reservations.'

@@ -3,15 +3,17 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+import datetime
 from typing import Any
 
 from isolate_aggregates import reservations
 from isolate_aggregates.cli import base, periodic
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
 
 
 class RepairReservations(common.ReservationLister):
-    """Move slots away from hosts that are down, disabled or gone.
+    """Move slots away from hosts that are down, disabled, gone or too small.
 
     Slots that have a server stay where it is; evacuate it. The status is 3 if
     some slots fit nowhere, or something else is wrong still.
@@ -58,6 +60,15 @@ class ReconcileReservations(common.ReservationLister):
             help='Do it again and again, with so many seconds between, and '
             'write a line for each reservation that has changed',
         )
+        parser.add_argument(
+            '--heal-after',
+            type=base.positive,
+            metavar='<seconds>',
+            help='With --watch: move slots without a server away from a host '
+            'whose compute service has been down for so many seconds; '
+            'without it they stay, as hosts come back',
+        )
+        self._usage = parser
         return parser
 
     def take_action(
@@ -70,19 +81,24 @@ class ReconcileReservations(common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
         if parsed_args.watch:
-            self._watch(parsed_args.watch)
+            self._watch(parsed_args.watch, parsed_args.heal_after)
             return 0
+        if parsed_args.heal_after:
+            self._usage.error('--heal-after needs --watch')
         return super().run(parsed_args) or common.status_for(self.found)
 
-    def _watch(self, pause: int) -> None:
+    def _watch(self, pause: int, heal_after: int | None) -> None:
         # What it has read of the cloud is not read again.
         store = common.store(self.app.conf, self.app.connect())
         shown: dict[str, str] = {}
         told: frozenset[tuple[str, str]] = frozenset()
+        move: Move = no_host
+        if heal_after:
+            move = FailedHosts(datetime.timedelta(seconds=heal_after))
 
         def once(stopped: Callable[[], bool]) -> None:
             nonlocal shown, told
-            found = reservations.reconcile_all(store, times.now())
+            found = reservations.reconcile_all(store, times.now(), move)
             told = common.tell_problems(found, told)
             lines = {s.reservation.id: common.line(s) for s in found}
             for name, line in lines.items():

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes the tables of what was measured, for the documentation.
+
+    python benchmarks/tables.py
+
+Reads ``benchmarks/results`` and writes ``doc/source/tables``, which pages take
+in with ``csv-table``. Needs nothing but Python.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+import csv
+import io
+import pathlib
+
+from plot import DATABASES, ROOT, results, shown
+
+TABLES = ROOT / 'doc' / 'source' / 'tables'
+
+Row = Mapping[str, str]
+# The head of a column, and what it has of a row.
+Columns = Mapping[str, Callable[[Row], str]]
+
+
+def number(name: str) -> Callable[[Row], str]:
+    """Return what writes a column of whole numbers."""
+    return lambda row: f'{float(row[name]):,.0f}'
+
+
+def amount(name: str, factor: float = 1.0) -> Callable[[Row], str]:
+    """Return what writes a column of what was measured."""
+    return lambda row: shown(factor * float(row[name])) if row[name] else '-'
+
+
+def text(name: str) -> Callable[[Row], str]:
+    """Return what writes a column as it is."""
+    return lambda row: row[name]
+
+
+def threads(name: str) -> Callable[[Row], str]:
+    """Return what writes the rates of each number of threads."""
+    cells = [amount(f'{name}_{n}') for n in (1, 8, 32)]
+
+    def write(row: Row) -> str:
+        return ' / '.join(cell(row) for cell in cells)
+
+    return write
+
+
+def times(row: Row) -> str:
+    """Return how many times ours goes into Nova's own filter."""
+    return f'{float(row["times"]):,.0f}x'
+
+
+def query(which: str) -> Callable[[Row], str]:
+    """Return what writes how long a query is and how long it takes."""
+    length, took = number(f'bytes_{which}'), number(which)
+    return lambda row: f'{length(row)} bytes, {took(row)} ms'
+
+
+def database(row: Row) -> str:
+    """Return what a database is called."""
+    return DATABASES[row['database']]
+
+
+def filters(row: Row) -> str:
+    """Return which filters ran."""
+    return 'default' if row['filters'] == 'default' else 'one'
+
+
+OF_A_DATABASE: Columns = {
+    'Database': database,
+    'Aggregates': number('aggregates'),
+    'Filters': filters,
+}
+CLOCK: Columns = {
+    **OF_A_DATABASE,
+    "Nova's own filter": amount('in_tree'),
+    'Ours, always fresh': amount('fresh'),
+    "Nova's own share": amount('nova'),
+    'Ours beyond it': amount('beyond'),
+    "Nova's own filter over that": times,
+}
+PROCESSOR: Columns = {
+    **OF_A_DATABASE,
+    "Nova's own filter": amount('in_tree_processor'),
+    'Ours, always fresh': amount('fresh_processor'),
+    'Ours, remembered': amount('cached_processor'),
+    'Remembered, ours alone': lambda row: f'{float(row["own"]):,.0f} us',
+    'Aggregates of 1,000 hosts': amount('of_1000_hosts'),
+}
+RATES: Columns = {
+    **OF_A_DATABASE,
+    "Nova's own filter": threads('in_tree'),
+    'Ours, always fresh': threads('fresh'),
+    'Ours, remembered': threads('cached'),
+}
+FILTERS: Columns = {
+    'Aggregates': number('aggregates'),
+    "Nova's own": amount('in_tree'),
+    'Fresh': amount('fresh'),
+    'Fresh, without rollups': amount('fresh_all'),
+    'Remembered': amount('cached'),
+    'Remembered, without rollups': amount('cached_all'),
+    'Required traits and uuids': amount('nova'),
+}
+LENGTH: Columns = {
+    'Aggregates': number('aggregates'),
+    'Keys of the server': text('keys'),
+    'Hosts found': number('hosts'),
+    'Every aggregate named': query('all'),
+    'With rollups': query('rollups'),
+}
+SCHEDULER: Columns = {
+    'Aggregates': number('aggregates'),
+    "Nova's own": amount('in_tree'),
+    'Fresh': amount('ours'),
+    'Fresh, without rollups': amount('no_rollup'),
+}
+INDEX: Columns = {
+    '10,000 aggregates': text('what'),
+    'Amount': lambda row: f'{shown(float(row["amount"]))} {row["unit"]}',
+}
+
+
+def seconds(name: str) -> Callable[[Row], str]:
+    """Return what writes milliseconds as seconds."""
+    return lambda row: f'{float(row[name]) / 1000:g} s'
+
+
+VERIFICATION: Columns = {
+    'Aggregates': number('aggregates'),
+    'Until the first query': number('first'),
+    'A minute, no keys': number('minute'),
+    'A minute, 100 keys': number('minute_keys'),
+    'For a new aggregate': number('lease'),
+    'First request waits': seconds('wait'),
+    'Placement hangs': seconds('wait_hanging'),
+    'and later': seconds('wait_later'),
+}
+LEASES: Columns = {
+    'Leases': number('leases'),
+    'A request': amount('request'),
+    'Just after a new lease': amount('after'),
+    'More': amount('more'),
+}
+
+
+def tables() -> Iterator[tuple[pathlib.Path, str]]:
+    """Yield the file of each table and what it has."""
+    for name, columns, rows in _tables():
+        yield TABLES / f'{name}.csv', _written(columns, rows)
+
+
+def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
+    measured = results('databases')
+    yield 'databases-clock', CLOCK, measured
+    yield 'databases-processor', PROCESSOR, measured
+    yield 'databases-threads', RATES, measured
+    yield 'filters', FILTERS, results('filters')
+    yield 'length', LENGTH, results('length')
+    yield 'scheduler', SCHEDULER, results('scheduler')
+    yield 'index', INDEX, results('index')
+    yield 'verification', VERIFICATION, results('verification')
+    yield 'leases', LEASES, results('leases')
+
+
+def _written(columns: Columns, rows: Sequence[Row]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator='\n')
+    writer.writerow(columns)
+    for row in rows:
+        writer.writerow(cell(row) for cell in columns.values())
+    return file.getvalue()
+
+
+def main() -> None:
+    """Make all tables."""
+    for path, written in tables():
+        path.write_text(written, 'utf-8')
+        print(path.relative_to(ROOT))
+
+
+if __name__ == '__main__':
+    main()

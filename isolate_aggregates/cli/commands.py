@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the commands of ``isolate-aggregates`` without importing them."""
+
+import argparse
+from collections.abc import Iterator
+import dataclasses
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from cliff import commandmanager
+
+from isolate_aggregates.cli.listed import DESCRIPTIONS, Listed
+
+if TYPE_CHECKING:
+    from cliff import app
+
+
+class CommandManager(commandmanager.CommandManager):
+    """Commands that are imported when they run."""
+
+    def load_commands(self, namespace: str) -> None:
+        """Find the commands; cliff's own method imports each."""
+        self.group_list.append(namespace)
+        for entry_point in metadata.entry_points(group=namespace):
+            self.commands[entry_point.name.replace('_', ' ')] = entry_point
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Yield names and what the help loads to describe each command."""
+        for name, found in super().__iter__():
+            known = found.name in DESCRIPTIONS
+            yield name, _Line(found) if known else found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Line:
+    """An entry point whose command is described without importing it."""
+
+    entry_point: Any
+
+    def load(self) -> '_Line':
+        return self
+
+    def __call__(
+        self, program: 'app.App', options: argparse.Namespace | None
+    ) -> Listed:
+        return Listed(
+            self.entry_point.name,
+            lambda: self.entry_point.load()(program, options),
+        )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the help says of each command, to be had without importing it.
+
+The help of ``isolate-aggregates`` and that of ``openstack`` name every
+command. Importing all of them would take longer than the rest of the help.
+"""
+
+from collections.abc import Callable
+import functools
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cliff import command
+
+# By the name of the entry point in isolate_aggregates.cli: the first line of
+# the docstring.
+DESCRIPTIONS = {
+    'audit': (
+        'Find what keeps isolation from working, and say what repairs it.'
+    ),
+    'candidates': (
+        'Show the hosts that may be used for a server, and why only those.'
+    ),
+    'capacity': (
+        'Show how many more such servers fit, in total and on each host.'
+    ),
+    'explain': 'Show for every host why a server may use it, or why not.',
+    'exporter': 'Export Prometheus metrics.',
+    'filter_list': 'Show the installed request filters, and whether they run.',
+    'grant': (
+        'Let servers of a flavor or an image use hosts locked by a trait.'
+    ),
+    'list': 'Show all locks, and the hosts and the capacity behind each.',
+    'lock': (
+        'Let only servers that ask for some traits use the hosts of an '
+        'aggregate.'
+    ),
+    'matrix': 'Show which flavors, and images, may go where.',
+    'query': 'Print the query string to send to Placement for a server.',
+    'report': 'Write a page that shows how the cloud is isolated.',
+    'reservation_blazar_adopt': (
+        'Let the Blazar of the configuration file keep a reservation.'
+    ),
+    'reservation_blazar_end': (
+        'End a reservation that is kept for a Blazar, and delete its servers.'
+    ),
+    'reservation_blazar_list': (
+        'Show the reservations that are kept in Nova for Blazars.'
+    ),
+    'reservation_create': 'Reserve capacity for the servers of a project.',
+    'reservation_end': 'End a reservation now, and delete its servers.',
+    'reservation_host_disable': (
+        'Make hosts for reservations ordinary ones again.'
+    ),
+    'reservation_host_enable': 'Enable hosts for reservations.',
+    'reservation_host_list': (
+        'Show the hosts for reservations, and the slots on each.'
+    ),
+    'reservation_list': (
+        'Show all reservations, their slots, and what is wrong with them.'
+    ),
+    'reservation_reconcile': (
+        'Start and end reservations whose time has come, and complete others.'
+    ),
+    'reservation_repair': (
+        'Move slots away from hosts that are down, disabled or gone.'
+    ),
+    'reservation_show': 'Show everything about a reservation.',
+    'reservation_update': (
+        'Give a reservation more or fewer slots, or another end.'
+    ),
+    'revoke': (
+        'Keep servers of a flavor or an image out of hosts locked by a trait.'
+    ),
+    'show': 'Show everything about one lock, aggregate or host.',
+    'snapshot_diff': 'Show what has changed between two cloud files.',
+    'snapshot_save': 'Write a cloud file from the live cloud.',
+    'sync': 'Make Placement agree with the host aggregates and their tags.',
+    'unlock': 'Let all servers use the hosts of an aggregate again.',
+}
+
+
+class Listed:
+    """A command of which only the line in the help is needed.
+
+    Whatever else is asked of it, the command itself answers.
+
+    :param name: The name of its entry point in ``isolate_aggregates.cli``.
+    :param make: Imports and makes the command.
+    """
+
+    deprecated = False
+
+    def __init__(
+        self, name: str, make: 'Callable[[], command.Command]'
+    ) -> None:
+        self._name = name
+        self._make = make
+
+    def get_description(self) -> str:
+        """Return what the command does, in one line."""
+        return DESCRIPTIONS[self._name]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._command, name)
+
+    @functools.cached_property
+    def _command(self) -> 'command.Command':
+        return self._make()

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments that make no sense are named in one sentence."""
+
+import argparse
+from collections.abc import Sequence
+import difflib
+import itertools
+from typing import Any, NoReturn, TypeVar
+
+from cliff import command
+
+_P = TypeVar('_P', bound='Parser')
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong, and not how everything is to be used."""
+
+    @classmethod
+    def like(cls: type[_P], made: argparse.ArgumentParser) -> _P:
+        """Return a parser of the same arguments.
+
+        :param made: What cliff has made.
+        """
+        return cls(
+            prog=made.prog,
+            description=made.description,
+            epilog=made.epilog,
+            formatter_class=made.formatter_class,
+            allow_abbrev=made.allow_abbrev,
+            parents=[made],
+            add_help=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        """End with 2, and say why.
+
+        :param message: What is wrong.
+        """
+        self.exit(2, f'{self.prog}: {message}. See {self.prog} --help.\n')
+
+
+class CommandParser(Parser):
+    """The parser of a command, which knows all options there are."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse the arguments; end with 2 if there is no such option.
+
+        argparse looks for required ones first, and so never names an option
+        that is written wrong.
+        """
+        for argument in itertools.takewhile('--'.__ne__, args or ()):
+            name = argument.partition('=')[0]
+            if name.startswith('--') and not self._has(name):
+                self.error(f'there is no option {name}{self._hint(name)}')
+        return super().parse_known_args(args, namespace)
+
+    def _has(self, name: str) -> bool:
+        return any(one.startswith(name) for one in self._option_string_actions)
+
+    def _hint(self, name: str) -> str:
+        options = list(self._option_string_actions)
+        close = difflib.get_close_matches(name, options, n=1)
+        return f' (did you mean {close[0]}?)' if close else ''
+
+
+class Command(command.Command):
+    """A command that names what is wrong with its arguments."""
+
+    # The only one that parsers outside cliff know too.
+    conflict_handler = 'error'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        return CommandParser.like(super().get_parser(prog_name))

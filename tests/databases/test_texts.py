@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The source ``nova`` reads whole tables as texts, and loses nothing."""
+
+from concurrent import futures
+import contextlib
+import itertools
+import logging
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from nova.db.api import api as api_db
+from nova.db.api import models
+from oslo_db import exception as db_exception
+from oslo_utils import uuidutils
+import pytest
+import sqlalchemy as sa
+
+from isolate_aggregates.nova import source as nova_source
+
+LOCK = {'trait:CUSTOM_LICENSED': 'required'}
+ROWS = 'is read row by row for the next 60 seconds'
+
+
+def rows():
+    """Return the aggregates as the rows of the tables have them."""
+    return nova_source._from_rows(
+        *nova_source._read(
+            nova_source._ALL_METADATA, nova_source._ALL_AGGREGATES
+        )
+    )
+
+
+def write(model, **values):
+    """Write a row that Nova's API might refuse."""
+    with api_db.get_engine().begin() as connection:
+        connection.execute(sa.insert(model), values)
+
+
+def write_aggregate(number, name):
+    """Write an aggregate."""
+    uuid = uuidutils.generate_uuid()
+    write(models.Aggregate, id=number, uuid=uuid, name=name)
+    return uuid
+
+
+@contextlib.contextmanager
+def sent():
+    """Hear the statements that are sent to the database."""
+    heard = []
+
+    def hear(connection, cursor, statement, *others):
+        # oslo.db begins the transactions of SQLite by itself.
+        if statement != 'BEGIN':
+            heard.append(statement.split()[0])
+
+    engine = api_db.get_engine()
+    sa.event.listen(engine, 'before_cursor_execute', hear)
+    try:
+        yield heard
+    finally:
+        sa.event.remove(engine, 'before_cursor_execute', hear)
+
+
+@pytest.fixture
+def warnings(caplog, monkeypatch):
+    """Return what the source warns of."""
+    logger = logging.getLogger(nova_source.__name__)
+    monkeypatch.setattr(logger, 'disabled', False)
+    monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
+    with caplog.at_level(logging.WARNING, nova_source.__name__):
+        yield lambda: [
+            record.getMessage()
+            for record in caplog.records
+            if record.name == nova_source.__name__
+        ]
+
+
+# Characters of each kind, those included by which the texts are taken apart;
+# but neither NUL, which PostgreSQL refuses, nor what utf8mb3 does not have.
+texts = st.text(
+    st.sampled_from('aA :_%\'"\\,;\n\t\x1e\x1f\x7f\u200bßéİK\u017f東\uffff'),
+    max_size=6,
+)
+keys = st.tuples(
+    st.sampled_from(['trait:X', 'Trait:X', 'r:', ' ', '']), texts
+).map(''.join)
+values = st.sampled_from(['required', 'Required ', '1']) | texts
+clouds = st.lists(
+    st.tuples(texts, st.dictionaries(keys, values, max_size=3)), max_size=4
+)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(clouds)
+def test_what_is_read_is_what_the_rows_are(database, cloud):
+    database.clear()
+    for number, (name, metadata) in enumerate(cloud, 1):
+        write_aggregate(number, f'{number}{name}')
+        for key, value in metadata.items():
+            # MariaDB takes some keys for the same.
+            with contextlib.suppress(db_exception.DBDuplicateEntry):
+                write(
+                    models.AggregateMetadata,
+                    aggregate_id=number,
+                    key=key,
+                    value=value,
+                )
+    source = database.source()
+    found = source.aggregates()
+    assert found == rows()
+    assert len(found) == len(cloud)
+    assert source.aggregates() is found
+
+
+# What Nova's own filter reads alike on all databases.
+exact = st.dictionaries(
+    st.sampled_from(['trait:CUSTOM_X', 'trait:CUSTOM_Y', 'rack']),
+    st.sampled_from(['required', 'forbidden', '']),
+)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    st.lists(exact, max_size=4),
+    st.sets(st.sampled_from(['CUSTOM_X', 'CUSTOM_Y'])),
+)
+def test_what_is_closed_is_what_nova_itself_closes(database, cloud, asked):
+    database.clear()
+    for number, metadata in enumerate(cloud):
+        database.aggregate(f'{number}', metadata)
+    assert database.closed(*asked) == database.closed_in_tree(*asked)
+
+
+def test_one_statement_is_sent_for_each_reading(database):
+    database.aggregate('win', LOCK)
+    source = database.source()
+    source.aggregates()
+    with sent() as statements:
+        source.aggregates()
+    assert statements == ['SELECT']
+
+
+@pytest.mark.on('mariadb')
+def test_a_connection_is_told_once_not_to_cut_texts_off(database):
+    database.aggregate('win', LOCK)
+    api_db.get_engine().dispose()
+    with sent() as statements:
+        database.source().aggregates()
+        database.source().aggregates()
+    assert statements == ['SET', 'SELECT', 'SELECT']
+
+
+@pytest.mark.on('mariadb')
+def test_a_text_that_was_cut_off_is_noticed_wherever_it_ends(
+    database, warnings
+):
+    for number in range(3):
+        database.aggregate(f'win-{number}', {**LOCK, 'note': f'{number}é'})
+    source = database.source()
+    expected = source.aggregates()
+    longest = max(len(text.encode()) for _, _, text in source._last[0])
+    assert [a.name for a in expected] == ['win-0', 'win-1', 'win-2']
+    # The least that the server takes, up to what is enough.
+    for most in itertools.count(4):
+        with api_db.get_engine().connect() as connection:
+            connection.execute(
+                sa.text(f'SET SESSION group_concat_max_len = {most}')
+            )
+        heard = len(warnings())
+        assert database.source().aggregates() == expected, most
+        if len(warnings()) == heard:
+            break
+        assert ROWS in warnings()[-1]
+    assert most == longest
+
+
+@pytest.mark.parametrize('character', ['\x1e', '\x1f'])
+def test_names_with_the_characters_of_the_texts_are_read_as_rows(
+    database, character, warnings
+):
+    write_aggregate(1, f'a{character}b')
+    [found] = database.source().aggregates()
+    assert found.name == f'a{character}b'
+    assert [ROWS in warning for warning in warnings()] == [True]
+
+
+def test_an_aggregate_without_a_name_is_not_lost(database):
+    """The columns may be NULL, which has no text."""
+    write_aggregate(1, None)
+    assert [a.name for a in database.source().aggregates()] == [None]
+
+
+def test_rows_are_read_for_a_while_where_texts_cannot_be(
+    database, warnings, monkeypatch
+):
+    database.aggregate('win', LOCK)
+    now = 0.0
+    source = nova_source.NovaDatabaseSource(None, None, lambda: now)
+    found = source.aggregates()
+    kind = api_db.get_engine().dialect.name
+    with monkeypatch.context() as patch:
+        patch.setitem(nova_source._TEXTS, kind, sa.text('SELECT nothing()'))
+        assert source.aggregates() is found
+    [warning] = warnings()
+    assert ROWS in warning
+    with sent() as statements:
+        now = 59.9
+        assert source.aggregates() is found
+        now = 60.0
+        assert source.aggregates() is found
+    assert statements == ['SELECT', 'SELECT', 'SELECT']
+
+
+@pytest.mark.on('mariadb', 'postgresql')
+def test_a_connection_that_was_cut_is_replaced(database):
+    database.aggregate('win', LOCK)
+    source = database.source()
+    found = source.aggregates()
+    with api_db.get_engine().connect() as connection:
+        if database.kind == 'mariadb':
+            own, end = 'SELECT connection_id()', 'KILL {}'
+        else:
+            own, end = (
+                'SELECT pg_backend_pid()',
+                ('SELECT pg_terminate_backend({})'),
+            )
+        number = connection.scalar(sa.text(own))
+    administrator = database.server._engine()
+    with administrator.connect() as connection:
+        connection.execute(sa.text(end.format(number)))
+    administrator.dispose()
+
+    assert source.aggregates() is found
+    if database.kind == 'mariadb':
+        with api_db.get_engine().connect() as connection:
+            assert connection.scalar(sa.text(own)) != number
+            most = sa.text('SELECT @@SESSION.group_concat_max_len')
+            assert connection.scalar(most) == 2**28
+
+
+@pytest.mark.on('mariadb', 'postgresql')
+def test_a_reading_sees_one_moment(database):
+    """One locked aggregate takes the place of another, again and again."""
+
+    def replace(times):
+        for number in range(2, times):
+            with api_db.get_engine().begin() as connection:
+                for model in (models.AggregateMetadata, models.Aggregate):
+                    connection.execute(sa.delete(model))
+                uuid = uuidutils.generate_uuid()
+                connection.execute(
+                    sa.insert(models.Aggregate),
+                    {'id': number, 'uuid': uuid, 'name': 'win'},
+                )
+                tag = {'key': 'trait:X', 'value': 'required'}
+                connection.execute(
+                    sa.insert(models.AggregateMetadata),
+                    {'aggregate_id': number, **tag},
+                )
+
+    replace(3)
+    source = database.source()
+    seen = set()
+    with futures.ThreadPoolExecutor(1) as pool:
+        replacing = pool.submit(replace, 200)
+        while not replacing.done():
+            [found] = source.aggregates()
+            assert found.metadata == {'trait:X': 'required'}
+            seen.add(found.uuid)
+        replacing.result()
+    assert len(seen) > 3
+
+
+def test_one_that_takes_the_place_of_another_is_another(database):
+    """SQLite gives out the numbers of deleted rows again."""
+    source = database.source()
+    uuids = []
+    for _ in range(2):
+        database.clear()
+        uuids.append(write_aggregate(1, 'win'))
+        write(
+            models.AggregateMetadata,
+            id=1,
+            aggregate_id=1,
+            key='trait:X',
+            value='required',
+        )
+        assert [a.uuid for a in source.aggregates()] == uuids[-1:]
+
+
+def test_rows_in_another_order_are_no_change(database):
+    source = database.source()
+    for number in (1, 2):
+        write_aggregate(number, f'{number}')
+    found = source.aggregates()
+    texts, _ = source._last
+    (table, number, text), other = reversed(texts)
+    turned = '\x1e'.join([*reversed(text.split('\x1e')[:-1]), ''])
+    assert turned != text
+    source._last = [other, (table, number, turned)], found
+    assert source.aggregates() is found
+
+
+@pytest.mark.parametrize(
+    ('number', 'text'),
+    [
+        (1, None),
+        (1, ''),
+        (0, '1\x1fk\x1fv\x1e'),
+        (2, '1\x1fk\x1fv\x1e2\x1fk\x1fv'),
+        (2, '1\x1fk\x1fv\x1e2\x1fk\x1e'),
+        # What ends a row, within a value, in place of one that was cut off.
+        (2, '1\x1fk\x1fv\x1e1\x1fk\x1fv\x1e2\x1fk'),
+    ],
+)
+def test_a_text_that_is_not_all_rows_has_no_rows(number, text):
+    assert nova_source._split(number, text) is None
+
+
+def test_a_text_has_its_rows():
+    assert nova_source._split(0, None) == []
+    rows = nova_source._split(2, '1\x1fk\x1fv\x1e2\x1f\x1f\x1e')
+    assert rows == [('1', 'k', 'v'), ('2', '', '')]
+
+
+def test_aggregates_that_stay_as_they_are_are_not_made_again(database):
+    for name in ('a', 'b', 'c'):
+        database.aggregate(name, LOCK)
+    source = database.source()
+    before = source.aggregates()
+    aggregate = database.aggregate('d')
+    after = source.aggregates()
+    assert [a is b for a, b in zip(before, after, strict=False)] == [True] * 3
+    aggregate.update_metadata(LOCK)
+    last = source.aggregates()
+    assert last[3].metadata == LOCK
+    assert last[3] is not after[3]
+    assert last[:3] == after[:3]

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of the pages are those that the benchmarks have written."""
+
+import csv
+import io
+import runpy
+import sys
+
+import pages
+import pytest
+
+BENCHMARKS = pages.ROOT / 'benchmarks'
+FOLDER = pages.SOURCE / 'tables'
+
+
+@pytest.fixture
+def tables(monkeypatch):
+    """What makes the tables."""
+    monkeypatch.setattr(sys, 'path', [str(BENCHMARKS), *sys.path])
+    return runpy.run_path(str(BENCHMARKS / 'tables.py'))
+
+
+def test_the_tables_have_what_was_measured(tables):
+    made = dict(tables['tables']())
+    assert made == {path: path.read_text('utf-8') for path in made}
+    assert {*made} == {*FOLDER.iterdir()}
+
+
+def test_each_table_is_on_a_page():
+    shown = ''.join(page.read_text('utf-8') for page in pages.PAGES)
+    for path in FOLDER.iterdir():
+        assert f':file: ../tables/{path.name}\n' in shown
+
+
+def test_how_figures_are_written(tables):
+    row = {
+        **{'database': 'mariadb', 'aggregates': '5000', 'filters': 'default'},
+        **{'in_tree': '1383.4', 'fresh': '6.74', 'nova': '4.0'},
+        **{'beyond': '2.74', 'times': '504.9'},
+    }
+    [_, line] = csv.reader(
+        io.StringIO(tables['_written'](tables['CLOCK'], [row]))
+    )
+    assert line == [
+        *('MariaDB', '5,000', 'default'),
+        *('1,383', '6.7', '4', '2.7', '505x'),
+    ]
+
+
+def test_what_was_not_measured_is_a_dash(tables):
+    row = {'in_tree_1': '3.2', 'in_tree_8': '', 'in_tree_32': ''}
+    assert tables['threads']('in_tree')(row) == '3.2 / - / -'

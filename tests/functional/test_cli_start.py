@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command imports what it needs, and the help imports no command."""
+
+from collections.abc import Callable
+from importlib import metadata
+import inspect
+import json
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from isolate_aggregates.cli import app
+from isolate_aggregates.cli.listed import DESCRIPTIONS
+
+ROOT = pathlib.Path(__file__).parents[2]
+FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')
+
+# What asks a live cloud, and what only some commands need.
+CLOUD = {'keystoneauth1', 'novaclient', 'openstack', 'requests', 'urllib3'}
+OTHERS = {'jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy', 'tqdm'}
+QUERY = ['query', '--snapshot', FILE, '--flavor', 'ssd.small']
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return what a fresh interpreter has imported after a command."""
+    program = (
+        'import atexit, json, sys; '
+        "atexit.register(lambda: print('\\n' + json.dumps([*sys.modules]))); "
+        'from isolate_aggregates.cli import app; '
+        f'sys.exit(app.main({[*arguments]!r}))'
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(json.loads(finished.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(['--version'], id='version'),
+        pytest.param(['--help'], id='help'),
+        pytest.param(['help'], id='help, as a command'),
+    ],
+)
+def test_what_runs_no_command_for_a_cloud_loads_no_clients(
+    arguments: list[str],
+) -> None:
+    loaded = imported(*arguments)
+    assert not loaded & (CLOUD | OTHERS)
+
+
+@pytest.mark.parametrize('argument', ['--version', '--help'])
+def test_the_help_imports_no_command(argument: str) -> None:
+    ours = {e.module for e in metadata.entry_points(group=app.COMMANDS)}
+    loaded = imported(argument)
+    assert 'isolate_aggregates.cli.app' in loaded
+    assert not loaded & {*ours, 'oslo_log.log', 'jsonschema'}
+
+
+def test_a_command_on_a_cloud_file_loads_no_clients() -> None:
+    loaded = imported(*QUERY)
+    assert 'isolate_aggregates.cloud.saved' in loaded
+    assert not loaded & (CLOUD | OTHERS)
+
+
+def test_a_command_loads_no_other_command() -> None:
+    loaded = imported(*QUERY)
+    assert 'isolate_aggregates.cli.candidates' in loaded
+    assert 'isolate_aggregates.cli.explain' not in loaded
+    assert 'isolate_aggregates.reservations' not in loaded
+
+
+def test_an_option_of_the_cloud_loads_what_parses_it() -> None:
+    assert 'openstack' in imported('--os-cloud', 'mine', *QUERY)
+
+
+# What is said of a command that is not imported
+
+
+def test_the_help_says_of_each_command_what_it_says_of_itself() -> None:
+    said = {
+        e.name: inspect.getdoc(e.load()).splitlines()[0]
+        for e in metadata.entry_points(group=app.COMMANDS)
+    }
+    assert said == DESCRIPTIONS
+
+
+# Options of a cloud
+
+
+def test_options_of_the_cloud_are_known_wherever_one_is_given() -> None:
+    plain = app.IsolateAggregatesApp([]).parser
+    options = {
+        name
+        for action in app.IsolateAggregatesApp().parser._actions
+        for name in action.option_strings
+    }
+    of_the_cloud = options - set(plain._option_string_actions)
+    assert '--os-cloud' in of_the_cloud
+    assert '--insecure' in of_the_cloud
+    for name in sorted(of_the_cloud):
+        for given in ([name, 'x'], ['query', f'{name}=x']):
+            known = app.IsolateAggregatesApp(given).parser
+            assert name in known._option_string_actions, given
+
+
+def test_the_help_says_how_to_list_the_options_of_the_cloud(
+    run: Callable[..., Any],
+) -> None:
+    brief = run('--help').out
+    assert 'isolate-aggregates --os-cloud <name> --help' in brief
+    assert '--os-project-name' not in brief
+    assert '--os-project-name' in run('--os-cloud', 'mine', '--help').out

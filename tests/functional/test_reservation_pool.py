@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The pool of hosts for reservations, and who else may have one."""
+
+from placement_rows import custom
+import pytest
+from reservation_world import NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.reservations import names
+
+
+@pytest.fixture
+def world(embedded):
+    """A cloud with one host for reservations and one that is none."""
+    world = World(embedded)
+    world.add_host('h1')
+    world.add_host('h2', enable=False)
+    return world
+
+
+def test_a_pool_without_hosts_can_be_deleted(world):
+    assert names.TRAIT in custom('traits')
+    reservations.disable_host(world.store, 'h1')
+    assert names.TRAIT in custom('traits')
+    reservations.delete_pool(world.store)
+    assert world.nova.aggregates == {}
+    assert names.TRAIT not in custom('traits')
+    # Once more is as good.
+    reservations.delete_pool(world.store)
+    assert reservations.enable_host(world.store, 'h2').is_enabled
+
+
+@pytest.mark.parametrize(
+    ('change', 'problem'),
+    [
+        (lambda pool: pool.update(hosts=['h2']), 'has hosts: h2'),
+        (
+            lambda pool: pool['metadata'].update(ssd='true'),
+            'has other metadata: ssd',
+        ),
+        (lambda pool: pool['metadata'].clear(), 'was not made here'),
+    ],
+)
+def test_a_pool_that_is_not_for_reservations_alone_is_kept(
+    world, change, problem
+):
+    reservations.disable_host(world.store, 'h1')
+    change(world.nova.aggregates[1])
+    before = world.picture()
+    with pytest.raises(exception.InvalidRequest) as caught:
+        reservations.delete_pool(world.store)
+    assert problem in str(caught.value)
+    assert world.picture() == before
+
+
+def test_a_pool_with_reservations_is_kept(world):
+    made = reservations.new(PROJECT, 1, reservations.Shape(1, 64), NOW)
+    reservations.create(world.store, made, NOW)
+    del world.nova.nodes[uuid(1, 'h1')]
+    world.nova.aggregates[1]['hosts'] = []
+    with pytest.raises(exception.InvalidRequest, match=made.id):
+        reservations.delete_pool(world.store)
+
+
+def test_a_pool_of_blazar_is_left_alone(world):
+    pool = world.nova.aggregates[1]
+    pool['metadata'].clear()
+    before = world.picture()
+    with pytest.raises(exception.ReservationHostError) as caught:
+        reservations.enable_host(world.store, 'h2')
+    assert 'aggregate_freepool_name' in str(caught.value)
+    assert world.picture() == before
+    # Where an operator says whose it is, and where nobody is in it yet.
+    pool['metadata'][names.POOL_KEY] = 'true'
+    assert reservations.enable_host(world.store, 'h2').is_enabled
+    pool.update(hosts=[], metadata={})
+    assert reservations.enable_host(world.store, 'h2').is_enabled
+    assert pool['metadata'] == names.POOL_METADATA
+
+
+def test_a_node_leaves_the_pool_with_the_last_of_its_service_only(world):
+    world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
+    assert reservations.enable_host(world.store, 'h2').is_enabled
+    reservations.disable_host(world.store, 'h2')
+    assert world.nova.aggregates[1]['hosts'] == ['h1']
+    hosts = reservations.list_hosts(world.store)
+    assert {host.name: host.is_enabled for host in hosts} == {
+        'h1': True,
+        'h2': False,
+    }
+    reservations.disable_host(world.store, 'h1')
+    assert world.nova.aggregates[1]['hosts'] == []

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Time between reservations, and how long a host may be down."""
+
+import datetime
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservations
+
+NEEDS = {'VCPU': 8, 'MEMORY_MB': 64}
+HALF = HOUR / 2
+
+
+@pytest.fixture
+def world(embedded):
+    """One host that takes one slot, and half an hour to clean it."""
+    world = World(embedded)
+    world.add_host('h1')
+    world.store = world.new_store(cleaning_time=HALF)
+    return world
+
+
+def reserve(world, start, end=None):
+    """Reserve a slot, with start and end in hours from now."""
+    made = reservations.new(
+        PROJECT,
+        1,
+        reservations.Shape(8, 64),
+        NOW + start * HOUR,
+        None if end is None else NOW + end * HOUR,
+    )
+    return reservations.create(world.store, made, NOW).reservation
+
+
+def refused(world, *args):
+    """Reserve in vain, and return why."""
+    with pytest.raises(exception.ReservationError) as caught:
+        reserve(world, *args)
+    return str(caught.value)
+
+
+def test_the_next_one_starts_after_the_cleaning_time(world):
+    reserve(world, 1, 2)
+    assert 'room for none' in refused(world, 2, 3)
+    assert 'until 2027-03-01T13:00:00+00:00' in refused(world, 0, 1)
+    assert reserve(world, 0, 0.5)
+    assert reserve(world, 2.5)
+
+
+def test_a_later_end_leaves_the_cleaning_time_as_well(world):
+    found = reserve(world, 0, 1)
+    reserve(world, 2, 3)
+    late = NOW + 2 * HOUR
+    with pytest.raises(exception.ReservationError):
+        reservations.update(world.store, found.id, NOW, end=late)
+    late -= HALF
+    status = reservations.update(world.store, found.id, NOW, end=late)
+    assert status.reservation.end == late
+
+
+def test_reservations_closer_than_a_new_cleaning_time_stay(world):
+    plain = world.new_store()
+    world.store, cleaning = plain, world.store
+    first, second = reserve(world, 0, 1), reserve(world, 1)
+    before = world.picture()
+    statuses = reservations.repair(cleaning, NOW)
+    assert [status.problems for status in statuses] == [(), ()]
+    assert world.picture() == before
+    assert {first.id, second.id} == set(world.records())
+
+
+def test_who_cannot_boot_yet_is_told_why(world):
+    found, _ = reserve(world, 0, 1), reserve(world, 1.5)
+    assert world.boot('s', 'h1', found.id, NEEDS)
+    world.nova.is_slow = True
+    late = NOW + 1.5 * HOUR
+    [_, status] = reservations.reconcile_all(world.store, late)
+    assert status.problems == (
+        'host h1 has room for 8 of the 16 VCPU that the slots there need',
+    )
+    world.nova.finish(uuid(3, 's'))
+    [_, status] = reservations.reconcile_all(world.store, late)
+    assert status.problems == ()
+
+
+class Clock:
+    """What time passes on."""
+
+    def __init__(self):
+        self.now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_slots_leave_a_host_that_has_failed_for_long_enough(world):
+    found = reserve(world, 0)
+    world.add_host('h2')
+    clock = Clock()
+    heals = reservations.FailedHosts(datetime.timedelta(seconds=60), clock)
+
+    def hosts():
+        [status] = reservations.reconcile_all(world.store, NOW, heals)
+        return list(status.hosts)
+
+    # One that has failed and one that was only disabled.
+    for state, leaves in (('down', True), ('up', False)):
+        [before] = hosts()
+        world.fail_host(before, state, status='disabled')
+        assert hosts() == [before]
+        clock.now += 59
+        assert hosts() == [before]
+        clock.now += 1
+        assert (hosts() != [before]) is leaves
+    assert found.id in world.records()
+
+
+def test_a_host_that_came_back_starts_anew(world):
+    reserve(world, 0)
+    world.add_host('h2')
+    clock = Clock()
+    heals = reservations.FailedHosts(datetime.timedelta(seconds=60), clock)
+    for state in ('down', 'up', 'down'):
+        world.fail_host('h1', state)
+        [status] = reservations.reconcile_all(world.store, NOW, heals)
+        assert list(status.hosts) == ['h1']
+        clock.now += 60
+    [status] = reservations.reconcile_all(world.store, NOW, heals)
+    assert list(status.hosts) == ['h2']

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Benchmarks whose figures pages show run, and write what pages need."""
+
+import csv
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
+
+
+@pytest.mark.parametrize(
+    ('name', 'arguments', 'key', 'measured'),
+    [
+        pytest.param(
+            'databases',
+            ['--quick', '--databases', 'sqlite'],
+            ('database', 'aggregates', 'filters'),
+            [
+                ('sqlite', '10', 'isolate_aggregates'),
+                ('sqlite', '10', 'default'),
+                ('sqlite', '20', 'isolate_aggregates'),
+                ('sqlite', '20', 'default'),
+            ],
+            id='databases',
+        ),
+        pytest.param(
+            'leases',
+            ['--quick', '10', '20'],
+            ('leases',),
+            [('10',), ('20',)],
+            id='leases',
+        ),
+        pytest.param(
+            'verification',
+            ['10'],
+            ('aggregates',),
+            [('10',)],
+            id='verification',
+        ),
+    ],
+)
+def test_a_benchmark_writes_the_columns_that_pages_are_made_from(
+    name, arguments, key, measured, tmp_path
+):
+    written = tmp_path / 'written.csv'
+    subprocess.run(
+        [
+            *(sys.executable, '-W', 'ignore', BENCHMARKS / f'{name}.py'),
+            *arguments,
+            *('--csv', written),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with written.open(encoding='utf-8') as stream:
+        found = csv.DictReader(stream)
+        rows = [*found]
+    assert [tuple(row[one] for one in key) for row in rows] == measured
+    with (BENCHMARKS / 'results' / f'{name}.csv').open() as stream:
+        assert found.fieldnames == csv.DictReader(stream).fieldnames
