@@ -112,9 +112,10 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     if any(one.reservation is not None for one in plan(store, now)):
         _make_hosts_ready(store)
     found = []
+    observed = store.read()
     for row in _rows():
         try:
-            found.append(_imported(store, row, now))
+            found.append(_imported(store, observed, row, now))
         except exception.IsolateAggregatesError as exc:
             found.append(_refused(row, str(exc).rstrip('.')))
     return found
@@ -122,9 +123,17 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
 
 @retried
 def _imported(
-    store: ReservationStore, row: _Row, now: datetime.datetime
+    store: ReservationStore,
+    observed: ObservedState,
+    row: _Row,
+    now: datetime.datetime,
 ) -> Import:
-    observed = store.read()
+    """Import a reservation, if it can be.
+
+    :param observed: How things were, which is enough for what has slots.
+    """
+    if not row.is_active:
+        observed = store.read()
     one = _judged(store, observed, row, now)
     made = one.reservation
     if made is None:
