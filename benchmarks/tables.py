@@ -94,6 +94,11 @@ RATES: Columns = {
     'Ours, always fresh': threads('fresh'),
     'Ours, remembered': threads('cached'),
 }
+COMPARED: Columns = {
+    'Aggregates': number('aggregates'),
+    'Nova': amount('in_tree'),
+    'isolate-aggregates': amount('fresh'),
+}
 FILTERS: Columns = {
     'Aggregates': number('aggregates'),
     "Nova's own": amount('in_tree'),
@@ -156,6 +161,12 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'databases-clock', CLOCK, measured
     yield 'databases-processor', PROCESSOR, measured
     yield 'databases-threads', RATES, measured
+    of_a_cloud = [
+        row
+        for row in measured
+        if (row['database'], row['filters']) == ('mariadb', 'default')
+    ]
+    yield 'compared', COMPARED, of_a_cloud
     yield 'filters', FILTERS, results('filters')
     yield 'length', LENGTH, results('length')
     yield 'scheduler', SCHEDULER, results('scheduler')

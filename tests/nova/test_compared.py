@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page "Compared with" says of others is true of them."""
 
-import csv
 import pathlib
 import re
 from types import SimpleNamespace
@@ -28,7 +27,6 @@ from isolate_aggregates.nova.host_filter import IsolatedAggregatesFilter
 
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / 'doc/source/admin/compared.rst').read_text('utf-8')
-RESULTS = ROOT / 'benchmarks' / 'results' / 'filters.csv'
 
 # What stands for each row of the first table.
 HOST_FILTERS = {
@@ -251,28 +249,6 @@ def test_a_zone_sends_whoever_asks_for_it_and_nobody_else(engine):  # noqa: F811
     zones = request_filter.map_az_to_placement_aggregate
     assert concluded(zones, request(zone='az-1')) == ([ZONE.uuid], set())
     assert concluded(zones, request()) == ([], set())
-
-
-def test_the_figures_are_those_that_were_measured():
-    with open(RESULTS, encoding='utf-8') as stream:
-        measured = {
-            f'{int(row["aggregates"]):,} aggregates': [
-                shown(row['in_tree']), shown(row['fresh'])
-            ]
-            for row in csv.DictReader(stream)
-        }  # fmt: skip
-    rows = table("Nova's request filter ``isolate_aggregates``")
-    told = {row[0]: row[1:] for row in rows if row[0] in measured}
-    assert len(told) == 3
-    for name, figures in told.items():
-        assert figures == measured[name]
-
-
-def shown(figure):
-    """Return milliseconds with two digits, or all before the point."""
-    value = float(figure)
-    digits = 0 if value >= 10 else 1 if value >= 1 else 2
-    return f'{value:,.{digits}f} ms'
 
 
 def test_the_limit_of_candidates_is_the_default():
