@@ -115,12 +115,8 @@ class AggregateIndex:
         :param prefix: The first characters of the key.
         """
         start = prefix.lower()
-        return self.where(
-            ('prefix like', start),
-            lambda aggregate: any(
-                collation.may_start_with(key, start)
-                for key in aggregate.metadata
-            ),
+        return self.remember(
+            ('prefix like', start), lambda: self._with_any(start)
         )
 
     def where(
@@ -189,14 +185,28 @@ class AggregateIndex:
             ('closed', prefix, value, held), lambda: _closed(groups, held)
         )
 
+    def _keys_like(self, prefix: str) -> frozenset[str]:
+        # Many aggregates have the same keys.
+        keys = frozenset[str]().union(*(a.metadata for a in self._aggregates))
+        return frozenset(
+            key for key in keys if collation.may_start_with(key, prefix)
+        )
+
+    def _with_any(self, prefix: str) -> tuple[Aggregate, ...]:
+        keys = self._keys_like(prefix)
+        return tuple(
+            a for a in self._aggregates if not keys.isdisjoint(a.metadata)
+        )
+
     def _find_locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
         found: dict[frozenset[str], list[Aggregate]] = {}
+        known = self._keys_like(prefix)
         for aggregate in self._aggregates:
+            held = aggregate.metadata
             keys = frozenset(
                 key
-                for key, held in aggregate.metadata.items()
-                if collation.may_start_with(key, prefix)
-                and collation.may_equal(held, value)
+                for key in known.intersection(held)
+                if collation.may_equal(held[key], value)
             )
             if keys:
                 found.setdefault(keys, []).append(aggregate)

@@ -12,6 +12,9 @@ from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
+# Tags that are remembered: thousands of aggregates may have the same.
+_MOST = 2**14
+
 _NAME = re.compile(r'[A-Z0-9_]+')
 
 
@@ -20,7 +23,7 @@ def problems(index: AggregateIndex) -> Iterator[str]:
 
     :param index: The aggregates.
     """
-    for aggregate in index.where('trait tags', _has_trait_tag):
+    for aggregate in index.with_prefix_like(TRAIT_PREFIX):
         for key, value in sorted(aggregate.metadata.items()):
             found = problem(key, value)
             if found:
@@ -49,13 +52,6 @@ def is_trait_name(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
-def _has_trait_tag(aggregate: Aggregate) -> bool:
-    return any(
-        collation.may_start_with(key, TRAIT_PREFIX)
-        for key in aggregate.metadata
-    )
-
-
 def is_lock(key: str, value: str) -> bool:
     """Tell whether a tag isolates, as the index of the aggregates reads it.
 
@@ -67,6 +63,7 @@ def is_lock(key: str, value: str) -> bool:
     )
 
 
+@functools.lru_cache(_MOST)
 def problem(key: str, value: str) -> str | None:
     """Return why a tag cannot work, as what follows its name; None if it can.
 

@@ -32,7 +32,7 @@ from isolate_aggregates.text import escaped
 LOG = logging.getLogger(__name__)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class _Seen:
     """A request that the filters have seen.
 
@@ -153,9 +153,7 @@ class Runner:
             adapter.forbid(decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
-        self._seen[request_spec] = dataclasses.replace(
-            seen, decision=decision, finished=True
-        )
+        seen.decision, seen.finished = decision, True
         self._observer.passed(started_at, bool(decision.shortened))
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):

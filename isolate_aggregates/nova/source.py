@@ -158,7 +158,11 @@ class NovaDatabaseSource:
             return []
 
     def _do_without_texts(self, reason: str) -> None:
-        self._texts_from = self._clock() + _ROWS_PERIOD
+        now = self._clock()
+        if now < self._texts_from:
+            # Another thread has found the same.
+            return
+        self._texts_from = now + _ROWS_PERIOD
         LOG.warning(
             "Nova's API database is read row by row for the next %(period).0f "
             'seconds, which takes longer: %(reason)s.',
@@ -216,9 +220,9 @@ def _read_texts() -> Rows:
             # Without a connection rows cannot be read either.
             if connection.invalidated:
                 raise
-            raise _NoTextsError(
-                f'{type(exc).__name__}, {short(str(exc))}'
-            ) from exc
+            # The statement comes after it.
+            said = short(str(exc).partition('\n')[0])
+            raise _NoTextsError(f'{type(exc).__name__}, {said}') from exc
 
 
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:

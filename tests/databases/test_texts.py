@@ -211,6 +211,9 @@ def test_rows_are_read_for_a_while_where_texts_cannot_be(
         assert source.aggregates() is found
     [warning] = warnings()
     assert ROWS in warning
+    # What was asked is of no use there.
+    assert 'nothing' in warning
+    assert '[SQL' not in warning
     with sent() as statements:
         now = 59.9
         assert source.aggregates() is found
