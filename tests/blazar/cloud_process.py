@@ -36,6 +36,9 @@ class Cloud(CloudTest):
 
     REQUEST_FILTERS = ('blazar_reservation',)
     HOSTS = ('host1', 'host2', 'host3')
+    # Tests take reservation providers away between them, and nova-compute
+    # would fail a server over one that it had seen.
+    OPTIONS = (('compute', 'resource_provider_association_refresh', 0),)
 
     def serve(self):
         """Serve until standard input ends."""

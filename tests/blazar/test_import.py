@@ -145,9 +145,8 @@ def test_leases_are_kept_as_they_are(
     assert state(cloud)[1] == after[1]
     # The owner notices nothing.
     assert cloud.wait(server['id'], 'ACTIVE')
-    if plugins is OURS:
-        cloud.boot(OWNER, running)
-        assert cloud.is_refused(STRANGER, running)
+    cloud.boot(OWNER, running)
+    assert cloud.is_refused(STRANGER, running)
 
     end(operator, cloud, running, coming)
     for one in cloud.call('GET', 'compute/os-aggregates')['aggregates']:
@@ -169,6 +168,29 @@ def remove_groups(cloud):
         'server_groups'
     ]:
         cloud.call('DELETE', f'{path}/{found["id"]}')
+
+
+def test_reservations_like_a_flavor_are_kept_with_what_it_has(
+    blazar, cloud, operator, imported
+):
+    body = {'name': 'large', 'id': 'large', 'ram': 64, 'vcpus': 5, 'disk': 1}
+    made = {'flavor': {**body, 'OS-FLV-EXT-DATA:ephemeral': 1}}
+    cloud.call('POST', 'compute/flavors', made, accept=409)
+    specs = {'extra_specs': {'hw:numa_nodes': '1'}}
+    cloud.call('POST', 'compute/flavors/large/os-extra_specs', specs)
+    _, reservation = blazar.reserve(
+        amount=2, resource_type='flavor:instance', flavor_id='large'
+    )
+    blazar.pass_time()
+
+    found = imported('--apply')[reservation]
+
+    assert found['notes'] == ['what hw:numa_nodes=1 asks for is not counted']
+    kept = listed(operator)[reservation]
+    assert kept['shape']['ephemeral'] == 1
+    assert kept['properties'] == {'hw:numa_nodes': '1'}
+    assert kept['slots'] == 2
+    end(operator, cloud, reservation)
 
 
 def test_what_cannot_be_carried_over_is_named(

@@ -111,7 +111,11 @@ def test_an_earlier_state_of_the_database_ends_nothing(
     again.complete()
 
     assert cloud.servers() == [server['id']]
-    warnings = [r for r in caplog.records if reservation in r.getMessage()]
+    warnings = [
+        r
+        for r in caplog.records
+        if r.levelname == 'WARNING' and reservation in r.getMessage()
+    ]
     assert len(warnings) == 1
     [found] = listed(command)
     assert found['state'] == 'unknown'
@@ -134,6 +138,20 @@ def test_an_earlier_state_of_the_database_ends_nothing(
     cloud.wait_until_gone()
     again.complete()
     assert cloud.left() == []
+
+
+def test_what_blazar_knows_ends_with_its_lease(blazar, cloud, command):
+    """It would make the flavor anew, and give its project access again."""
+    lease, reservation, server = running(blazar, cloud)
+
+    finished = command('end', reservation, '--yes')
+
+    assert (finished.code, finished.err) == (
+        1,
+        f'Blazar knows reservation {reservation}; delete its lease.\n',
+    )
+    assert cloud.servers() == [server['id']]
+    blazar.end(lease)
 
 
 def test_a_reservation_that_was_lost_is_adopted(blazar, cloud, command):

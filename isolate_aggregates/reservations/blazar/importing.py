@@ -32,6 +32,7 @@ from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.record import Reservation, Shape
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.uncounted import uncounted
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
 
@@ -111,9 +112,10 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
     if any(one.reservation is not None for one in plan(store, now)):
         _make_hosts_ready(store)
     found = []
+    observed = store.read()
     for row in _rows():
         try:
-            found.append(_imported(store, row, now))
+            found.append(_imported(store, observed, row, now))
         except exception.IsolateAggregatesError as exc:
             found.append(_refused(row, str(exc).rstrip('.')))
     return found
@@ -121,9 +123,17 @@ def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
 
 @retried
 def _imported(
-    store: ReservationStore, row: _Row, now: datetime.datetime
+    store: ReservationStore,
+    observed: ObservedState,
+    row: _Row,
+    now: datetime.datetime,
 ) -> Import:
-    observed = store.read()
+    """Import a reservation, if it can be.
+
+    :param observed: How things were, which is enough for what has slots.
+    """
+    if not row.is_active:
+        observed = store.read()
     one = _judged(store, observed, row, now)
     made = one.reservation
     if made is None:
@@ -272,6 +282,9 @@ def _notes(
             f'it has {number} slots and should have {made.amount}; '
             'reservation reconcile puts that right'
         )
+    unknown = uncounted(made.shape.extra_specs)
+    if unknown:
+        yield f'what {", ".join(unknown)} asks for is not counted'
     if row.reservation['aggregate_id']:
         yield (
             f'aggregate {row.reservation["aggregate_id"]} stays, and its '

@@ -187,10 +187,11 @@ class AdoptBlazarReservation(_OneBlazarReservation):
 
 
 class EndBlazarReservation(_OneBlazarReservation):
-    """End a reservation that is kept for a Blazar, and delete its servers.
+    """End a reservation that Blazar does not know, and delete its servers.
 
     They are deleted for good, shelved ones too. The status is 3 as long as
-    some are being deleted: run it again, or let its Blazar do the rest.
+    some are being deleted: run it again, or let its Blazar do the rest. What
+    Blazar knows ends with its lease, and is refused.
     """
 
     def take_action(
@@ -202,7 +203,15 @@ class EndBlazarReservation(_OneBlazarReservation):
         name = names.reservation_id(parsed_args.reservation)
         found = kept.one(backend, name)
         if found.without_blazar:
-            self._usage.error('it is kept without Blazar: reservation end')
+            raise exception.InvalidRequest(
+                f'Reservation {name} is kept without Blazar; use reservation '
+                'end.'
+            )
+        if found.is_ours and found.is_known and found.record.end is None:
+            # Blazar would make it anew.
+            raise exception.InvalidRequest(
+                f'Blazar knows reservation {name}; delete its lease.'
+            )
         if not parsed_args.yes:
             common.confirm_end(
                 self.app, name, ', '.join(found.projects), len(found.servers)

@@ -30,6 +30,8 @@ class ImportReservations(output.ReportLister):
     is then 3. Without --apply it is only shown.
     """
 
+    nothing = 'Blazar has no reservations that run or are to come.'
+
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
@@ -86,11 +88,6 @@ class ImportReservations(output.ReportLister):
     def document(self) -> dict[str, Any]:
         """Return the reservations with all there is to know of each."""
         return {'reservations': self._documents}
-
-    def before(self) -> Iterable[str]:
-        """Yield a sentence if there is nothing to import."""
-        if not self._found:
-            yield 'Blazar has no reservations that run or are to come.'
 
     def after(self) -> Iterable[str]:
         """Yield what to do next, if nothing was done."""
