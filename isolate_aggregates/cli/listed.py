@@ -47,6 +47,9 @@ DESCRIPTIONS = {
     'reservation_blazar_list': (
         'Show the reservations that are kept in Nova for Blazars.'
     ),
+    'reservation_calendar': (
+        'Show the room that hosts have for reservations over time.'
+    ),
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
     'reservation_find': (

@@ -21,6 +21,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     create(store, reservation, now)       -> Status
     show(store, id, now)                  -> Status
     list_reservations(store, now)         -> list[Status]
+    calendar(store, now, start, end)      -> list[HostCalendar]
     update(store, id, now, amount=, end=,
            project=, start=, affinity=)   -> Status
     end(store, id, now)                   -> Status
@@ -61,6 +62,8 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
+    HostCalendar,
+    calendar,
     create,
     end,
     evacuate,
@@ -73,6 +76,7 @@ from isolate_aggregates.reservations.operations import (
     show,
     update,
 )
+from isolate_aggregates.reservations.planner import Period
 from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
 from isolate_aggregates.reservations.record import (
     PendingChange,
@@ -86,8 +90,10 @@ from isolate_aggregates.reservations.store import ReservationStore
 __all__ = [
     'UNCHANGED',
     'FailedHosts',
+    'HostCalendar',
     'HostState',
     'PendingChange',
+    'Period',
     'Phase',
     'Reservation',
     'ReservationHost',
@@ -96,6 +102,7 @@ __all__ = [
     'Slots',
     'Status',
     'Terms',
+    'calendar',
     'create',
     'delete_pool',
     'disable_host',

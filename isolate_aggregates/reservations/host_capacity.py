@@ -142,6 +142,26 @@ def _on_takers(
             )
 
 
+def whole(
+    store: ReservationStore, observed: ObservedState, now: datetime.datetime
+) -> list[planner.HostCapacity]:
+    """Return the hosts with all that counts, in the order of their names."""
+    counted = _Counted(store, observed, now)
+
+    def one(host: ReservationHost) -> planner.HostCapacity:
+        obstacle = host.obstacle or counted.unknown(host)
+        if obstacle is None:
+            try:
+                return counted.whole(host, store.tree(observed, host))
+            except exception.ServiceNotFound:
+                obstacle = 'is gone'
+        return planner.HostCapacity(host.name, obstacle=obstacle)
+
+    hosts = [observed.hosts[name] for name in sorted(observed.hosts)]
+    with futures.ThreadPoolExecutor(_PARALLEL) as pool:
+        return list(pool.map(one, hosts))
+
+
 def shortages(
     store: ReservationStore,
     observed: ObservedState,
@@ -232,6 +252,63 @@ class _Counted:
                 other.counted_from, end, self.needs[name], number
             )
 
+    def whole(
+        self,
+        host: ReservationHost,
+        tree: list[ProviderSummary],
+        but: str | None = None,
+    ) -> planner.HostCapacity:
+        """Return a host with all that counts, but one reservation.
+
+        :raises ServiceNotFound: if it is gone.
+        """
+        ordinary = self._ordinary(host, tree)
+        return planner.HostCapacity(
+            host=host.name,
+            capacity=tree[0].capacity,
+            ordinary=ordinary.get(host.root, {}),
+            below=tuple(
+                {
+                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
+                    for name, has in one.capacity.items()
+                }
+                for one in tree[1:]
+            ),
+            claims=tuple(self.claims(host, but, self.store.cleaning_time)),
+        )
+
+    def _ordinary(
+        self, host: ReservationHost, tree: list[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers without a reservation use of each provider."""
+        reserved = [
+            (
+                slots.used,
+                self.needs.get(name) or self.foreign[name],
+            )
+            for name, slots in host.slots.items()
+            if slots.used
+        ]
+        if not reserved:
+            return {one.uuid: one.used for one in tree}
+        rest: Counter[str] = Counter()
+        for one in tree:
+            rest.update(one.used)
+        for number, amounts in reserved:
+            rest.subtract({n: number * most for n, most in amounts.items()})
+        if not any(rest.values()):
+            return {}
+        # A server that boots from a volume takes less than its slot has.
+        total: dict[str, Counter[str]] = {}
+        for one in tree:
+            if any(one.used.values()):
+                total[one.uuid] = Counter()
+                for taken in ordinary_consumers(
+                    self.store, one.uuid, host.provider
+                ).values():
+                    total[one.uuid].update(taken)
+        return total
+
 
 class _Capacities:
     """The hosts as they are for one reservation."""
@@ -277,25 +354,13 @@ class _Capacities:
             return found
         try:
             tree = self._store.tree(self._observed, host)
-            ordinary = self._ordinary(host, tree)
+            whole = self._counted.whole(host, tree, self._reservation.id)
         except exception.ServiceNotFound:
             return dataclasses.replace(found, obstacle='is gone')
         return dataclasses.replace(
-            found,
-            capacity=tree[0].capacity,
-            ordinary=ordinary.get(host.root, {}),
-            below=tuple(
-                {
-                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
-                    for name, has in one.capacity.items()
-                }
-                for one in tree[1:]
-            ),
-            claims=tuple(
-                self._counted.claims(
-                    host, self._reservation.id, self._store.cleaning_time
-                )
-            ),
+            whole,
+            held=found.held,
+            used=found.used,
             obstacle=found.obstacle or self._lack(tree),
         )
 
@@ -335,38 +400,6 @@ class _Capacities:
             seen |= frozenset.union(*found)
         wrong = (self._wanted - sure) | (self._unwanted & seen)
         return f'lacks or has {", ".join(sorted(wrong))}' if wrong else None
-
-    def _ordinary(
-        self, host: ReservationHost, tree: list[ProviderSummary]
-    ) -> Mapping[str, Mapping[str, int]]:
-        """Return what servers without a reservation use of each provider."""
-        reserved = [
-            (
-                slots.used,
-                self._counted.needs.get(name) or self._counted.foreign[name],
-            )
-            for name, slots in host.slots.items()
-            if slots.used
-        ]
-        if not reserved:
-            return {one.uuid: one.used for one in tree}
-        rest: Counter[str] = Counter()
-        for one in tree:
-            rest.update(one.used)
-        for number, amounts in reserved:
-            rest.subtract({n: number * most for n, most in amounts.items()})
-        if not any(rest.values()):
-            return {}
-        # A server that boots from a volume takes less than its slot has.
-        total: dict[str, Counter[str]] = {}
-        for one in tree:
-            if any(one.used.values()):
-                total[one.uuid] = Counter()
-                for taken in ordinary_consumers(
-                    self._store, one.uuid, host.provider
-                ).values():
-                    total[one.uuid].update(taken)
-        return total
 
 
 def _allows(limits: Mapping[str, Any], amount: int) -> bool:

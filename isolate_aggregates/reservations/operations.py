@@ -18,11 +18,12 @@ from isolate_aggregates.reservations import (
     conditions,
     host_capacity,
     names,
+    planner,
     reconciler,
 )
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState, Slots
-from isolate_aggregates.reservations.planner import Assignment
+from isolate_aggregates.reservations.planner import Assignment, Period
 from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
@@ -242,6 +243,46 @@ def list_reservations(
     return [
         status_of(observed, found, now, short)
         for found in observed.reservations
+    ]
+
+
+@dataclasses.dataclass(frozen=True)
+class HostCalendar:
+    """The room on a host over some time.
+
+    :param obstacle: Why it takes no slots, for a sentence; None if it does.
+    :param periods: Its room, in order; empty if it takes none.
+    """
+
+    host: str
+    obstacle: str | None
+    periods: tuple[Period, ...]
+
+
+def calendar(
+    store: ReservationStore,
+    now: datetime.datetime,
+    start: datetime.datetime,
+    end: datetime.datetime,
+) -> list[HostCalendar]:
+    """Return the room on each host for reservations over some time.
+
+    :raises InvalidRequest: if the time makes no sense.
+    """
+    _check_time('start', start)
+    _check_time('end', end)
+    if end <= start:
+        raise exception.InvalidRequest(
+            f'A calendar cannot end at {end.isoformat()}, as it starts at '
+            f'{start.isoformat()}.'
+        )
+    return [
+        HostCalendar(
+            host.host,
+            host.obstacle,
+            () if host.obstacle else tuple(planner.periods(host, start, end)),
+        )
+        for host in host_capacity.whole(store, store.read(), now)
     ]
 
 

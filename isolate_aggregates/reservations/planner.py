@@ -11,6 +11,7 @@ there.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
+import itertools
 import math
 
 from isolate_aggregates import text
@@ -170,6 +171,49 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
                 for taken in _taken(claims, moments, resource_class)
             ]
     return min(found, default=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Period:
+    """A time in which the room on a host stays the same.
+
+    :param start: From when on.
+    :param end: Until when.
+    :param slots: How many slots of reservations count then.
+    :param free: What is left for others, by resource class.
+    """
+
+    start: datetime.datetime
+    end: datetime.datetime
+    slots: int
+    free: Mapping[str, int]
+
+
+def periods(
+    host: HostCapacity, start: datetime.datetime, end: datetime.datetime
+) -> list[Period]:
+    """Return the room on a host over some time, in order."""
+    changes = {
+        time
+        for claim in host.claims
+        for time in (claim.start, claim.end)
+        if time is not None and start < time < end
+    }
+    times = [start, *sorted(changes), end]
+    classes = {*host.capacity}.union(*host.below)
+    found: list[Period] = []
+    for since, until in itertools.pairwise(times):
+        claims = [claim for claim in host.claims if _includes(claim, since)]
+        slots = sum(claim.slots for claim in claims)
+        free = {}
+        for name in sorted(classes):
+            shares = _shares(host, name)
+            taken = sum(c.slots * c.needs.get(name, 0) for c in claims)
+            free[name] = max(0, sum(shares) - taken)
+        if found and (found[-1].slots, found[-1].free) == (slots, free):
+            since = found.pop().start
+        found.append(Period(since, until, slots, free))
+    return found
 
 
 def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:

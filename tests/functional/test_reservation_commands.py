@@ -216,6 +216,34 @@ def test_what_is_found_can_be_created(command, done):
     assert 'fits at no time' in finished.err
 
 
+def test_a_calendar_shows_what_is_free_when(command, done, world):
+    world.fail_host('h2')
+    world.boot('plain', 'h1', None, {'VCPU': 1})
+    when = ('--start', '2127-03-01T08:00Z', '--end', '2h')
+    done(*CREATE, *when)
+    month = done('calendar', '--start', '2127-03-01T00:00Z', '--end', '1d')
+    assert [month['start'], month['end']] == [
+        '2127-03-01T00:00:00+00:00',
+        '2127-03-02T00:00:00+00:00',
+    ]
+    one, two = month['hosts']
+    assert two == {'host': 'h2', 'obstacle': 'is down', 'periods': []}
+    assert [one['host'], one['obstacle']] == ['h1', None]
+    assert [
+        (p['start'][11:13], p['end'][11:13], p['slots'], p['free']['VCPU'])
+        for p in one['periods']
+    ] == [('00', '08', 0, 9), ('08', '10', 1, 5), ('10', '00', 0, 9)]
+    shown = command('calendar', *when, '-f', 'value', '-c', 'Slots')
+    assert shown.out.split() == ['1']
+    assert ' is down ' in command('calendar', *when).out
+    for wrong in ('2127-03-01T08:00Z', '9999999d'):
+        finished = command('calendar', *when[:2], '--end', wrong)
+        assert (finished.code, finished.out) == (
+            (1 if 'Z' in wrong else 2),
+            '',
+        )
+
+
 def test_those_that_end_soon_have_a_status_of_their_own(
     command, done, monkeypatch
 ):

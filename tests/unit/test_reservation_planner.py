@@ -246,6 +246,50 @@ def test_a_demand_fits_first_when_nothing_earlier_does(
         assert slots in answers
 
 
+@settings(max_examples=200, deadline=None)
+@given(capacities('h1', False), st.integers(0, LAST - 1))
+def test_free_room_is_what_is_left_hour_by_hour(
+    host: HostCapacity, first: int
+) -> None:
+    hour = datetime.timedelta(hours=1)
+    start, end = BEGIN + first * hour, BEGIN + LAST * hour
+    found = planner.periods(host, start, end)
+    assert [found[0].start, *(period.end for period in found)] == (
+        [*(period.start for period in found), end]
+    )
+    for before, after in itertools.pairwise(found):
+        assert (before.slots, before.free) != (after.slots, after.free)
+    for number in range(first, LAST):
+        time = BEGIN + number * hour
+        [period] = [p for p in found if p.start <= time < p.end]
+        claims = [
+            claim
+            for claim in host.claims
+            if claim.start <= time and (claim.end is None or time < claim.end)
+        ]
+        assert period.slots == sum(claim.slots for claim in claims)
+        for name in ('VCPU', 'MEMORY_MB'):
+            taken = host.ordinary[name] + sum(
+                claim.slots * claim.needs[name] for claim in claims
+            )
+            assert period.free[name] == max(0, host.capacity[name] - taken)
+
+
+def test_free_room_has_what_devices_have_and_an_end_between_hours() -> None:
+    half = NOW + datetime.timedelta(minutes=30)
+    host = HostCapacity(
+        'h1',
+        TEN,
+        ordinary={'VCPU': 1},
+        below=({'VGPU': 2}, {'VGPU': 3}),
+        claims=(Claim(NOW, half, {'VCPU': 4, 'VGPU': 1}, 2),),
+    )
+    assert planner.periods(host, NOW, LATER) == [
+        planner.Period(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
+        planner.Period(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
+    ]
+
+
 def test_a_demand_that_has_no_end_in_time_does_not_fit() -> None:
     last = datetime.datetime.max.replace(tzinfo=datetime.UTC)
     hour = datetime.timedelta(hours=1)

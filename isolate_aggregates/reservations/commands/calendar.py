@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``reservation calendar``: the room on hosts over time."""
+
+import argparse
+from collections.abc import Iterable, Mapping, Sequence
+import datetime
+from typing import Any
+
+from isolate_aggregates import reservations
+from isolate_aggregates.cli import output
+from isolate_aggregates.reservations.commands import common, times
+
+
+class ShowCalendar(output.ReportLister):
+    """Show the room that hosts have for reservations over time.
+
+    A row is a time in which the room on a host stays the same. What all
+    reservations need counts, and what other servers use. As json or yaml: one
+    document with the hosts and their periods.
+    """
+
+    nothing = 'There are no hosts for reservations.'
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--start',
+            type=times.moment,
+            default='now',
+            metavar='<time>',
+            help=f'From when on, {common.TIME}, or a duration from now, such '
+            'as 2h; default: now',
+        )
+        parser.add_argument(
+            '--end',
+            type=times.moment,
+            default='30d',
+            metavar='<time>',
+            help=f'Until when, {common.TIME}, or how long after its start, '
+            'such as 7d; default: 30d',
+        )
+        self._usage = parser
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        """Look at the hosts."""
+        now = times.now()
+        try:
+            self._start = times.resolve(parsed_args.start, now)
+            self._end = times.resolve(parsed_args.end, self._start)
+        except argparse.ArgumentTypeError as exc:
+            self._usage.error(str(exc))
+        store = common.store(self.app.conf, self.app.connect())
+        self._hosts = reservations.calendar(store, now, self._start, self._end)
+        return ('Host', 'Start', 'End', 'Slots', 'Free'), list(self._rows())
+
+    def document(self) -> dict[str, Any]:
+        """Return the hosts with their periods."""
+        return {
+            'start': times.text(self._start),
+            'end': times.text(self._end),
+            'hosts': [
+                {
+                    'host': host.host,
+                    'obstacle': host.obstacle,
+                    'periods': [
+                        {
+                            'start': times.text(period.start),
+                            'end': times.text(period.end),
+                            'slots': period.slots,
+                            'free': dict(period.free),
+                        }
+                        for period in host.periods
+                    ],
+                }
+                for host in self._hosts
+            ],
+        }
+
+    def _rows(self) -> Iterable[Sequence[Any]]:
+        for host in self._hosts:
+            if host.obstacle:
+                yield self._row(
+                    host.host, self._start, self._end, '', host.obstacle
+                )
+            for period in host.periods:
+                yield self._row(
+                    host.host,
+                    period.start,
+                    period.end,
+                    period.slots,
+                    _inline(period.free),
+                )
+
+    @staticmethod
+    def _row(
+        host: str,
+        start: datetime.datetime,
+        end: datetime.datetime,
+        slots: int | str,
+        free: str,
+    ) -> Sequence[Any]:
+        return host, times.text(start), times.text(end), slots, free
+
+
+def _inline(free: Mapping[str, int]) -> str:
+    return ', '.join(f'{amount} {name}' for name, amount in free.items())
