@@ -298,6 +298,14 @@ def test_start_project_and_affinity_can_be_changed(command, done):
     assert done('show', ID) == started
 
 
+def test_an_end_that_is_no_time_later_is_refused(command, world):
+    for end in ('now', '0s'):
+        finished = command(*CREATE, '--end', end)
+        assert (finished.code, finished.out) == (1, '')
+        assert 'cannot end at' in finished.err
+    assert world.nova.flavors == {}
+
+
 class Terminal(io.StringIO):
     """Where somebody types."""
 

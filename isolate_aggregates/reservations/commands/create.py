@@ -92,7 +92,9 @@ class CreateReservation(_SizedReservation):
         self.check_size(parsed_args)
         now = times.now()
         start = self.time(parsed_args.start, now)
-        end = parsed_args.end and self.time(parsed_args.end, start)
+        end = parsed_args.end
+        if end is not None:
+            end = self.time(end, start)
         cloud = LiveCloud(self.app.conf, self.app.connect)
         found = reservations.new(
             base.project_from(parsed_args, cloud) or '',
