@@ -42,7 +42,7 @@ DESCRIPTIONS = {
         'Let the Blazar of the configuration file keep a reservation.'
     ),
     'reservation_blazar_end': (
-        'End a reservation that is kept for a Blazar, and delete its servers.'
+        'End a reservation that Blazar does not know, and delete its servers.'
     ),
     'reservation_blazar_list': (
         'Show the reservations that are kept in Nova for Blazars.'
@@ -56,14 +56,21 @@ DESCRIPTIONS = {
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'
     ),
+    'reservation_import': (
+        'Keep the reservations of instances that a Blazar has, without Blazar.'
+    ),
     'reservation_list': (
         'Show all reservations, their slots, and what is wrong with them.'
+    ),
+    'reservation_move': (
+        'Let a reservation leave hosts together with its servers.'
     ),
     'reservation_reconcile': (
         'Start and end reservations whose time has come, and complete others.'
     ),
     'reservation_repair': (
-        'Move slots away from hosts that are down, disabled or gone.'
+        'Move slots away from hosts that are down, disabled, gone or too '
+        'small.'
     ),
     'reservation_show': 'Show everything about a reservation.',
     'reservation_update': (

@@ -22,6 +22,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     list_reservations(store, now)         -> list[Status]
     update(store, id, now, amount=, end=) -> Status
     end(store, id, now)                   -> Status
+    move(store, id, now, hosts)           -> Status
+    evacuate(store, id)                   -> list[str]
     repair(store, now, id)                -> list[Status]
 
     reconcile(store, id, now, move=)      -> Status
@@ -59,7 +61,9 @@ from isolate_aggregates.reservations.operations import (
     UNCHANGED,
     create,
     end,
+    evacuate,
     list_reservations,
+    move,
     new,
     preview,
     repair,
@@ -92,8 +96,10 @@ __all__ = [
     'disable_host',
     'enable_host',
     'end',
+    'evacuate',
     'list_hosts',
     'list_reservations',
+    'move',
     'new',
     'preview',
     'reconcile',

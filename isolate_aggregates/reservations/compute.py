@@ -25,6 +25,9 @@ from isolate_aggregates.reservations.record import Record, Reservation, Shape
 
 _PAGE = 1000
 
+# Since then Nova finds out itself whether a server's disk is shared.
+_SHARED_STORAGE_FOUND_OUT = '2.14'
+
 # 404: it is gone. 409: something is being done with it, so it is tried again.
 _GOING = (202, 204, 404, 409)
 
@@ -200,10 +203,14 @@ class Compute(NovaClient):
 
     # Servers.
 
-    def servers_of(self, flavor_id: str) -> list[str]:
+    def servers_of(
+        self, flavor_id: str, service: str | None = None
+    ) -> list[str]:
         """Return the ids of the servers of a flavor.
 
-        Those that are shelved are among them, those that are deleted but may
+        :param service: Only those of this compute service.
+
+        Those that are shelved are among them; those that are deleted but may
         still be restored are not: they are known by their allocations.
         """
         query = {
@@ -211,6 +218,8 @@ class Compute(NovaClient):
             'flavor': flavor_id,
             'limit': str(_PAGE),
         }
+        if service is not None:
+            query['host'] = service
         found: list[str] = []
         while True:
             path = f'/servers?{parse.urlencode(query)}'
@@ -237,6 +246,19 @@ class Compute(NovaClient):
         :returns: False if there is no such server.
         """
         return self._act(server, 'forceDelete') != 404
+
+    def evacuate(self, server: str) -> None:
+        """Build a server anew elsewhere, unless it is gone or on its way.
+
+        :raises BadQuery: if the compute service of its host is not down.
+        """
+        self.direct.request(
+            'POST',
+            f'{_path(server)}/action',
+            _SHARED_STORAGE_FOUND_OUT,
+            json={'evacuate': {}},
+            accept=(200, *_GOING),
+        )
 
     def confirm_resizes(self, migrations: Collection[str]) -> None:
         """Confirm resizes that wait for it, so that what they hold is free.

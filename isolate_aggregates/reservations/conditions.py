@@ -30,6 +30,7 @@ def is_settled(
         or reservation.id in observed.records.superseded
         or lacks_extra_specs(observed, reservation)
         or is_misplaced(observed, reservation, leave)
+        or has_left(observed, reservation)
         or to_open(observed, reservation, now)
         or (reservation.has_started(now) and not is_granted)
     )
@@ -56,12 +57,25 @@ def is_misplaced(
     :param leave: The names of hosts that slots without a server leave.
     """
     found = observed.slots(reservation.id)
-    if sum(slots.total for slots in found.values()) != reservation.amount:
-        return True
-    return any(
-        name in leave and slots.used < slots.total
-        for name, slots in found.items()
+    stays = {n: on for n, on in found.items() if n not in reservation.leaving}
+    return (
+        sum(slots.total for slots in stays.values()) != reservation.amount
+        or any(
+            slots.used < slots.total
+            for name, slots in stays.items()
+            if name in leave
+        )
+        or any(
+            slots.used != slots.total
+            for name, slots in found.items()
+            if name not in stays
+        )
     )
+
+
+def has_left(observed: ObservedState, reservation: Reservation) -> bool:
+    """Tell whether it has left hosts that it was leaving."""
+    return not observed.slots(reservation.id).keys() >= {*reservation.leaving}
 
 
 def to_leave(
@@ -84,12 +98,16 @@ def to_open(
     now: datetime.datetime,
 ) -> list[str]:
     """Return the hosts whose slots are not open or closed as they should."""
-    has_started = reservation.has_started(now)
     return [
         name
         for name, found in sorted(observed.slots(reservation.id).items())
-        if found.open != (found.total if has_started else 0)
+        if found.open != (found.total if takes(reservation, name, now) else 0)
     ]
+
+
+def takes(reservation: Reservation, host: str, now: datetime.datetime) -> bool:
+    """Tell whether servers may take the slots on a host."""
+    return reservation.has_started(now) and host not in reservation.leaving
 
 
 def others_pending(observed: ObservedState, reservation: Reservation) -> bool:

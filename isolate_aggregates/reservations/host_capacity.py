@@ -192,7 +192,9 @@ class _Counted:
             end = other.counted_until
             if end is not None:
                 # What is there after the end takes its place still.
-                end = max(end + cleaning_time, self.now + _INSTANT)
+                end = max(
+                    planner.later(end, cleaning_time), self.now + _INSTANT
+                )
             yield planner.Claim(other.start, end, self.needs[name], number)
 
 
@@ -218,7 +220,11 @@ class _Capacities:
         )
 
     def all(self) -> dict[str, planner.HostCapacity]:
-        hosts = list(self._observed.hosts.values())
+        hosts = [
+            host
+            for host in self._observed.hosts.values()
+            if host.name not in self._reservation.leaving
+        ]
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             found = pool.map(self._capacity, hosts)
             return {capacity.host: capacity for capacity in found}

@@ -6,6 +6,7 @@ Each operation writes down what is asked for and then reconciles, so that
 what is interrupted. What it tells is what it read last.
 """
 
+from collections.abc import Callable, Collection
 import contextlib
 import dataclasses
 import datetime
@@ -222,26 +223,142 @@ def update(
         _check_amount(amount)
     if not isinstance(end, Unchanged):
         end = _utc(end)
+
+    def decide(_: ObservedState, found: Reservation) -> PendingChange:
+        wanted = PendingChange(
+            found.amount if amount is None else amount,
+            found.end if isinstance(end, Unchanged) else end,
+            found.leaving,
+        )
+        if wanted != _present(found):
+            _check_end(found, wanted, now)
+        return wanted
+
+    def is_done(status: Status) -> bool:
+        told = status.reservation
+        return amount in (None, told.amount) and (
+            isinstance(end, Unchanged) or told.end == end
+        )
+
+    return _change(store, reservation_id, now, decide, is_done)
+
+
+def move(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    hosts: Collection[str] | None = None,
+) -> Status:
+    """Let a reservation leave hosts together with its servers.
+
+    It gets as many slots elsewhere, at once. Those that have servers stay,
+    closed to others, until the servers have left or are gone.
+
+    :param hosts: The names of the hosts; None for those that are down,
+        disabled or gone; empty to leave none any more.
+    :raises NotFound: if there is no such reservation.
+    :raises InvalidRequest: if it has no slots on these hosts.
+    :raises ReservationError: if it does not fit elsewhere; it then stays as
+        it was.
+    """
+    named = hosts
+
+    def decide(observed: ObservedState, found: Reservation) -> PendingChange:
+        return dataclasses.replace(
+            _present(found), leaving=_leaving(observed, found, named)
+        )
+
+    def is_done(status: Status) -> bool:
+        left = status.reservation.leaving
+        if not named:
+            return named is None or not left
+        return all(name in left or name not in status.hosts for name in named)
+
+    return _change(store, reservation_id, now, decide, is_done)
+
+
+def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
+    """Evacuate the servers from failed hosts that a reservation leaves.
+
+    Nova does it one after the other; do it again for those that failed.
+
+    :returns: The ids of the servers.
+    :raises NotFound: if there is no such reservation.
+    """
+    observed = store.read()
+    found = _get(observed, reservation_id)
+    failed = {
+        host.service
+        for host in observed.hosts.values()
+        if host.name in found.leaving and host.has_failed and host.service
+    }
+    servers = [
+        server
+        for service in sorted(failed)
+        for server in store.compute.servers_of(found.id, service)
+    ]
+    for server in servers:
+        store.compute.evacuate(server)
+    return servers
+
+
+def _leaving(
+    observed: ObservedState, found: Reservation, named: Collection[str] | None
+) -> tuple[str, ...]:
+    """Return the hosts that a reservation is to leave."""
+    slots = observed.slots(found.id)
+    if named is None:
+        named = [name for name in slots if observed.hosts[name].obstacle]
+        if not named:
+            raise exception.InvalidRequest(
+                f'Each host of reservation {found.id} can serve it; name the '
+                'one to leave.'
+            )
+    elif not named:
+        return ()
+    for name in named:
+        if name not in slots:
+            raise exception.InvalidRequest(
+                f'Reservation {found.id} has no slots on {name}.'
+            )
+    return tuple(sorted({*found.leaving, *named}))
+
+
+def _present(found: Reservation) -> PendingChange:
+    """Return the change that changes nothing."""
+    return PendingChange(found.amount, found.end, found.leaving)
+
+
+def _change(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    decide: Callable[[ObservedState, Reservation], PendingChange],
+    is_done: Callable[[Status], bool],
+) -> Status:
+    """Change a reservation, and see that no other command undid it.
+
+    :param decide: Returns what it is to become; asked again whenever another
+        command has changed it.
+    """
     for _ in range(_ATTEMPTS):
-        found = _get(store.read(), reservation_id)
+        observed = store.read()
+        found = _get(observed, reservation_id)
         if found.pending:
             # Of another command, which may have been interrupted. If it does
             # not fit, that is for that command to tell.
             with contextlib.suppress(exception.ReservationError):
                 reconciler.reconcile(store, found.id, now)
-            found = _get(store.read(), reservation_id)
+            observed = store.read()
+            found = _get(observed, reservation_id)
         if found.has_ended(now):
             raise exception.ReservationError(
                 found.id, 'cannot be changed, as it has ended'
             )
-        wanted = PendingChange(
-            found.amount if amount is None else amount,
-            found.end if isinstance(end, Unchanged) else end,
-        )
         if found.pending:
             continue
-        if wanted != PendingChange(found.amount, found.end):
-            _check_end(found, wanted, now)
+        wanted = decide(observed, found)
+        if wanted != _present(found):
             try:
                 store.compute.write_record(
                     dataclasses.replace(found, pending=wanted)
@@ -249,10 +366,7 @@ def update(
             except exception.ServiceConflict:
                 continue
         status = reconciler.reconcile(store, found.id, now)
-        told = status.reservation
-        if amount in (None, told.amount) and (
-            isinstance(end, Unchanged) or told.end == end
-        ):
+        if is_done(status):
             return status
         # Another command refused the change, or made another one.
     raise _contended(reservation_id)
@@ -357,6 +471,13 @@ def _check_time(what: str, time: datetime.datetime) -> None:
         raise exception.InvalidRequest(
             f'The {what} {time.isoformat()} has no time zone.'
         )
+    try:
+        time.astimezone(datetime.UTC)
+    except OverflowError:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} is not between the years 1 and '
+            '9999 in UTC.'
+        ) from None
 
 
 def _utc(time: datetime.datetime | None) -> datetime.datetime | None:

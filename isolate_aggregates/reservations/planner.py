@@ -59,7 +59,7 @@ class Demand:
     @property
     def counted_until(self) -> datetime.datetime | None:
         """Until when its slots count; None for ever."""
-        return self.end and self.end + self.cleaning_time
+        return self.end and later(self.end, self.cleaning_time)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,6 +142,16 @@ class Assignment:
         more = len(shown) - _HOSTS_IN_A_SENTENCE
         named = ', '.join(shown[:_HOSTS_IN_A_SENTENCE])
         return f'{named} and some on {more} more' if more > 0 else named
+
+
+def later(
+    time: datetime.datetime, by: datetime.timedelta
+) -> datetime.datetime:
+    """Return a later time, or the last one there is."""
+    try:
+        return time + by
+    except OverflowError:
+        return datetime.datetime.max.replace(tzinfo=time.tzinfo)
 
 
 def free_slots(host: HostCapacity, demand: Demand) -> int:

@@ -200,8 +200,22 @@ class Reconciliation:
         leave = self._leave(observed)
         if conditions.is_misplaced(observed, reservation, leave):
             assignment = self._assign(observed, reservation, leave)
-            if self._write(observed, assignment, is_pending=False):
+            if self._write(
+                observed, reservation, assignment, is_pending=False
+            ):
                 return None, False
+        if conditions.has_left(observed, reservation):
+            self._store.compute.write_record(
+                dataclasses.replace(
+                    reservation,
+                    leaving=tuple(
+                        name
+                        for name in reservation.leaving
+                        if name in observed.slots(self.id)
+                    ),
+                )
+            )
+            return None, False
         if self._open(observed, reservation):
             self.has_opened = True
             return None, True
@@ -229,7 +243,7 @@ class Reconciliation:
                 return
             self._refuse(reservation)
             raise exception.ReservationError(self.id, assignment.refusal)
-        if self._write(observed, assignment, is_pending=True):
+        if self._write(observed, wanted, assignment, is_pending=True):
             return
         self._secure(observed)
         self._store.compute.write_record(wanted)
@@ -264,7 +278,7 @@ class Reconciliation:
         # From now on no other run grants what is about to go.
         written = self._store.compute.write_record(reservation)
         assignment = self._assign(observed, before)
-        self._write(observed, assignment, is_pending=False)
+        self._write(observed, before, assignment, is_pending=False)
         return written
 
     def _refuse(self, reservation: Reservation) -> None:
@@ -305,6 +319,7 @@ class Reconciliation:
     def _write(
         self,
         observed: ObservedState,
+        reservation: Reservation,
         assignment: Assignment,
         is_pending: bool,
     ) -> bool:
@@ -313,7 +328,8 @@ class Reconciliation:
         On further hosts they come first, so that none is missing, and closed,
         so that there are never more open than there should be. On hosts that
         have some, those of a pending change stay closed, and none is taken
-        away, until the change is granted.
+        away, until the change is granted. On hosts that it leaves there are as
+        many as have servers.
 
         :returns: Whether anything was written.
         """
@@ -322,6 +338,8 @@ class Reconciliation:
         for name in sorted(before.keys() | assignment.slots.keys()):
             found = before.get(name, _NONE)
             total = assignment.slots.get(name, 0)
+            if name in reservation.leaving:
+                total = found.used
             if is_pending:
                 total = max(total, found.total)
             if total != found.total:
@@ -370,7 +388,7 @@ class Reconciliation:
                     provider,
                     reservation.resource_class,
                     slots.opened_from(found.total, found.open)
-                    if has_started
+                    if conditions.takes(reservation, name, self._now)
                     else slots.closed,
                 )
         lacks_access = has_started and not self._store.granted([reservation])

@@ -72,10 +72,12 @@ class PendingChange:
 
     :param amount: The number of slots.
     :param end: When the reservation ends; None for never.
+    :param leaving: The hosts that it leaves together with its servers.
     """
 
     amount: int
     end: datetime.datetime | None
+    leaving: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,6 +93,9 @@ class Reservation:
     :param shape: The size of a slot.
     :param affinity: True if all slots have to be on one host, False if no two
         may be, None if it does not matter.
+    :param leaving: The hosts that it leaves together with its servers. Slots
+        there do not count for the amount, and are there as long as servers
+        have them.
     :param pending: A change that is neither granted nor refused yet.
     :param incarnation: Tells it from an earlier reservation of the same id.
     :param revision: The number of the revision of its record that this was
@@ -104,6 +109,7 @@ class Reservation:
     amount: int
     shape: Shape
     affinity: bool | None = None
+    leaving: tuple[str, ...] = ()
     pending: PendingChange | None = None
     incarnation: str = ''
     revision: int = 0
@@ -147,6 +153,7 @@ class Reservation:
             self,
             amount=self.pending.amount,
             end=self.pending.end,
+            leaving=self.pending.leaving,
             pending=None,
         )
 
@@ -198,12 +205,14 @@ def describe(reservation: Reservation) -> str:
         'end': _text(reservation.end),
         'amount': reservation.amount,
         'affinity': reservation.affinity,
+        'leaving': list(reservation.leaving),
         'extra_specs': dict(sorted(reservation.shape.extra_specs.items())),
     }
     if reservation.pending is not None:
         document['asked'] = {
             'amount': reservation.pending.amount,
             'end': _text(reservation.pending.end),
+            'leaving': list(reservation.pending.leaving),
         }
     return json.dumps(document)
 
@@ -297,8 +306,11 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
                 },
             ),
             affinity=_affinity(document['affinity']),
+            leaving=_hosts(document),
             pending=asked
-            and PendingChange(_amount(asked['amount']), _time(asked['end'])),
+            and PendingChange(
+                _amount(asked['amount']), _time(asked['end']), _hosts(asked)
+            ),
             incarnation=str(document['incarnation']),
             revision=revision,
         )
@@ -336,6 +348,11 @@ def _amount(value: object) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(f'{value!r} is not a number of slots')
     return value
+
+
+def _hosts(document: Mapping[str, Any]) -> tuple[str, ...]:
+    # Records of earlier releases leave no hosts.
+    return tuple(str(host) for host in document.get('leaving', ()))
 
 
 def _affinity(value: object) -> bool | None:

@@ -43,8 +43,12 @@ class Status:
 
     @property
     def slots(self) -> int:
-        """How many slots it has."""
-        return sum(slots.total for slots in self.hosts.values())
+        """How many slots it has, but for those on hosts that it leaves."""
+        return sum(
+            slots.total
+            for name, slots in self.hosts.items()
+            if name not in self.reservation.leaving
+        )
 
     @property
     def used(self) -> int:
@@ -101,6 +105,10 @@ def _problems(
         host = observed.hosts[name]
         if name in short:
             yield f'host {name} {short[name]}'
+        if name in status.reservation.leaving:
+            there = text.counted(slots.used, 'server')
+            yield f'host {name} is being left: {there} there'
+            continue
         if host.obstacle is None:
             continue
         used = f', {slots.used} of them with servers' if slots.used else ''

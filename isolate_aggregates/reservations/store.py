@@ -94,12 +94,12 @@ class ReservationStore:
         )
         flavors = self.compute.records()
         records = record.read(flavors)
-        mixed = {r.id for r in records.reservations.values() if r.pending}
-        if closely:
-            mixed.add(closely)
-        slots = self._slots(
-            hosts, summaries, {names.resource_class(name) for name in mixed}
-        )
+        changing = {
+            found.id
+            for found in records.reservations.values()
+            if found.pending or found.leaving or found.id == closely
+        }
+        slots = self._slots(hosts, summaries, changing)
         return ObservedState(
             pool=pool,
             nodes=tuple(nodes),
@@ -163,7 +163,8 @@ class ReservationStore:
         """Return the providers of a host's resources, its own first.
 
         Those of a full host, which is no candidate for anything, are read one
-        by one, and again only when their generation has changed.
+        by one, and again only when their generation has changed; what servers
+        that went had used counts until then.
 
         :raises ServiceNotFound: if one of them is gone.
         """
@@ -271,8 +272,9 @@ class ReservationStore:
         self,
         hosts: Iterable[ReservationHost],
         summaries: Mapping[str, ProviderSummary],
-        mixed: set[str],
+        changing: set[str],
     ) -> dict[str, dict[str, Slots]]:
+        mixed = {names.resource_class(name) for name in changing}
         slots: dict[str, dict[str, Slots]] = {}
         unknown = []
         for host in hosts:
@@ -280,7 +282,20 @@ class ReservationStore:
                 continue
             generation, known = self._known.get(host.provider, (None, {}))
             summary = summaries.get(host.provider)
-            if generation == host.generation:
+            if generation == host.generation and summary:
+                slots[host.provider] = {
+                    name: dataclasses.replace(
+                        found,
+                        used=summary.used.get(names.resource_class(name), 0),
+                    )
+                    for name, found in known.items()
+                }
+            elif generation == host.generation and not (
+                # The generation tells of servers that came, but not of those
+                # that went.
+                (host.obstacle or changing & known.keys())
+                and any(found.used for found in known.values())
+            ):
                 slots[host.provider] = known
             elif (
                 summary

@@ -97,6 +97,7 @@ def test_all_there_is_to_know_is_in_the_document(done):
     }
     assert done('show', ID) == made
     made['asked'] = None
+    made['leaving'] = []
     assert done('list') == {'reservations': [made]}
 
 
@@ -252,6 +253,24 @@ def test_repair_moves_slots_and_names_what_fits_nowhere(command, done, world):
     assert command('repair', ID).code == 3
     world.fail_host('h1', state='up')
     done('repair')
+
+
+def test_a_move_tells_what_is_left_until_it_is_done(command, done, world):
+    done(*CREATE, '--id', ID, '--affinity', 'same')
+    assert world.boot('s', 'h1', ID, NEEDS)
+    finished = command('move', ID, '--from', 'h1', '-f', 'json')
+    assert finished.code == 3
+    moved = json.loads(finished.out)
+    assert moved['leaving'] == ['h1']
+    assert moved['hosts'] == {
+        'h1': {'slots': 1, 'open': 0, 'used': 1},
+        'h2': {'slots': 1, 'open': 1, 'used': 0},
+    }
+    assert command('reconcile').code == 3
+    called_off = command('move', ID, '--call-off', '-f', 'json')
+    assert called_off.code == 0
+    assert 'leaving' not in json.loads(called_off.out)
+    assert command('move', ID, '--call-off', '--from', 'h1').code == 2
 
 
 def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):

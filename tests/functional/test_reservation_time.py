@@ -84,6 +84,26 @@ def test_who_cannot_boot_yet_is_told_why(world):
     assert status.problems == ()
 
 
+@pytest.mark.parametrize('year', [1, 9999])
+def test_times_that_utc_does_not_have_are_refused(year):
+    offset = datetime.timedelta(hours=1 if year == 1 else -1)
+    time = datetime.datetime(
+        *((1, 1, 1) if year == 1 else (9999, 12, 31, 23, 59)),
+        tzinfo=datetime.timezone(offset),
+    )
+    shape = reservations.Shape(8, 64)
+    start, end = (time, None) if year == 1 else (NOW, time)
+    with pytest.raises(exception.InvalidRequest, match='between the years'):
+        reservations.new(PROJECT, 1, shape, start, end)
+
+
+def test_the_last_end_there_is_leaves_no_cleaning_time(world):
+    end = datetime.datetime.max.replace(tzinfo=datetime.UTC)
+    made = reservations.new(PROJECT, 1, reservations.Shape(8, 64), NOW, end)
+    reservations.create(world.store, made, NOW)
+    assert 'room for none' in refused(world, 5, 6)
+
+
 class Clock:
     """What time passes on."""
 

@@ -88,6 +88,29 @@ class MoveTest(ReservationTest):
         self.done('update', found, '--amount', '1')
         assert self.slots(found) == {other: (1, 1)}
 
+    def test_all_on_one_host_are_evacuated_in_one_command(self):
+        found = self.reserve('--amount', '2', '--affinity', 'same')
+        servers = [self.boot(found) for _ in range(2)]
+        host = host_of(servers[0])
+        other = {'host1': 'host2', 'host2': 'host1'}[host]
+        self.break_host(host)
+        finished = self.run_command('reservation', 'move', found, '--evacuate')
+        assert finished.code == 3, finished
+        for server in servers:
+            server = self._wait_for_server_parameter(
+                server, {'OS-EXT-SRV-ATTR:host': other, 'status': 'ACTIVE'}
+            )
+        # Nova keeps what they had on the failed host until that is back.
+        assert self.slots(found) == {host: (2, 2), other: (2, 2)}
+
+        self.computes[host].start()
+        self.compute(host, forced_down=False)
+        self._run_periodics()
+        self.done('reconcile')
+        assert self.slots(found) == {other: (2, 2)}
+        assert self.host_for(self.flavor()) == 'host3'
+        self.done('host', 'disable', host)
+
     def test_shelved_servers_have_no_slot(self):
         found, server, host, _ = self.reserved_server()
         server = self._shelve_server(server)

@@ -3,7 +3,7 @@
 
 import threading
 
-from base import IMAGE
+from base import IMAGE, host_of
 from nova.virt import fake
 from page_cloud import PageTest
 from reservation_cloud import ReservationTest
@@ -44,6 +44,16 @@ class ReservationPageTest(PageTest, ReservationTest):
         ]
         assert self.terminal.type(create.text).code == 0
 
+    def break_web_1(self):
+        """Let the host break that web-1 has come to."""
+        [server] = self.admin_api.get_servers(search_opts={'all_tenants': 1})
+        server = self._wait_for_server_parameter(
+            server, {'OS-EXT-STS:task_state': None, 'status': 'ACTIVE'}
+        )
+        assert host_of(server) != 'host1'
+        self.done('reconcile')
+        self.break_host(host_of(server))
+
     def let_servers_go(self):
         """Let nova-compute delete what it was told to."""
         self.may_delete.set()
@@ -68,6 +78,7 @@ class ReservationPageTest(PageTest, ReservationTest):
             before={
                 'reservation reconcile -c': self.let_servers_go,
                 'reservation repair': self.fill,
+                'reservation move --evacuate': self.break_web_1,
             },
             # What the page says to give to each command.
             files={'isolate-aggregates.conf': self.config.read_text()},

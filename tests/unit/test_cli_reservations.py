@@ -75,6 +75,14 @@ def test_a_time_has_a_zone(text: str) -> None:
         ('-2h', "'-2h' is neither"),
         ('never', "'never' is neither"),
         ('99999999999d', "'99999999999d' is too long a time"),
+        (
+            '0001-01-01T00:00+01:00',
+            "'0001-01-01T00:00+01:00' is not between the years",
+        ),
+        (
+            '9999-12-31T23:59-01:00',
+            "'9999-12-31T23:59-01:00' is not between the years",
+        ),
     ],
 )
 def test_what_is_no_time_is_refused(text: str, said: str) -> None:

@@ -24,6 +24,7 @@ NOON = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
 times = st.datetimes(timezones=st.just(datetime.UTC))
 counts = st.integers(0, 1000)
 
+hosts = st.lists(st.text(), max_size=2).map(tuple)
 reservations = st.builds(
     Reservation,
     id=st.uuids().map(str),
@@ -41,7 +42,9 @@ reservations = st.builds(
         st.dictionaries(st.text(), st.text(), max_size=3),
     ),
     affinity=st.sampled_from([None, True, False]),
-    pending=st.none() | st.builds(PendingChange, counts, st.none() | times),
+    leaving=hosts,
+    pending=st.none()
+    | st.builds(PendingChange, counts, st.none() | times, hosts),
 )
 
 

@@ -68,8 +68,13 @@ def document(status: Status) -> dict[str, Any]:
         'used': status.used,
         'missing': status.missing,
         'hosts': hosts(status.hosts),
+        'leaving': list(found.leaving),
         'asked': asked
-        and {'amount': asked.amount, 'end': times.text(asked.end)},
+        and {
+            'amount': asked.amount,
+            'end': times.text(asked.end),
+            'leaving': list(asked.leaving),
+        },
         'problems': list(status.problems),
     }
 
@@ -87,8 +92,9 @@ def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
     found = document(status)
     values = {key: fields.field(value) for key, value in found.items()}
     values['end'] = _End(found['end'])
-    if not found['asked']:
-        del values['asked']
+    for key in ('asked', 'leaving'):
+        if not found[key]:
+            del values[key]
     return tuple(values), tuple(values.values())
 
 

@@ -91,6 +91,68 @@ class UpdateReservation(common.OneReservation):
         )
 
 
+class MoveReservation(common.OneReservation):
+    """Let a reservation leave hosts together with its servers.
+
+    It gets as many slots on other hosts, at once, or is refused if they do not
+    fit. Slots that have a server stay, closed to others, until it has been
+    evacuated or migrated and Nova has given up the slot. The status is 3
+    until then.
+    """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        common.add_reservation(parser)
+        parser.add_argument(
+            '--from',
+            action='append',
+            dest='hosts',
+            metavar='<host>',
+            help='Name of the compute node to leave; may be repeated; '
+            'default: all that are down, disabled or gone',
+        )
+        then = parser.add_mutually_exclusive_group()
+        then.add_argument(
+            '--evacuate',
+            action='store_true',
+            help='Evacuate the servers of those whose compute service is down',
+        )
+        then.add_argument(
+            '--call-off',
+            action='store_true',
+            help='Leave no host any more; servers that are still there get '
+            'their slots back',
+        )
+        return parser
+
+    def take_action(
+        self, parsed_args: argparse.Namespace
+    ) -> tuple[Sequence[str], Iterable[Any]]:
+        """Move it."""
+        hosts = parsed_args.hosts
+        if parsed_args.call_off:
+            if hosts:
+                self._usage.error('--call-off takes no --from')
+            hosts = []
+        store = common.store(self.app.conf, self.app.connect())
+        name = parsed_args.reservation
+        self._moved = reservations.move(store, name, times.now(), hosts)
+        if parsed_args.evacuate:
+            reservations.evacuate(store, name)
+        return common.one(self._moved)
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command.
+
+        :returns: 0, or 3 as long as servers are on hosts that it leaves.
+        """
+        code = super().run(parsed_args)
+        return code or (
+            common.NOT_YET if self._moved.reservation.leaving else 0
+        )
+
+
 class EndReservation(common.OneReservation):
     """End a reservation now, and delete its servers.
 

@@ -45,7 +45,12 @@ def moment(text: str) -> Moment:
             f'{text!r} has no time zone; write 2027-03-01T08:00Z, or '
             '2027-03-01T08:00+01:00'
         )
-    return time
+    try:
+        return time.astimezone(datetime.UTC)
+    except OverflowError:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is not between the years 1 and 9999 in UTC'
+        ) from None
 
 
 def end(text: str) -> Moment | None:

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations leave a host together with their servers."""
+
+import pytest
+from reservation_world import NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservations
+
+NEEDS = {'VCPU': 4, 'MEMORY_MB': 64}
+SHAPE = reservations.Shape(4, 64)
+
+
+@pytest.fixture
+def world(embedded):
+    """Two hosts that take two slots each."""
+    world = World(embedded)
+    world.add_host('h1')
+    world.add_host('h2')
+    return world
+
+
+def reserve(world, amount, affinity=None, servers=0):
+    """Reserve slots, and boot servers on the first host; return the id."""
+    made = reservations.new(PROJECT, amount, SHAPE, NOW, affinity=affinity)
+    reservations.create(world.store, made, NOW)
+    for number in range(servers):
+        assert world.boot(f's{number}', 'h1', made.id, NEEDS)
+    return made.id
+
+
+def evacuated(world, found, server):
+    """Have a server on the other host, and on the failed one still."""
+    allocations = {
+        uuid(1, host): {'resources': NEEDS} for host in ('h1', 'h2')
+    }
+    name = f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
+    for host in ('h1', 'h2'):
+        allocations[world.child(host)] = {'resources': {name: 1}}
+    write_allocations(world, server, allocations)
+
+
+def is_back(world, found, server):
+    """Let Nova give up what the server has on the failed host."""
+    name = f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
+    write_allocations(
+        world,
+        server,
+        {
+            uuid(1, 'h2'): {'resources': NEEDS},
+            world.child('h2'): {'resources': {name: 1}},
+        },
+    )
+
+
+def write_allocations(world, server, allocations):
+    """Replace what a server has."""
+    path = f'/allocations/{uuid(3, server)}'
+    before = world.direct.get(path)
+    world.direct._service.request(
+        'PUT',
+        path,
+        '1.28',
+        {
+            'allocations': allocations,
+            'consumer_generation': before.get('consumer_generation', 1),
+            'project_id': PROJECT,
+            'user_id': PROJECT,
+        },
+        accept=(204,),
+    )
+
+
+def on(status):
+    """Return total, open and used slots by host."""
+    return {
+        name: (slots.total, slots.open, slots.used)
+        for name, slots in status.hosts.items()
+    }
+
+
+@pytest.mark.parametrize('affinity', [True, None])
+def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
+    found = reserve(world, 2, affinity, servers=2)
+    world.fail_host('h1')
+    status = reservations.move(world.store, found, NOW)
+    # No server comes to the one, and both have a place on the other.
+    assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 0)}
+    assert (status.slots, status.missing) == (2, 0)
+    assert status.reservation.leaving == ('h1',)
+    assert status.problems == ('host h1 is being left: 2 servers there',)
+
+    for server in ('s0', 's1'):
+        evacuated(world, found, server)
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 2)}
+
+    is_back(world, found, 's0')
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 2)}
+    is_back(world, found, 's1')
+    world.fail_host('h1', 'up')
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert on(status) == {'h2': (2, 2, 2)}
+    assert (status.reservation.leaving, status.problems) == ((), ())
+    assert world.litter() == []
+
+
+def test_without_room_elsewhere_nothing_changes(world):
+    found = reserve(world, 2, servers=1)
+    reserve(world, 1)
+    world.fail_host('h1')
+    before = world.picture()
+    with pytest.raises(exception.ReservationError) as caught:
+        reservations.move(world.store, found, NOW)
+    assert 'room for 1 on h2' in str(caught.value)
+    assert world.picture() == before
+
+
+def test_a_healthy_host_is_left_where_it_is_named(world):
+    found = reserve(world, 2, servers=1)
+    with pytest.raises(exception.InvalidRequest, match='can serve it'):
+        reservations.move(world.store, found, NOW)
+    with pytest.raises(exception.InvalidRequest, match='no slots on h2'):
+        reservations.move(world.store, found, NOW, ['h2'])
+    status = reservations.move(world.store, found, NOW, ['h1'])
+    assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}
+    # Once more is as good.
+    before = world.picture()
+    reservations.move(world.store, found, NOW, ['h1'])
+    assert world.picture() == before
+
+
+def test_slots_without_servers_are_gone_at_once(world):
+    found = reserve(world, 2)
+    status = reservations.move(world.store, found, NOW, ['h1'])
+    assert on(status) == {'h2': (2, 2, 0)}
+    assert status.reservation.leaving == ()
+    # So that the host may be used again.
+    status = reservations.update(world.store, found, NOW, amount=3)
+    assert on(status) == {'h1': (1, 1, 0), 'h2': (2, 2, 0)}
+
+
+def test_it_can_be_called_off(world):
+    found = reserve(world, 2, True, servers=2)
+    before = world.picture()
+    reservations.move(world.store, found, NOW, ['h1'])
+    status = reservations.move(world.store, found, NOW, [])
+    assert on(status) == {'h1': (2, 2, 2)}
+    after = world.picture()
+    for picture in (before, after):
+        del picture['flavors'][found]['description']
+    assert after == before
+
+
+def test_a_change_keeps_what_is_left(world):
+    found = reserve(world, 1, servers=1)
+    reservations.move(world.store, found, NOW, ['h1'])
+    status = reservations.update(world.store, found, NOW, amount=2)
+    assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}
+    assert status.reservation.leaving == ('h1',)
+
+
+def test_what_is_left_counts_with_others(world):
+    found = reserve(world, 2, servers=1)
+    reservations.move(world.store, found, NOW, ['h1'])
+    made = reservations.new(PROJECT, 2, SHAPE, NOW)
+    with pytest.raises(exception.ReservationError, match='room for 1 on h1'):
+        reservations.create(world.store, made, NOW)
+
+
+def test_a_reservation_ends_while_it_leaves_a_host(world):
+    found = reserve(world, 2, servers=2)
+    empty = world.store.read().records
+    assert empty.reservations
+    reservations.move(world.store, found, NOW, ['h1'])
+    status = reservations.end(world.store, found, NOW)
+    status = reservations.end(world.store, found, NOW)
+    assert status.state is reservations.Phase.ENDED
+    assert (world.slots(), world.nova.flavors) == ({}, {})
+
+
+def test_a_process_that_goes_on_sees_that_a_server_is_gone(world):
+    reserve(world, 2, servers=2)
+    world.boot('o', 'h1', flavor_needs={'VCPU': 2})
+    world.fail_host('h1')
+    [status] = reservations.reconcile_all(world.store, NOW)
+    assert on(status) == {'h1': (2, 2, 2)}
+    world.direct.send('DELETE', f'/allocations/{uuid(3, "s0")}')
+    [status] = reservations.repair(world.store, NOW)
+    assert on(status) == {'h1': (1, 1, 1), 'h2': (1, 1, 0)}
