@@ -292,6 +292,20 @@ class Blazar:
             'resource_properties': '',
             **values,
         }
+        return self._lease(reservation, start, end, project)
+
+    def reserve_hosts(self, number, start=0, end=30):
+        """Create a lease with whole hosts; return the id of both."""
+        reservation = {
+            'resource_type': 'physical:host',
+            'min': number,
+            'max': number,
+            'hypervisor_properties': '',
+            'resource_properties': '',
+        }
+        return self._lease(reservation, start, end, OWNER)
+
+    def _lease(self, reservation, start, end, project):
         with context.BlazarContext():
             lease = self.manager.create_lease(
                 {

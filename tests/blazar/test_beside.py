@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What there is beside the plugin: its predecessor, and Blazar's others."""
 
-from blazar import context
 from blazar.db import api as db_api
 from blazar.manager import exceptions as manager_exceptions
 from live import OWNER, STRANGER, Blazar
@@ -118,27 +117,7 @@ def test_slots_of_flavors_count_with_those_of_instances(blazar, cloud):
 
 def test_hosts_can_be_reserved_with_the_filter_alone(blazar, cloud):
     plain = cloud.plain_flavor()
-    with context.BlazarContext():
-        lease = blazar.manager.create_lease(
-            {
-                'name': 'hosts',
-                'user_id': 'user',
-                'trust_id': OWNER,
-                'start_date': blazar.at(0),
-                'end_date': blazar.at(30),
-                'reservations': [
-                    {
-                        'resource_type': 'physical:host',
-                        'min': 1,
-                        'max': 1,
-                        'hypervisor_properties': '',
-                        'resource_properties': '',
-                    }
-                ],
-                'events': [],
-            }
-        )
-    reservation = lease['reservations'][0]['id']
+    lease, reservation = blazar.reserve_hosts(1)
     blazar.pass_time()
     [row] = db_api.host_allocation_get_all_by_values(
         reservation_id=reservation
@@ -151,4 +130,4 @@ def test_hosts_can_be_reserved_with_the_filter_alone(blazar, cloud):
     cloud.boot(STRANGER, plain, 'ERROR', hint=reservation)
 
     cloud.delete(server)
-    blazar.delete(lease['id'])
+    blazar.delete(lease)

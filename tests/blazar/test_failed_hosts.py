@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slots leave hosts that fail, as far as they fit elsewhere."""
 
-from blazar import context
 from blazar.db import api as db_api
 from blazar.manager import exceptions as manager_exceptions
 from live import OWNER
@@ -113,29 +112,8 @@ def test_servers_that_stayed_on_a_host_count_once_it_recovers(
 def test_a_host_with_servers_that_stayed_is_not_reserved_whole(
     blazar, recovered
 ):
-    with (
-        context.BlazarContext(),
-        pytest.raises(manager_exceptions.NotEnoughHostsAvailable),
-    ):
-        blazar.manager.create_lease(
-            {
-                'name': 'hosts',
-                'user_id': 'user',
-                'trust_id': OWNER,
-                'start_date': blazar.at(0),
-                'end_date': blazar.at(30),
-                'reservations': [
-                    {
-                        'resource_type': 'physical:host',
-                        'min': 2,
-                        'max': 2,
-                        'hypervisor_properties': '',
-                        'resource_properties': '',
-                    }
-                ],
-                'events': [],
-            }
-        )
+    with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
+        blazar.reserve_hosts(2)
 
 
 @pytest.mark.parametrize(

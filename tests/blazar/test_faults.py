@@ -191,7 +191,7 @@ def test_a_lease_that_ends_while_it_is_started_stays_ended(
             backend.prepare(reservation, Shape(1, 64, 1))
         else:
             ending.start()
-        publish(*args)
+        return publish(*args)
 
     monkeypatch.setattr(backend, 'publish', end_first)
     blazar.complete()

@@ -4,7 +4,6 @@
 import datetime
 import json
 
-from blazar import context
 from blazar.db import api as db_api
 from live import OWNER, STRANGER, class_of
 import pytest
@@ -196,28 +195,9 @@ def test_reservations_like_a_flavor_are_kept_with_what_it_has(
 def test_what_cannot_be_carried_over_is_named(
     blazar, cloud, operator, imported
 ):
-    with context.BlazarContext():
-        hosts = blazar.manager.create_lease(
-            {
-                'name': 'hosts',
-                'user_id': 'user',
-                'trust_id': OWNER,
-                'start_date': blazar.at(60),
-                'end_date': blazar.at(90),
-                'reservations': [
-                    {
-                        'resource_type': 'physical:host',
-                        'min': 1,
-                        'max': 1,
-                        'hypervisor_properties': '',
-                        'resource_properties': '',
-                    }
-                ],
-                'events': [],
-            }
-        )
-    leases = {'hosts': hosts['id']}
-    ids = {'hosts': hosts['reservations'][0]['id']}
+    lease, reservation = blazar.reserve_hosts(1, start=60, end=90)
+    leases = {'hosts': lease}
+    ids = {'hosts': reservation}
     leases['due'], ids['due'] = blazar.reserve(1, start=0)
     for name in ('ended', 'gone', 'fits', 'large', 'none'):
         leases[name], ids[name] = blazar.reserve(1, start=60, end=120)
