@@ -119,7 +119,11 @@ def attempt(command, store):
     """Run a command; return whether it succeeded, and why if it did not."""
     try:
         command(store)
-    except (exception.ReservationError, exception.NotFound) as exc:
+    except (
+        exception.InvalidRequest,
+        exception.NotFound,
+        exception.ReservationError,
+    ) as exc:
         return str(exc)
     return None
 
