@@ -166,7 +166,11 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         has_end = made.end if made else found.is_known
         if parsed_args.end is None and not has_end:
             self._usage.error('give --end, as none is known')
-        until = parsed_args.end and self.time(parsed_args.end, now)
+        until = (
+            None
+            if parsed_args.end is None
+            else self.time(parsed_args.end, now)
+        )
         if until and until <= now:
             self._usage.error('--end is over')
         if not parsed_args.yes:
