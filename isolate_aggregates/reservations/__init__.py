@@ -45,7 +45,7 @@ Errors that can be foreseen are
 ``InvalidRequest`` and ``ServiceError``.
 
 What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
-``ending`` (what goes when) and ``planner`` (choosing hosts; pure).
+``ending`` (what goes when) and ``room`` (what hosts have room for; pure).
 """
 
 from isolate_aggregates.reservations.healing import FailedHosts
@@ -62,21 +62,13 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
-    HostCalendar,
-    calendar,
     create,
     end,
     evacuate,
-    find,
-    list_reservations,
     move,
-    new,
-    preview,
     repair,
-    show,
     update,
 )
-from isolate_aggregates.reservations.planner import Period
 from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
 from isolate_aggregates.reservations.record import (
     PendingChange,
@@ -84,8 +76,18 @@ from isolate_aggregates.reservations.record import (
     Shape,
     Terms,
 )
+from isolate_aggregates.reservations.room import Period
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.views import (
+    HostCalendar,
+    calendar,
+    find,
+    list_reservations,
+    preview,
+    show,
+)
+from isolate_aggregates.reservations.wanted import new
 
 __all__ = [
     'UNCHANGED',

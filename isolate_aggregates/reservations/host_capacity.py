@@ -14,7 +14,7 @@ from isolate_aggregates.placement import inventories, resources
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.request import Flavor, Request
-from isolate_aggregates.reservations import names, planner
+from isolate_aggregates.reservations import names, planner, room
 from isolate_aggregates.reservations.observed import (
     ObservedState,
     ReservationHost,
@@ -49,9 +49,9 @@ def demand(
     reservation: Reservation,
     now: datetime.datetime,
     cleaning_time: datetime.timedelta = _NO_TIME,
-) -> planner.Demand:
+) -> room.Demand:
     """Return what a reservation needs from now on."""
-    return planner.Demand(
+    return room.Demand(
         start=max(reservation.start, now),
         end=reservation.end,
         needs=needs(reservation.flavor),
@@ -66,7 +66,7 @@ def capacities(
     observed: ObservedState,
     reservation: Reservation,
     now: datetime.datetime,
-) -> dict[str, planner.HostCapacity]:
+) -> dict[str, room.HostCapacity]:
     """Return the hosts as they are for a reservation, by name."""
     return _Capacities(store, observed, reservation, now).all()
 
@@ -115,7 +115,7 @@ def first_fit(
 def _on_takers(
     observed: ObservedState,
     hosts: '_Capacities',
-    choose: Callable[[list[planner.HostCapacity]], planner.Assignment],
+    choose: Callable[[list[room.HostCapacity]], planner.Assignment],
 ) -> planner.Assignment:
     """Choose among the hosts that take a single server."""
     found = hosts.all()
@@ -144,18 +144,18 @@ def _on_takers(
 
 def whole(
     store: ReservationStore, observed: ObservedState, now: datetime.datetime
-) -> list[planner.HostCapacity]:
+) -> list[room.HostCapacity]:
     """Return the hosts with all that counts, in the order of their names."""
     counted = _Counted(store, observed, now)
 
-    def one(host: ReservationHost) -> planner.HostCapacity:
+    def one(host: ReservationHost) -> room.HostCapacity:
         obstacle = host.obstacle or counted.unknown(host)
         if obstacle is None:
             try:
                 return counted.whole(host, store.tree(observed, host))
             except exception.ServiceNotFound:
                 obstacle = 'is gone'
-        return planner.HostCapacity(host.name, obstacle=obstacle)
+        return room.HostCapacity(host.name, obstacle=obstacle)
 
     hosts = [observed.hosts[name] for name in sorted(observed.hosts)]
     with futures.ThreadPoolExecutor(_PARALLEL) as pool:
@@ -181,7 +181,7 @@ def shortages(
         host = observed.hosts[name]
         if host.slots and counted.unknown(host) is None:
             with contextlib.suppress(exception.ServiceNotFound):
-                short = planner.shortage(counted.capacity(host), now)
+                short = room.shortage(counted.capacity(host), now)
                 if short:
                     found[name] = short
     return found
@@ -214,9 +214,9 @@ class _Counted:
                 return f'has slots of reservation {name}, which is unknown'
         return None
 
-    def capacity(self, host: ReservationHost) -> planner.HostCapacity:
+    def capacity(self, host: ReservationHost) -> room.HostCapacity:
         root, *below = self.store.tree(self.observed, host)
-        return planner.HostCapacity(
+        return room.HostCapacity(
             host=host.name,
             capacity=root.capacity,
             below=tuple(one.capacity for one in below),
@@ -228,7 +228,7 @@ class _Counted:
         host: ReservationHost,
         but: str | None = None,
         cleaning_time: datetime.timedelta = _NO_TIME,
-    ) -> Iterator[planner.Claim]:
+    ) -> Iterator[room.Claim]:
         """Yield what the slots of all reservations but one need.
 
         :param cleaning_time: For how long after their end they count as well.
@@ -240,30 +240,26 @@ class _Counted:
             other = self.observed.records.reservations.get(name)
             if other is None:
                 # It is not known here when it starts or ends.
-                yield planner.Claim(_ALWAYS, None, self.foreign[name], number)
+                yield room.Claim(_ALWAYS, None, self.foreign[name], number)
                 continue
             end = other.counted_until
             if end is not None:
                 # What is there after the end takes its place still.
-                end = max(
-                    planner.later(end, cleaning_time), self.now + _INSTANT
-                )
-            yield planner.Claim(
-                other.counted_from, end, self.needs[name], number
-            )
+                end = max(room.later(end, cleaning_time), self.now + _INSTANT)
+            yield room.Claim(other.counted_from, end, self.needs[name], number)
 
     def whole(
         self,
         host: ReservationHost,
         tree: list[ProviderSummary],
         but: str | None = None,
-    ) -> planner.HostCapacity:
+    ) -> room.HostCapacity:
         """Return a host with all that counts, but one reservation.
 
         :raises ServiceNotFound: if it is gone.
         """
         ordinary = self._ordinary(host, tree)
-        return planner.HostCapacity(
+        return room.HostCapacity(
             host=host.name,
             capacity=tree[0].capacity,
             ordinary=ordinary.get(host.root, {}),
@@ -331,7 +327,7 @@ class _Capacities:
             *(g.forbidden_traits for g in self._request.groups.values())
         )
 
-    def all(self) -> dict[str, planner.HostCapacity]:
+    def all(self) -> dict[str, room.HostCapacity]:
         hosts = [
             host
             for host in self._observed.hosts.values()
@@ -341,10 +337,10 @@ class _Capacities:
             found = pool.map(self._capacity, hosts)
             return {capacity.host: capacity for capacity in found}
 
-    def _capacity(self, host: ReservationHost) -> planner.HostCapacity:
+    def _capacity(self, host: ReservationHost) -> room.HostCapacity:
         own = host.slots.get(self._reservation.id)
         unknown = self._counted.unknown(host)
-        found = planner.HostCapacity(
+        found = room.HostCapacity(
             host=host.name,
             held=own.total if own else 0,
             used=own.used if own else 0,

@@ -123,9 +123,11 @@ class ObservedState:
     def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
 
+        :raises InvalidRequest: if that is no id of one.
         :raises NotFound: if there is none.
         :raises ReservationError: if its record cannot be read.
         """
+        reservation = names.reservation_id(reservation)
         if reservation in self.records.problems:
             raise self.records.problems[reservation]
         if reservation not in self.records.reservations:

@@ -10,31 +10,23 @@ from collections.abc import Callable, Collection
 import contextlib
 import dataclasses
 import datetime
-import logging
-import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import (
     conditions,
-    host_capacity,
-    names,
-    planner,
     reconciler,
 )
 from isolate_aggregates.reservations.healing import every_host
-from isolate_aggregates.reservations.observed import ObservedState, Slots
-from isolate_aggregates.reservations.planner import Assignment, Period
+from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
-    Shape,
     Terms,
 )
-from isolate_aggregates.reservations.status import Phase, Status, status_of
+from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.uncounted import uncounted
-
-LOG = logging.getLogger(__name__)
+from isolate_aggregates.reservations.views import preview
+from isolate_aggregates.reservations.wanted import check_amount, utc
 
 # A command decides again as often as another one changes the reservation.
 _ATTEMPTS = 10
@@ -45,72 +37,6 @@ class Unchanged:
 
 
 UNCHANGED = Unchanged()
-
-
-def new(
-    project: str,
-    amount: int,
-    shape: Shape,
-    start: datetime.datetime,
-    end: datetime.datetime | None = None,
-    affinity: bool | None = None,
-    reservation_id: str | None = None,
-    allow_uncounted: bool = False,
-) -> Reservation:
-    """Return a reservation to create, or to find a time for.
-
-    :param project: The id of the project that may use it; may be empty to
-        find a time.
-    :param end: When it ends; None for never.
-    :param affinity: True for all slots on one host, False for no two on one
-        host, None if it does not matter.
-    :param reservation_id: The id it gets, a uuid; None for a new one.
-    :param allow_uncounted: Whether its slots may need what cannot be counted,
-        such as PCI devices; a slot is then no promise that it is there.
-    :raises InvalidRequest: if it makes no sense, or needs what cannot be
-        counted.
-    """
-    made = names.reservation_id(reservation_id or str(uuid.uuid4()))
-    _check_amount(amount)
-    _check_time('start', start)
-    if end is not None:
-        _check_time('end', end)
-        if end <= start:
-            raise exception.InvalidRequest(
-                f'A reservation cannot end at {end.isoformat()}, as it '
-                f'starts at {start.isoformat()}.'
-            )
-    found = Reservation(
-        id=made,
-        project=project,
-        start=start.astimezone(datetime.UTC),
-        end=end and end.astimezone(datetime.UTC),
-        amount=0,
-        shape=shape,
-        affinity=affinity,
-        pending=PendingChange(amount, end and end.astimezone(datetime.UTC)),
-        incarnation=uuid.uuid4().hex[:8],
-    )
-    if any(
-        names.reservation_of(key.partition(':')[2])
-        for key in shape.extra_specs
-    ):
-        raise exception.InvalidRequest(
-            'The slots of a reservation cannot be taken from another one.'
-        )
-    unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
-    if unknown:
-        raise exception.InvalidRequest(
-            f'A slot cannot be planned with {", ".join(unknown)}, as '
-            'Placement does not tell which hosts have room for that. Leave it '
-            'out, or use --allow-uncounted: a server may then get no host '
-            'although its reservation has a free slot.'
-        )
-    if not any(host_capacity.needs(found.flavor).values()):
-        raise exception.InvalidRequest(
-            'A slot of a reservation must need something.'
-        )
-    return found
 
 
 def create(
@@ -162,130 +88,6 @@ def _write_new(
     )
 
 
-def preview(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Status:
-    """Return how a reservation would be, and change nothing.
-
-    :param reservation: What :func:`new` returned.
-    :raises ReservationError: if it does not fit.
-    """
-    observed = store.read()
-    wanted = reservation.settled
-    assignment = host_capacity.assign(store, observed, wanted, now)
-    if assignment.missing:
-        raise exception.ReservationError(wanted.id, assignment.refusal)
-    return _planned(wanted, assignment)
-
-
-def find(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Status:
-    """Return how a reservation would be when it first fits; change nothing.
-
-    :param reservation: What :func:`new` returned; it may start later, but not
-        earlier, and is as long.
-    :raises ReservationError: if it fits at no time.
-    """
-    observed = store.read()
-    wanted = reservation.settled
-    assignment = host_capacity.first_fit(store, observed, wanted, now)
-    if assignment.missing:
-        raise exception.ReservationError(
-            wanted.id, f'fits at no time, as it {assignment.refusal}'
-        )
-    demand = assignment.demand
-    return _planned(
-        dataclasses.replace(wanted, start=demand.start, end=demand.end),
-        assignment,
-    )
-
-
-def _planned(wanted: Reservation, assignment: Assignment) -> Status:
-    slots = {name: Slots(n, 0, 0) for name, n in assignment.slots.items()}
-    return Status(wanted, Phase.PLANNED, slots)
-
-
-def show(
-    store: ReservationStore, reservation_id: str, now: datetime.datetime
-) -> Status:
-    """Return how a reservation is.
-
-    :raises NotFound: if there is none.
-    :raises ReservationError: if its record cannot be read.
-    """
-    observed = store.read()
-    found = _get(observed, reservation_id)
-    short = host_capacity.shortages(
-        store, observed, now, observed.slots(found.id)
-    )
-    return status_of(observed, found, now, short)
-
-
-def _log(problem: exception.ReservationError) -> None:
-    LOG.error('%s', problem)
-
-
-def list_reservations(
-    store: ReservationStore,
-    now: datetime.datetime,
-    on_unreadable: Callable[[exception.ReservationError], None] = _log,
-) -> list[Status]:
-    """Return how all reservations are, in the order of their starts.
-
-    :param on_unreadable: Called for each whose record cannot be read, which
-        is not in the list; without it they are logged.
-    """
-    observed = store.read()
-    for problem in observed.records.problems.values():
-        on_unreadable(problem)
-    short = host_capacity.shortages(store, observed, now)
-    return [
-        status_of(observed, found, now, short)
-        for found in observed.reservations
-    ]
-
-
-@dataclasses.dataclass(frozen=True)
-class HostCalendar:
-    """The room on a host over some time.
-
-    :param obstacle: Why it takes no slots, for a sentence; None if it does.
-    :param periods: Its room, in order; empty if it takes none.
-    """
-
-    host: str
-    obstacle: str | None
-    periods: tuple[Period, ...]
-
-
-def calendar(
-    store: ReservationStore,
-    now: datetime.datetime,
-    start: datetime.datetime,
-    end: datetime.datetime,
-) -> list[HostCalendar]:
-    """Return the room on each host for reservations over some time.
-
-    :raises InvalidRequest: if the time makes no sense.
-    """
-    _check_time('start', start)
-    _check_time('end', end)
-    if end <= start:
-        raise exception.InvalidRequest(
-            f'A calendar cannot end at {end.isoformat()}, as it starts at '
-            f'{start.isoformat()}.'
-        )
-    return [
-        HostCalendar(
-            host.host,
-            host.obstacle,
-            () if host.obstacle else tuple(planner.periods(host, start, end)),
-        )
-        for host in host_capacity.whole(store, store.read(), now)
-    ]
-
-
 def update(
     store: ReservationStore,
     reservation_id: str,
@@ -312,10 +114,10 @@ def update(
         it has started; it then stays as it was.
     """
     if amount is not None:
-        _check_amount(amount)
+        check_amount(amount)
     if not isinstance(end, Unchanged):
-        end = _utc('end', end)
-    start = _utc('start', start)
+        end = utc('end', end)
+    start = utc('start', start)
 
     def terms_of(found: Reservation) -> Terms:
         return Terms(
@@ -392,7 +194,7 @@ def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
     :raises NotFound: if there is no such reservation.
     """
     observed = store.read()
-    found = _get(observed, reservation_id)
+    found = observed.reservation(reservation_id)
     failed = {
         host.service
         for host in observed.hosts.values()
@@ -449,14 +251,14 @@ def _change(
     """
     for _ in range(_ATTEMPTS):
         observed = store.read()
-        found = _get(observed, reservation_id)
+        found = observed.reservation(reservation_id)
         if found.pending:
             # Of another command, which may have been interrupted. If it does
             # not fit, that is for that command to tell.
             with contextlib.suppress(exception.ReservationError):
                 reconciler.reconcile(store, found.id, now)
             observed = store.read()
-            found = _get(observed, reservation_id)
+            found = observed.reservation(reservation_id)
         if found.has_ended(now):
             raise exception.ReservationError(
                 found.id, 'cannot be changed, as it has ended'
@@ -492,7 +294,7 @@ def end(
     for _ in range(_ATTEMPTS):
         observed = store.read()
         reconciler.remove_strays(store, observed)
-        found = _get(observed, reservation_id)
+        found = observed.reservation(reservation_id)
         if found.pending or not found.has_ended(now):
             found = dataclasses.replace(found, end=now, pending=None)
             try:
@@ -525,7 +327,7 @@ def repair(
     """
     if reservation_id is None:
         return reconciler.reconcile_all(store, now, move=every_host)
-    found = _get(store.read(), reservation_id)
+    found = store.read().reservation(reservation_id)
     return [reconciler.reconcile(store, found.id, now, move=every_host)]
 
 
@@ -534,10 +336,6 @@ def _contended(reservation_id: str) -> exception.ReservationError:
         reservation_id,
         'was changed by other commands again and again; run this one again',
     )
-
-
-def _get(observed: ObservedState, reservation_id: str) -> Reservation:
-    return observed.reservation(names.reservation_id(reservation_id))
 
 
 def _is_same(known: Reservation, wanted: Reservation) -> bool:
@@ -566,33 +364,3 @@ def _check_end(
             f'Reservation {found.id} cannot be changed to end at '
             f'{wanted.end.isoformat()}, which is over or before its start.'
         )
-
-
-def _check_amount(amount: int) -> None:
-    if amount < 1:
-        raise exception.InvalidRequest(
-            f'A reservation has at least 1 slot, not {amount}.'
-        )
-
-
-def _check_time(what: str, time: datetime.datetime) -> None:
-    if time.tzinfo is None:
-        raise exception.InvalidRequest(
-            f'The {what} {time.isoformat()} has no time zone.'
-        )
-    try:
-        time.astimezone(datetime.UTC)
-    except OverflowError:
-        raise exception.InvalidRequest(
-            f'The {what} {time.isoformat()} is not between the years 1 and '
-            '9999 in UTC.'
-        ) from None
-
-
-def _utc(
-    what: str, time: datetime.datetime | None
-) -> datetime.datetime | None:
-    if time is None:
-        return None
-    _check_time(what, time)
-    return time.astimezone(datetime.UTC)

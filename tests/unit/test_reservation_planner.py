@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates.reservations import planner
-from isolate_aggregates.reservations.planner import Claim, Demand, HostCapacity
+from isolate_aggregates.reservations import planner, room
+from isolate_aggregates.reservations.room import Claim, Demand, HostCapacity
 
 BEGIN = datetime.datetime(2027, 3, 1, tzinfo=datetime.UTC)
 LAST = 6
@@ -253,7 +253,7 @@ def test_free_room_is_what_is_left_hour_by_hour(
 ) -> None:
     hour = datetime.timedelta(hours=1)
     start, end = BEGIN + first * hour, BEGIN + LAST * hour
-    found = planner.periods(host, start, end)
+    found = room.periods(host, start, end)
     assert [found[0].start, *(period.end for period in found)] == (
         [*(period.start for period in found), end]
     )
@@ -284,9 +284,9 @@ def test_free_room_has_what_devices_have_and_an_end_between_hours() -> None:
         below=({'VGPU': 2}, {'VGPU': 3}),
         claims=(Claim(NOW, half, {'VCPU': 4, 'VGPU': 1}, 2),),
     )
-    assert planner.periods(host, NOW, LATER) == [
-        planner.Period(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
-        planner.Period(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
+    assert room.periods(host, NOW, LATER) == [
+        room.Period(NOW, half, 2, {'VCPU': 1, 'VGPU': 3}),
+        room.Period(half, LATER, 0, {'VCPU': 9, 'VGPU': 5}),
     ]
 
 
@@ -313,11 +313,10 @@ def demand(amount: int, affinity: bool | None = None) -> Demand:
 def test_every_slot_of_an_overlapping_reservation_counts() -> None:
     claim = Claim(NOW, None, {'VCPU': 4}, 2)
     host = HostCapacity('h1', TEN, claims=(claim,))
-    assert planner.free_slots(host, demand(1)) == 0
+    assert room.free_slots(host, demand(1)) == 0
     one = dataclasses.replace(claim, slots=1)
     assert (
-        planner.free_slots(HostCapacity('h1', TEN, claims=(one,)), demand(1))
-        == 1
+        room.free_slots(HostCapacity('h1', TEN, claims=(one,)), demand(1)) == 1
     )
 
 
@@ -325,7 +324,7 @@ def test_what_ends_when_another_starts_leaves_its_room() -> None:
     before = Claim(BEGIN - datetime.timedelta(hours=1), NOW, {'VCPU': 9}, 1)
     after = Claim(LATER, None, {'VCPU': 9}, 1)
     host = HostCapacity('h1', TEN, claims=(before, after))
-    assert planner.free_slots(host, demand(1)) == 2
+    assert room.free_slots(host, demand(1)) == 2
 
 
 def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
@@ -338,7 +337,7 @@ def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
             Claim(half, None, {'VCPU': 6}, 1),
         ),
     )
-    assert planner.free_slots(host, demand(1)) == 1
+    assert room.free_slots(host, demand(1)) == 1
 
 
 @pytest.mark.parametrize(
@@ -410,7 +409,7 @@ def test_each_slot_finds_a_device_whichever_the_others_take(
         below=tuple({'VGPU': share} for share in shares),
         claims=tuple(Claim(NOW, None, {'VGPU': n}, k) for n, k in others),
     )
-    number = planner.free_slots(host, wanted)
+    number = room.free_slots(host, wanted)
     taken = tuple(n for n, k in others for _ in range(k))
     if number:
         assert not may_strand(tuple(shares), taken + number * (size,))
@@ -420,4 +419,4 @@ def test_each_slot_finds_a_device_whichever_the_others_take(
 
 def test_no_slots_without_a_need() -> None:
     nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
-    assert planner.free_slots(HostCapacity('h1', TEN), nothing) == 0
+    assert room.free_slots(HostCapacity('h1', TEN), nothing) == 0

@@ -16,7 +16,7 @@ from blazar.plugins.instances import instance_plugin
 from oslo_utils import strutils, timeutils
 
 from isolate_aggregates.reservations.blazar import rows, usage
-from isolate_aggregates.reservations.planner import (
+from isolate_aggregates.reservations.room import (
     Demand,
     HostCapacity,
     free_slots,

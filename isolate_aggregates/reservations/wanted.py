@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks what a reservation is asked to be."""
+
+import datetime
+import uuid
+
+from isolate_aggregates import exception
+from isolate_aggregates.reservations import host_capacity, names
+from isolate_aggregates.reservations.record import (
+    PendingChange,
+    Reservation,
+    Shape,
+)
+from isolate_aggregates.reservations.uncounted import uncounted
+
+
+def new(
+    project: str,
+    amount: int,
+    shape: Shape,
+    start: datetime.datetime,
+    end: datetime.datetime | None = None,
+    affinity: bool | None = None,
+    reservation_id: str | None = None,
+    allow_uncounted: bool = False,
+) -> Reservation:
+    """Return a reservation to create, or to find a time for.
+
+    :param project: The id of the project that may use it; may be empty to
+        find a time.
+    :param end: When it ends; None for never.
+    :param affinity: True for all slots on one host, False for no two on one
+        host, None if it does not matter.
+    :param reservation_id: The id it gets, a uuid; None for a new one.
+    :param allow_uncounted: Whether its slots may need what cannot be counted,
+        such as PCI devices; a slot is then no promise that it is there.
+    :raises InvalidRequest: if it makes no sense, or needs what cannot be
+        counted.
+    """
+    made = names.reservation_id(reservation_id or str(uuid.uuid4()))
+    check_amount(amount)
+    check_time('start', start)
+    if end is not None:
+        check_time('end', end)
+        if end <= start:
+            raise exception.InvalidRequest(
+                f'A reservation cannot end at {end.isoformat()}, as it '
+                f'starts at {start.isoformat()}.'
+            )
+    found = Reservation(
+        id=made,
+        project=project,
+        start=start.astimezone(datetime.UTC),
+        end=end and end.astimezone(datetime.UTC),
+        amount=0,
+        shape=shape,
+        affinity=affinity,
+        pending=PendingChange(amount, end and end.astimezone(datetime.UTC)),
+        incarnation=uuid.uuid4().hex[:8],
+    )
+    if any(
+        names.reservation_of(key.partition(':')[2])
+        for key in shape.extra_specs
+    ):
+        raise exception.InvalidRequest(
+            'The slots of a reservation cannot be taken from another one.'
+        )
+    unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
+    if unknown:
+        raise exception.InvalidRequest(
+            f'A slot cannot be planned with {", ".join(unknown)}, as '
+            'Placement does not tell which hosts have room for that. Leave it '
+            'out, or use --allow-uncounted: a server may then get no host '
+            'although its reservation has a free slot.'
+        )
+    if not any(host_capacity.needs(found.flavor).values()):
+        raise exception.InvalidRequest(
+            'A slot of a reservation must need something.'
+        )
+    return found
+
+
+def check_amount(amount: int) -> None:
+    if amount < 1:
+        raise exception.InvalidRequest(
+            f'A reservation has at least 1 slot, not {amount}.'
+        )
+
+
+def check_time(what: str, time: datetime.datetime) -> None:
+    if time.tzinfo is None:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} has no time zone.'
+        )
+    try:
+        time.astimezone(datetime.UTC)
+    except OverflowError:
+        raise exception.InvalidRequest(
+            f'The {what} {time.isoformat()} is not between the years 1 and '
+            '9999 in UTC.'
+        ) from None
+
+
+def utc(what: str, time: datetime.datetime | None) -> datetime.datetime | None:
+    if time is None:
+        return None
+    check_time(what, time)
+    return time.astimezone(datetime.UTC)
