@@ -4,13 +4,12 @@
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
-import signal
 import threading
 from typing import TYPE_CHECKING, Any
 from urllib import parse
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base, usage
+from isolate_aggregates.cli import base, periodic, usage
 from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
@@ -142,13 +141,13 @@ class ExportMetrics(usage.Command):
             one = reading.CloudReading(lambda: cloud.families(audited()))
             registry.register(one)
         with (
-            serving.end_signals() as asked,
+            periodic.end_signals() as signals,
             serving.serving(args.listen, registry) as url,
             _reading(one, args.interval or _INTERVAL, stopped),
         ):
             self.app.stdout.write(f'Metrics are served at {url}.\n')
             self.app.stdout.flush()
-            signal.sigwait(asked)
+            signals.wait()
 
     def _audited(
         self, args: argparse.Namespace, stopped: threading.Event

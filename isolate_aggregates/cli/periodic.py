@@ -3,8 +3,9 @@
 
 from collections.abc import Callable, Iterator
 import contextlib
-import queue
+import select
 import signal
+import socket
 
 from oslo_log import log as logging
 
@@ -24,27 +25,57 @@ def watch(round_: Round, pause: int) -> None:
         should come to an end.
     :param pause: How many seconds to wait between two rounds.
     """
-    with _signals() as received:
-        while received.empty():
+    with end_signals() as signals:
+        while True:
             try:
-                round_(lambda: not received.empty())
+                round_(lambda: signals.wait(0))
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
-            with contextlib.suppress(queue.Empty):
-                received.put(received.get(timeout=pause))
+            if signals.wait(pause):
+                return
+
+
+class EndSignals:
+    """The signals that ask for an end: SIGTERM and SIGINT.
+
+    :param reader: What can be read from once there was one.
+    """
+
+    def __init__(self, reader: socket.socket) -> None:
+        self._reader = reader
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for one of them; tell whether there was one.
+
+        :param seconds: At most so long; None for ever.
+        """
+        # Nothing is taken from it: once there was one, there was one.
+        return bool(select.select([self._reader], [], [], seconds)[0])
 
 
 @contextlib.contextmanager
-def _signals() -> Iterator['queue.SimpleQueue[int]']:
-    """Give a queue that gets the signals which ask for an end."""
-    # Of all queues this one may be put into from within a signal handler.
-    received: queue.SimpleQueue[int] = queue.SimpleQueue()
-    before = {
-        number: signal.signal(number, lambda got, _: received.put(got))
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def end_signals() -> Iterator[EndSignals]:
+    """Let the signals that ask for an end do no more than be waited for.
+
+    Python runs a handler of its own only when the main thread does not wait,
+    and a signal that comes just before does not wake it. So what wakes it is
+    written where the operating system hands the signal over.
+
+    :returns: A context with the signals.
+    """
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        writer.setblocking(False)
+        descriptor = signal.set_wakeup_fd(
+            writer.fileno(), warn_on_full_buffer=False
+        )
+        before = {
+            number: signal.signal(number, lambda *_: None)
+            for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        try:
+            yield EndSignals(reader)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(descriptor)

@@ -13,9 +13,7 @@ import json
 import logging
 import os
 import pathlib
-import queue
 import selectors
-import signal
 import socket
 import subprocess
 import sys
@@ -186,22 +184,10 @@ def _logs_of_its_own():
         root.setLevel(level)
 
 
-class _Asked(queue.SimpleQueue[int]):
-    """Signals, of which the first comes as soon as it is waited for."""
-
-    def get(self, block: bool = True, timeout: float | None = None) -> int:
-        return signal.SIGTERM
-
-
 @contextlib.contextmanager
 def _asked_to_end():
     """Ask a program that goes on and on to end, once it only waits."""
-    with (
-        mock.patch.object(signal, 'sigwait', return_value=signal.SIGTERM),
-        mock.patch.object(
-            periodic,
-            '_signals',
-            return_value=contextlib.nullcontext(_Asked()),
-        ),
+    with mock.patch.object(
+        periodic.EndSignals, 'wait', lambda _, seconds=None: seconds != 0
     ):
         yield

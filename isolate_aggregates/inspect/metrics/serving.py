@@ -3,7 +3,6 @@
 
 from collections.abc import Iterator
 import contextlib
-import signal
 
 import prometheus_client
 from prometheus_client.registry import Collector
@@ -36,23 +35,6 @@ def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-@contextlib.contextmanager
-def end_signals() -> Iterator[frozenset[signal.Signals]]:
-    """Hold back the signals that ask for an end, to wait for them.
-
-    Threads that start meanwhile hold them back too. There is no handler, so
-    nothing is ever interrupted.
-
-    :returns: A context with the signals.
-    """
-    asked = frozenset({signal.SIGTERM, signal.SIGINT})
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, asked)
-    try:
-        yield asked
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _authority(host: str, port: int) -> str:

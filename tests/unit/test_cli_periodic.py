@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes on and on ends when the process is asked to."""
+
+import signal
+import threading
+
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.cli import periodic
+
+# Far longer than a test may take.
+PAUSE = 86400
+
+
+def ask(thread):
+    signal.pthread_kill(thread.ident, signal.SIGTERM)
+
+
+def test_a_signal_that_another_thread_gets_ends_the_pause():
+    """The operating system hands it to any thread, and wakes no other one."""
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    rounds = []
+    timers = []
+
+    def once(is_asked):
+        rounds.append(is_asked())
+        other.start()
+        timers.append(threading.Timer(0.1, ask, [other]))
+        timers[0].start()
+
+    periodic.watch(once, PAUSE)
+    timers[0].join()
+    over.set()
+    other.join()
+    assert rounds == [False]
+
+
+@pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
+def test_a_round_is_told_of_a_signal_and_is_the_last(number):
+    told = []
+
+    def once(is_asked):
+        told.append(is_asked())
+        signal.raise_signal(number)
+        told.extend([is_asked(), is_asked()])
+
+    before = signal.getsignal(number)
+    periodic.watch(once, PAUSE)
+    assert told == [False, True, True]
+    assert signal.getsignal(number) is before
+
+
+def test_a_round_that_fails_is_told_and_another_one_comes(caplog):
+    rounds = []
+
+    def once(is_asked):
+        rounds.append(None)
+        if len(rounds) == 1:
+            raise exception.NotFound('flavor', 'x', 'Nova')
+        signal.raise_signal(signal.SIGTERM)
+
+    periodic.watch(once, 0)
+    assert len(rounds) == 2
+    assert 'There is no flavor' in caplog.text
