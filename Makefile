@@ -95,22 +95,21 @@ unit: $(VENV)/.all
 	$(RUN_TESTS) unit -- $(ARGS)
 
 test: $(VENV)/.all
-	$(RUN_TESTS) library nova:smoke blazar:smoke databases servers:smoke \
-	    browser:smoke -- $(ARGS)
+	$(RUN_TESTS) library databases servers:smoke browser:smoke \
+	    nova:smoke blazar:smoke -- $(ARGS)
 
 test-rest: $(VENV)/.all
-	$(RUN_TESTS) nova:rest blazar:rest clone servers:rest browser:rest \
+	$(RUN_TESTS) clone servers:rest browser:rest nova:rest blazar:rest \
 	    -- $(ARGS)
 
 test-all: $(VENV)/.all
-	$(RUN_TESTS) library nova blazar databases clone servers browser \
+	$(RUN_TESTS) library databases clone servers browser nova blazar \
 	    -- $(ARGS)
 
-# A third slower. The browser runs none of these lines. One part at a time, as
-# each adds to one file.
+# A third slower. The browser runs none of these lines.
 cover: $(VENV)/.all
 	$(BIN)/coverage erase
-	PARTS_AT_ONCE=1 $(RUN_TESTS) library databases clone servers nova blazar -- \
+	$(RUN_TESTS) library databases clone servers nova blazar -- \
 	    --cov --cov-append --cov-report= $(ARGS)
 	$(BIN)/coverage report
 

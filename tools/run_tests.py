@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the tests part by part, each part in a process of its own.
 
-Nova, Blazar, Chromium and Nova's database each need a process for themselves.
-Two of these run side by side, as most of them wait for something much of the
-time; what they print comes part after part::
+Nova, Blazar, Chromium and Nova's database each need a process for themselves::
 
     python tools/run_tests.py library nova:smoke -- -k reservation
 
@@ -15,7 +13,6 @@ empty. A path below ``tests`` runs in the part that it belongs to.
 
 import argparse
 from collections.abc import Sequence
-from concurrent import futures
 import dataclasses
 import os
 import pathlib
@@ -28,7 +25,7 @@ from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PYTEST = (sys.executable, '-m', 'pytest')
-# Exit statuses of pytest.
+# The exit statuses of pytest after which other parts can run.
 PASSED, FAILED, EMPTY = 0, 1, 5
 SELECTIONS = {
     '': (),
@@ -39,8 +36,6 @@ SELECTIONS = {
 # How many tests run at a time, and how many of those that mostly wait.
 JOBS = ('-n', os.environ.get('JOBS', 'auto'))
 WAITING_JOBS = ('-n', os.environ.get('WAITING_JOBS', '3'))
-# How many parts run at a time.
-PARTS_AT_ONCE = int(os.environ.get('PARTS_AT_ONCE', '2'))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,44 +133,6 @@ class Totals:
         return f'{said} in {time.monotonic() - self._began:.2f}s'
 
 
-class Run:
-    """A part that is run in the background.
-
-    :param pool: Where it waits for its turn.
-    :param words: The command.
-    :param path: Where what it prints is kept, and, with a suffix, its report.
-    """
-
-    def __init__(
-        self,
-        pool: futures.Executor,
-        words: Sequence[str],
-        path: pathlib.Path,
-    ) -> None:
-        self.report = path.with_suffix('.xml')
-        self._printed = path
-        path.touch()
-        self._status = pool.submit(
-            self._run, [*words, f'--junitxml={self.report}']
-        )
-
-    def _run(self, words: Sequence[str]) -> int:
-        with self._printed.open('wb') as printed:
-            # What is run was asked for by a developer.
-            return subprocess.call(  # noqa: S603
-                words, cwd=ROOT, stdout=printed, stderr=subprocess.STDOUT
-            )
-
-    def follow(self) -> int:
-        """Print what it prints until it ends, and return its exit status."""
-        with self._printed.open(errors='replace') as printed:
-            while not self._status.done():
-                print(printed.read(), end='', flush=True)
-                futures.wait([self._status], timeout=0.2)
-            print(printed.read(), end='', flush=True)
-        return self._status.result()
-
-
 def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     """Run parts and return the exit status.
 
@@ -184,37 +141,28 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
     """
     totals = Totals()
     statuses = {}
-    chosen = [
-        (name, words)
-        for name in parts
-        if (words := command(name, arguments)) is not None
-    ]
-    pool = futures.ThreadPoolExecutor(PARTS_AT_ONCE)
     with tempfile.TemporaryDirectory() as folder:
-        started = [
-            (name, Run(pool, words, pathlib.Path(folder, str(number))))
-            for number, (name, words) in enumerate(chosen)
-        ]
-        try:
-            for name, one in started:
-                print(f'\nTests of {name}', flush=True)
-                statuses[name] = one.follow()
-                # There is none if a test hung and took its process with it.
-                if one.report.exists():
-                    totals.add(one.report)
-        finally:
-            # Whoever interrupts this does not want the rest.
-            pool.shutdown(cancel_futures=True)
+        report = pathlib.Path(folder, 'report.xml')
+        for name in parts:
+            words = command(name, arguments)
+            if words is None:
+                continue
+            print(f'\nTests of {name}', flush=True)
+            words.append(f'--junitxml={report}')
+            # What is run was asked for by a developer.
+            statuses[name] = subprocess.call(words, cwd=ROOT)  # noqa: S603
+            if statuses[name] not in (PASSED, FAILED, EMPTY):
+                return statuses[name]
+            # There is none if a test hung and took its process with it.
+            if report.exists():
+                totals.add(report)
+                report.unlink()
     if set(statuses.values()) <= {EMPTY}:
         print(f'\nNo part has a test for: {shlex.join(arguments)}')
         return EMPTY
     if len(statuses) > 1:
         print(f'\n{f" {totals} ":=^79}')
-    failed = [
-        name
-        for name, status in statuses.items()
-        if status not in (PASSED, EMPTY)
-    ]
+    failed = [name for name, status in statuses.items() if status == FAILED]
     if failed:
         print(f'Failed: {", ".join(failed)}')
     return FAILED if failed else PASSED
