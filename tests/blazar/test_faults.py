@@ -2,6 +2,7 @@
 """Whatever call fails, nothing is left over and nothing is lost."""
 
 import datetime
+import os
 import threading
 
 from blazar import exceptions as blazar_exceptions
@@ -16,6 +17,8 @@ from isolate_aggregates.reservations.record import Shape
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
 MODES = (AFTER, FROM_THEN_ON)
+# An ordinary run breaks every third call, one with THOROUGH=1 each.
+EVERY = 1 if os.environ.get('THOROUGH') else 3
 
 
 class Wire:
@@ -68,11 +71,11 @@ def wire(blazar, monkeypatch):
 
 
 def places(wire):
-    """Yield the place of one call after the other, until none fails there."""
-    place = 0
+    """Yield the places of calls in turn, until none fails there."""
+    place = 1 - EVERY
     wire.has_failed = True
     while wire.has_failed:
-        place += 1
+        place += EVERY
         yield place
     assert place > 3, 'nothing was called'
 
