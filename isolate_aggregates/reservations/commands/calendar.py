@@ -24,14 +24,7 @@ class ShowCalendar(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--start',
-            type=times.moment,
-            default='now',
-            metavar='<time>',
-            help=f'From when on, {common.TIME}, or a duration from now, such '
-            'as 2h; default: now',
-        )
+        common.add_start(parser, '--start', 'From when on')
         parser.add_argument(
             '--end',
             type=times.moment,

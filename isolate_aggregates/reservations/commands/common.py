@@ -132,6 +132,36 @@ class OneReservation(output.ShowOne):
             self._usage.error(str(exc))
 
 
+def add_start(
+    parser: argparse.ArgumentParser,
+    name: str,
+    meaning: str,
+    default: str | None = 'now',
+    note: str = 'default: now',
+) -> None:
+    """Add an option for a time that may be counted from now on."""
+    parser.add_argument(
+        name,
+        type=times.moment,
+        default=default,
+        metavar='<time>',
+        help=f'{meaning}, {TIME}, or a duration from now, such as 2h; {note}',
+    )
+
+
+def add_affinity(
+    parser: argparse.ArgumentParser, default: str | None = None
+) -> None:
+    """Add ``--affinity`` to the parser of a command."""
+    parser.add_argument(
+        '--affinity',
+        choices=AFFINITY,
+        default=default,
+        help='Whether all slots have to be on the same host, or each on a '
+        'different one' + (f'; default: {default}' if default else ''),
+    )
+
+
 def add_reservation(
     parser: argparse.ArgumentParser,
     number: str | None = None,

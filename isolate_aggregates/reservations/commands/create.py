@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import datetime
 from typing import Any
 
 from oslo_log import log as logging
@@ -10,7 +11,7 @@ from oslo_log import log as logging
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import base, fields
 from isolate_aggregates.cloud.live import LiveCloud
-from isolate_aggregates.reservations import Shape
+from isolate_aggregates.reservations import Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
 
 LOG = logging.getLogger(__name__)
@@ -21,7 +22,29 @@ _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 class _SizedReservation(common.OneReservation):
     """Shows a reservation whose slots have a given size."""
 
-    def shape(self, args: argparse.Namespace, cloud: LiveCloud) -> Shape:
+    def wanted(
+        self,
+        args: argparse.Namespace,
+        cloud: LiveCloud,
+        start: datetime.datetime,
+        end: datetime.datetime | None,
+        project: str = '',
+        reservation_id: str | None = None,
+    ) -> Reservation:
+        """Return the reservation that is asked for."""
+        return reservations.new(
+            project,
+            args.amount,
+            self._shape(args, cloud),
+            start,
+            end,
+            common.AFFINITY[args.affinity],
+            reservation_id,
+            args.allow_uncounted,
+        )
+
+    @staticmethod
+    def _shape(args: argparse.Namespace, cloud: LiveCloud) -> Shape:
         """Return the size of a slot."""
         if args.like:
             return Shape.like(cloud.flavor(args.like))
@@ -56,14 +79,7 @@ class CreateReservation(_SizedReservation):
             parser, 'Name or id of the project that may use it', required=True
         )
         _add_slot_arguments(parser)
-        parser.add_argument(
-            '--start',
-            type=times.moment,
-            default='now',
-            metavar='<time>',
-            help=f'When it starts, {common.TIME}, or a duration from now, '
-            'such as 2h; default: now',
-        )
+        common.add_start(parser, '--start', 'When it starts')
         parser.add_argument(
             '--end',
             type=times.end,
@@ -96,15 +112,13 @@ class CreateReservation(_SizedReservation):
         if end is not None:
             end = self.time(end, start)
         cloud = LiveCloud(self.app.conf, self.app.connect)
-        found = reservations.new(
-            base.project_from(parsed_args, cloud) or '',
-            parsed_args.amount,
-            self.shape(parsed_args, cloud),
+        found = self.wanted(
+            parsed_args,
+            cloud,
             start,
             end,
-            common.AFFINITY[parsed_args.affinity],
+            base.project_from(parsed_args, cloud) or '',
             parsed_args.id,
-            parsed_args.allow_uncounted,
         )
         store = common.store(self.app.conf, cloud.connection)
         if parsed_args.dry_run:
@@ -123,8 +137,8 @@ class CreateReservation(_SizedReservation):
 class FindReservation(_SizedReservation):
     """Show when a reservation would fit first, and on which hosts.
 
-    Nothing is kept: create it with that start. As long as it is not, somebody
-    else may be faster.
+    Nothing is kept: create it with that start. Until then another command may
+    take the room.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -137,13 +151,8 @@ class FindReservation(_SizedReservation):
             metavar='<duration>',
             help='How long it is, such as 7d; default: it never ends',
         )
-        parser.add_argument(
-            '--not-before',
-            type=times.moment,
-            default='now',
-            metavar='<time>',
-            help=f'When it may start at the earliest, {common.TIME}, or a '
-            'duration from now, such as 2h; default: now',
+        common.add_start(
+            parser, '--not-before', 'When it may start at the earliest'
         )
         return parser
 
@@ -157,15 +166,7 @@ class FindReservation(_SizedReservation):
         length = parsed_args.duration
         end = None if length is None else self.time(length, start)
         cloud = LiveCloud(self.app.conf, self.app.connect)
-        wanted = reservations.new(
-            '',
-            parsed_args.amount,
-            self.shape(parsed_args, cloud),
-            start,
-            end,
-            common.AFFINITY[parsed_args.affinity],
-            allow_uncounted=parsed_args.allow_uncounted,
-        )
+        wanted = self.wanted(parsed_args, cloud, start, end)
         store = common.store(self.app.conf, cloud.connection)
         status = reservations.find(store, wanted, now)
         found = status.reservation
@@ -188,13 +189,7 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         help='How many slots, which is how many servers; default: 1',
     )
     _add_shape_arguments(parser)
-    parser.add_argument(
-        '--affinity',
-        choices=common.AFFINITY,
-        default='any',
-        help='Whether all slots have to be on the same host, or each on a '
-        'different one; default: any',
-    )
+    common.add_affinity(parser, 'any')
     parser.add_argument(
         '--allow-uncounted',
         action='store_true',

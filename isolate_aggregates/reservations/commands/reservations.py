@@ -121,22 +121,17 @@ class UpdateReservation(common.OneReservation):
             help=f'When it ends, {common.TIME}, or how long after its '
             'start, such as 7d, or never',
         )
-        parser.add_argument(
+        common.add_start(
+            parser,
             '--start',
-            type=times.moment,
-            metavar='<time>',
-            help=f'When it starts, {common.TIME}, or a duration from now, '
-            'such as 2h; its end stays, unless --end is given',
+            'When it starts',
+            default=None,
+            note='its end stays, unless --end is given',
         )
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it'
         )
-        parser.add_argument(
-            '--affinity',
-            choices=common.AFFINITY,
-            help='Whether all slots have to be on the same host, or each on a '
-            'different one',
-        )
+        common.add_affinity(parser)
         return parser
 
     def take_action(
