@@ -93,7 +93,7 @@ def planning(world: World) -> float:
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
     ).settled
-    known = host_capacity.capacities(world.store, found, wanted, NOW)
+    known = host_capacity.Capacities(world.store, found, wanted, NOW).all()
     begin = time.perf_counter()
     demand = host_capacity.demand(wanted, NOW)
     assignment = planner.assign(demand, known.values())

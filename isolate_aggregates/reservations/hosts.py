@@ -9,7 +9,7 @@ first and goes last.
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
-from isolate_aggregates.reservations import host_capacity, names
+from isolate_aggregates.reservations import counting, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import (
@@ -193,7 +193,7 @@ def _host(observed: ObservedState, name: str) -> ReservationHost | None:
 def _refuse_ordinary(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
-    found = host_capacity.ordinary_consumers(
+    found = counting.ordinary_consumers(
         store, node.uuid, host.provider if host else None
     )
     if found:

@@ -5,7 +5,7 @@ import datetime
 import uuid
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, names
+from isolate_aggregates.reservations import counting, names
 from isolate_aggregates.reservations.record import (
     PendingChange,
     Reservation,
@@ -73,7 +73,7 @@ def new(
             'out, or use --allow-uncounted: a server may then get no host '
             'although its reservation has a free slot.'
         )
-    if not any(host_capacity.needs(found.flavor).values()):
+    if not any(counting.needs(found.flavor).values()):
         raise exception.InvalidRequest(
             'A slot of a reservation must need something.'
         )

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts what hosts have, and what the slots on them need."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+import contextlib
+import datetime
+
+from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories, resources
+from isolate_aggregates.placement.client import ProviderSummary
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.reservations import names, room
+from isolate_aggregates.reservations.observed import (
+    ObservedState,
+    ReservationHost,
+)
+from isolate_aggregates.reservations.store import ReservationStore
+
+_ALWAYS = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+_NO_TIME = datetime.timedelta()
+_INSTANT = datetime.timedelta(microseconds=1)
+
+
+def needs(flavor: Flavor) -> dict[str, int]:
+    """Return what one server of a flavor takes from its compute node.
+
+    :raises InvalidRequest: if its extra specs contradict each other.
+    """
+    return without_slots(resources.resource_request(Request(flavor)))
+
+
+def without_slots(request: ResourceRequest) -> dict[str, int]:
+    return {
+        name: amount
+        for name, amount in request.merged_resources().items()
+        if names.reservation_of(name) is None
+    }
+
+
+class Counted:
+    """What hosts have, and what the slots on them need."""
+
+    def __init__(
+        self,
+        store: ReservationStore,
+        observed: ObservedState,
+        now: datetime.datetime,
+    ) -> None:
+        self.store = store
+        self.observed = observed
+        self.now = now
+        # Servers of flavors that make no sense cannot be counted.
+        self.needs = dict(
+            _countable(
+                found.flavor
+                for found in observed.records.reservations.values()
+            )
+        )
+        self.foreign = dict(_countable(observed.records.foreign.values()))
+
+    def unknown(self, host: ReservationHost) -> str | None:
+        for name in sorted(host.slots):
+            if name not in self.needs and name not in self.foreign:
+                return f'has slots of reservation {name}, which is unknown'
+        return None
+
+    def capacity(self, host: ReservationHost) -> room.HostCapacity:
+        root, *below = self.store.tree(self.observed, host)
+        return room.HostCapacity(
+            host=host.name,
+            capacity=root.capacity,
+            below=tuple(one.capacity for one in below),
+            claims=tuple(self.claims(host)),
+        )
+
+    def claims(
+        self,
+        host: ReservationHost,
+        but: str | None = None,
+        cleaning_time: datetime.timedelta = _NO_TIME,
+    ) -> Iterator[room.Claim]:
+        """Yield what the slots of all reservations but one need.
+
+        :param cleaning_time: For how long after their end they count as well.
+        """
+        for name, slots in host.slots.items():
+            if name == but:
+                continue
+            number = max(slots.total, slots.used)
+            other = self.observed.records.reservations.get(name)
+            if other is None:
+                # It is not known here when it starts or ends.
+                yield room.Claim(_ALWAYS, None, self.foreign[name], number)
+                continue
+            end = other.counted_until
+            if end is not None:
+                # What is there after the end takes its place still.
+                end = max(room.later(end, cleaning_time), self.now + _INSTANT)
+            yield room.Claim(other.counted_from, end, self.needs[name], number)
+
+    def whole(
+        self,
+        host: ReservationHost,
+        tree: list[ProviderSummary],
+        but: str | None = None,
+    ) -> room.HostCapacity:
+        """Return a host with all that counts, but one reservation.
+
+        :raises ServiceNotFound: if it is gone.
+        """
+        ordinary = self._ordinary(host, tree)
+        return room.HostCapacity(
+            host=host.name,
+            capacity=tree[0].capacity,
+            ordinary=ordinary.get(host.root, {}),
+            below=tuple(
+                {
+                    name: has - ordinary.get(one.uuid, {}).get(name, 0)
+                    for name, has in one.capacity.items()
+                }
+                for one in tree[1:]
+            ),
+            claims=tuple(self.claims(host, but, self.store.cleaning_time)),
+        )
+
+    def _ordinary(
+        self, host: ReservationHost, tree: list[ProviderSummary]
+    ) -> Mapping[str, Mapping[str, int]]:
+        """Return what servers without a reservation use of each provider."""
+        reserved = [
+            (
+                slots.used,
+                self.needs.get(name) or self.foreign[name],
+            )
+            for name, slots in host.slots.items()
+            if slots.used
+        ]
+        if not reserved:
+            return {one.uuid: one.used for one in tree}
+        rest: Counter[str] = Counter()
+        for one in tree:
+            rest.update(one.used)
+        for number, amounts in reserved:
+            rest.subtract({n: number * most for n, most in amounts.items()})
+        if not any(rest.values()):
+            return {}
+        # A server that boots from a volume takes less than its slot has.
+        total: dict[str, Counter[str]] = {}
+        for one in tree:
+            if any(one.used.values()):
+                total[one.uuid] = Counter()
+                for taken in ordinary_consumers(
+                    self.store, one.uuid, host.provider
+                ).values():
+                    total[one.uuid].update(taken)
+        return total
+
+
+def ordinary_consumers(
+    store: ReservationStore, source: str, provider: str | None
+) -> Mapping[str, Mapping[str, int]]:
+    """Return the consumers of a host that take no slot, and what they use.
+
+    :param source: The uuid of the resource provider that they use.
+    :param provider: The uuid of its reservation provider, if it has one.
+    :raises ServiceNotFound: if that provider is gone.
+    """
+    consumers = inventories.consumers(store.placement, source)
+    reserved = (
+        inventories.consumers(store.placement, provider) if provider else {}
+    )
+    return {
+        consumer: amounts
+        for consumer, amounts in consumers.items()
+        if consumer not in reserved
+    }
+
+
+def _countable(
+    flavors: Iterable[Flavor],
+) -> Iterator[tuple[str, dict[str, int]]]:
+    # There are many flavors of few sizes.
+    known: dict[tuple[object, ...], dict[str, int] | None] = {}
+    for flavor in flavors:
+        size = _size(flavor)
+        if size not in known:
+            known[size] = None
+            with contextlib.suppress(exception.InvalidRequest):
+                known[size] = needs(flavor)
+        found = known[size]
+        if found is not None:
+            yield flavor.id, found
+
+
+def _size(flavor: Flavor) -> tuple[object, ...]:
+    """Return all that its needs depend on, but for the slot."""
+    return (
+        flavor.vcpus,
+        flavor.ram,
+        flavor.disk,
+        flavor.ephemeral,
+        flavor.swap,
+        *sorted(
+            (key, value)
+            for key, value in flavor.extra_specs.items()
+            if names.reservation_of(key.partition(':')[2]) is None
+        ),
+    )
