@@ -28,7 +28,8 @@ from isolate_aggregates import reservations  # noqa: E402
 from isolate_aggregates.placement import inventories  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
 from isolate_aggregates.reservations import host_capacity, planner, slots  # noqa: E402
-from isolate_aggregates.reservations.record import Reservation, describe  # noqa: E402
+from isolate_aggregates.reservations.record import describe  # noqa: E402
+from isolate_aggregates.reservations.reservation import Reservation  # noqa: E402
 
 SIZES = ('100:100', '300:300', '1000:1000', '1000:300', '300:1000')
 DAY = 24 * HOUR

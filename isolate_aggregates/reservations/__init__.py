@@ -70,7 +70,7 @@ from isolate_aggregates.reservations.operations import (
     update,
 )
 from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
-from isolate_aggregates.reservations.record import (
+from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,

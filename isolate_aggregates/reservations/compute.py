@@ -21,7 +21,8 @@ from isolate_aggregates.cloud.nova import (
     paged,
 )
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.record import Record, Reservation, Shape
+from isolate_aggregates.reservations.record import Record
+from isolate_aggregates.reservations.reservation import Reservation, Shape
 
 _PAGE = 1000
 

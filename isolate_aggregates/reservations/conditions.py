@@ -9,7 +9,7 @@ from isolate_aggregates.reservations.observed import (
     ObservedState,
     ReservationHost,
 )
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 
 # What is said of a reservation that is to be changed too late.
 BEGUN = (

@@ -17,7 +17,7 @@ from isolate_aggregates.reservations.observed import (
     ObservedState,
     ReservationHost,
 )
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.store import ReservationStore
 
 _NO_TIME = datetime.timedelta()

@@ -18,7 +18,8 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.client import ProviderSummary
 from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.compute import Node
-from isolate_aggregates.reservations.record import Records, Reservation
+from isolate_aggregates.reservations.record import Records
+from isolate_aggregates.reservations.reservation import Reservation
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from isolate_aggregates.reservations import (
 )
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState
-from isolate_aggregates.reservations.record import (
+from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Terms,

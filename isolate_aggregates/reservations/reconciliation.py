@@ -39,7 +39,10 @@ from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.healing import Move
 from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.planner import Assignment
-from isolate_aggregates.reservations.record import PendingChange, Reservation
+from isolate_aggregates.reservations.reservation import (
+    PendingChange,
+    Reservation,
+)
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore
 

@@ -12,7 +12,7 @@ from isolate_aggregates.reservations.observed import (
     ObservedState,
     Slots,
 )
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 
 
 class Phase(enum.Enum):

@@ -32,7 +32,7 @@ from isolate_aggregates.reservations.observed import (
     Slots,
     slots_from,
 )
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
 
 # Enough to hide the time on the wire, few enough to be a good guest.

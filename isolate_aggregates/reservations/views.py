@@ -10,7 +10,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, room
 from isolate_aggregates.reservations.observed import Slots
 from isolate_aggregates.reservations.planner import Assignment
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.room import Period
 from isolate_aggregates.reservations.status import Phase, Status, status_of
 from isolate_aggregates.reservations.store import ReservationStore

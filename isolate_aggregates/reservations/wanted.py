@@ -6,7 +6,7 @@ import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import counting, names
-from isolate_aggregates.reservations.record import (
+from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,

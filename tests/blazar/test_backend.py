@@ -6,7 +6,7 @@ import pytest
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations.blazar.connection import connect
-from isolate_aggregates.reservations.record import Shape
+from isolate_aggregates.reservations.reservation import Shape
 
 RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 

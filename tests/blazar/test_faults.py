@@ -13,7 +13,7 @@ from live import OWNER
 from oslo_utils import timeutils
 import pytest
 
-from isolate_aggregates.reservations.record import Shape
+from isolate_aggregates.reservations.reservation import Shape
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
 MODES = (AFTER, FROM_THEN_ON)

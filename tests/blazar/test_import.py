@@ -13,7 +13,7 @@ from isolate_aggregates import reservations
 from isolate_aggregates.reservations.blazar.exceptions import (
     ReservationNotKept,
 )
-from isolate_aggregates.reservations.record import Shape
+from isolate_aggregates.reservations.reservation import Shape
 
 BLAZARS_OWN = ('physical.host.plugin', 'virtual.instance.plugin')
 OURS = (

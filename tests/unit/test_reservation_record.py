@@ -12,7 +12,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
-from isolate_aggregates.reservations.record import (
+from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
     Shape,

@@ -23,11 +23,8 @@ from isolate_aggregates.reservations.blazar.record import (
     parse,
 )
 from isolate_aggregates.reservations.conflicts import retried
-from isolate_aggregates.reservations.record import (
-    Record,
-    Reservation,
-    Shape,
-)
+from isolate_aggregates.reservations.record import Record
+from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.reservations.store import ReservationStore
 
 

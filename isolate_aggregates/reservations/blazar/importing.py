@@ -30,7 +30,7 @@ from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.blazar.record import parse
 from isolate_aggregates.reservations.conflicts import retried
 from isolate_aggregates.reservations.observed import ObservedState, Slots
-from isolate_aggregates.reservations.record import Reservation, Shape
+from isolate_aggregates.reservations.reservation import Reservation, Shape
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.uncounted import uncounted
 

@@ -22,7 +22,7 @@ from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.connection import connect
 from isolate_aggregates.reservations.blazar.database import database_id
 from isolate_aggregates.reservations.blazar.record import BlazarRecord, End
-from isolate_aggregates.reservations.record import Reservation
+from isolate_aggregates.reservations.reservation import Reservation
 
 
 @dataclasses.dataclass(frozen=True)

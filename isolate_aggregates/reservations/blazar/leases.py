@@ -15,7 +15,7 @@ from blazar.plugins import instances
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations.blazar import rows
-from isolate_aggregates.reservations.record import Shape
+from isolate_aggregates.reservations.reservation import Shape
 
 _START, _END = 'start_lease', 'end_lease'
 _LIVING = (status.lease.PENDING, status.lease.ACTIVE)

@@ -13,7 +13,7 @@ from typing import Any
 from blazar import status
 from blazar.db import api as db_api
 
-from isolate_aggregates.reservations.record import Shape
+from isolate_aggregates.reservations.reservation import Shape
 from isolate_aggregates.reservations.room import Claim
 
 # The columns of Blazar's hosts, by resource class.

@@ -15,7 +15,7 @@ from isolate_aggregates import exception, reservations, text
 from isolate_aggregates.cli import fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
-from isolate_aggregates.reservations.record import Terms
+from isolate_aggregates.reservations.reservation import Terms
 from isolate_aggregates.rest.connection import Connection
 
 LOG = logging.getLogger(__name__)
