@@ -40,15 +40,18 @@ class LeftOut:
 
 
 CALLS = (
-    'it wants certain calls to Nova and Placement, for aggregates among them, '
-    'which are not made any more'
+    'it asserts the very calls to Nova and Placement that Blazar makes, for '
+    'aggregates and server groups among them; ours makes others'
 )
 NO_DATABASE = (
-    'it has no database, in which ours counts the slots of all leases, or '
-    'reads a reservation again'
+    'it mocks the functions with which Blazar counts and has no database; '
+    'ours reads the slots of all leases from the database'
 )
-READS = 'it wants a reservation to be read once'
-TIMES = 'it gives times that are none'
+READS = (
+    'it asserts that the reservation is read exactly once; ours reads it '
+    'again before it writes, as another blazar-manager may have ended it'
+)
+TIMES = 'it passes times as text; a blazar-manager passes datetimes'
 
 INSTANCES = {
     'test_cleanup_resources_3_None': LeftOut(
