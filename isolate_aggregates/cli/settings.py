@@ -25,6 +25,7 @@ _QUIET = {
     'novaclient': logging.ERROR,
     'openstack': logging.ERROR,
     'oslo_policy': logging.ERROR,
+    'oslo_service': logging.WARNING,
     'placement': logging.WARNING,
     'stevedore': logging.CRITICAL,
     'urllib3': logging.ERROR,
@@ -71,11 +72,18 @@ def read(
         )
     except (cfg.Error, OSError, ValueError) as exc:
         names = ', '.join([*files, *directories])
-        raise exception.ConfigFilesError(
-            f'The configuration {names or f"{PROJECT}.conf"} cannot be '
-            f'read: {_reason(exc)}.'
-        ) from exc
+        raise unreadable(names or f'{PROJECT}.conf', exc) from exc
     ia_conf.check(conf)
+
+
+def unreadable(names: str, exc: Exception) -> exception.ConfigFilesError:
+    """Return the error for configuration files that cannot be read.
+
+    :param exc: What oslo.config has raised.
+    """
+    return exception.ConfigFilesError(
+        f'The configuration {names} cannot be read: {_reason(exc)}.'
+    )
 
 
 def _reason(exc: Exception) -> str:

@@ -272,6 +272,17 @@ def test_without_blazars_leases_there_is_nothing_to_import(
     )
 
 
+def test_a_line_that_cannot_be_read_is_not_repeated(operator, tmp_path):
+    path = tmp_path / 'broken.conf'
+    path.write_text('[database]\nhunter2 without a name\n')
+
+    finished = operator('import', '--blazar-config-file', str(path))
+
+    assert finished.code == 2
+    assert f'The configuration {path} cannot be read' in finished.err
+    assert 'hunter2' not in finished.out + finished.err
+
+
 @pytest.fixture
 def adopt(operator, tmp_path):
     """Return a function that gives a reservation to Blazar."""

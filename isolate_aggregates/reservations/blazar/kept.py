@@ -17,6 +17,7 @@ from blazar.utils.openstack import placement as _placement_options  # noqa: F401
 from oslo_config import cfg
 
 from isolate_aggregates import exception
+from isolate_aggregates.cli import settings
 from isolate_aggregates.reservations.blazar import leases
 from isolate_aggregates.reservations.blazar.backend import Backend
 from isolate_aggregates.reservations.blazar.connection import connect
@@ -56,7 +57,7 @@ def configure(path: str) -> cfg.ConfigOpts:
     try:
         conf([], project='blazar', default_config_files=[path])
     except cfg.Error as exc:
-        raise exception.ConfigFilesError(f'{path}: {exc}') from exc
+        raise settings.unreadable(path, exc) from exc
     return conf
 
 
