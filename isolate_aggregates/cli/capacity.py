@@ -29,7 +29,9 @@ class ListCapacity(output.ReportLister):
         """Pack the servers."""
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
-            self._found = fitting_servers(asked.cloud.snapshot, query)
+            self._found = fitting_servers(
+                asked.cloud.snapshot, query, asked.decision.destination
+            )
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 

@@ -37,7 +37,12 @@ class SaveSnapshot(usage.Command):
             cloud.nova,
             cloud.glance,
             cloud.placement,
-            {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
+            {
+                (g, o): conf[g][o]
+                for g, o in ia_conf.CLOUD_SETTINGS
+                # What is not set stays unknown.
+                if conf[g][o] is not None
+            },
             progress.reading,
         )
         cloud_file.save(snapshot, parsed_args.file)

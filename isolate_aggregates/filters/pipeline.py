@@ -95,6 +95,11 @@ class NamedFilter:
             return frozenset(self.request_filter.REPLACES)
         return frozenset()
 
+    @functools.cached_property
+    def is_mirrored(self) -> bool:
+        """Whether it repeats what Nova itself does."""
+        return isinstance(self.request_filter, contract.Mirrors)
+
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
         """Return which aggregates the filter forbids together.
 
@@ -214,12 +219,13 @@ class Pipeline:
         destination = Destination()
         seen = request.declaring(self.image_properties)
         for one in self.filters:
+            shown = request if one.is_mirrored else seen
             if self._timer is None:
-                one.narrow(destination, seen, aggregates)
+                one.narrow(destination, shown, aggregates)
                 continue
             started_at = time.perf_counter()
             try:
-                one.narrow(destination, seen, aggregates)
+                one.narrow(destination, shown, aggregates)
             finally:
                 self._timer(one.name, time.perf_counter() - started_at)
         return destination
