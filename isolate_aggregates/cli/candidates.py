@@ -36,6 +36,7 @@ class ListCandidates(output.ReportLister):
             self._outcome = candidates.allowed(
                 asked.cloud, asked.request, asked.decision, limit
             )
+            self._not_known = asked.not_known
         rows = [
             (
                 host.name,
@@ -59,6 +60,11 @@ class ListCandidates(output.ReportLister):
                 }
                 for host in outcome.hosts
             ],
+            'dropped': [
+                {'name': host.name, 'reasons': list(host.reasons)}
+                for host in outcome.dropped
+            ],
+            'not_known': list(self._not_known),
             'constraints': _constraints(outcome.decision.destination),
             'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
@@ -71,6 +77,12 @@ class ListCandidates(output.ReportLister):
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
         yield ''
+        if outcome.dropped:
+            yield 'Dropped by host filters, after Placement:'
+            for host in outcome.dropped:
+                yield f'  {host.name}: {"; ".join(host.reasons)}'
+            yield ''
+        yield from asking.told_not_known(self._not_known)
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'

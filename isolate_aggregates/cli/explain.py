@@ -49,6 +49,7 @@ class ExplainRequest(output.ReportLister):
                 resources.resource_request(asked.request),
                 asked.decision.destination,
             )
+            self._not_known = asked.not_known
         self._shown = [
             verdict
             for verdict in self._explanation.verdicts
@@ -80,6 +81,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
+                'not_known': list(self._not_known),
                 'constraints': [
                     {
                         'constraint': count.cause[0].label,
@@ -140,6 +142,7 @@ class ExplainRequest(output.ReportLister):
             yield ''
             yield from _remedies(explanation.remedies)
         yield ''
+        yield from asking.told_not_known(self._not_known)
 
     @property
     def _found(self) -> int:

@@ -102,6 +102,10 @@ _OTHERS = types.MappingProxyType({
 })  # fmt: skip
 
 
+# What Nova keeps, by whatever name, and tells of a server.
+TOLD = KNOWN | frozenset(_OLD_NAMES.values()) | {'vmware_adaptertype'}
+
+
 def kept(
     properties: Mapping[str, object],
     name: str,

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from explained import rows
-from http_fakes import AUTH_URL, NOVA
+from http_fakes import AUTH_URL, ENDPOINTS, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
 import requests_mock
 
 Run = Callable[..., Any]
 
+NEUTRON = 'http://neutron.test'
 SERVER = '9168b536-cd40-4630-b43f-b259807c6e87'
 
 
@@ -35,6 +36,21 @@ class LiveServer(Live):
             },
         )
 
+    def has_ports(self, server_id: str, *ports: Any) -> None:
+        """Have a Neutron, and a server with these ports."""
+        FakeKeystone(
+            self._http,
+            {
+                **ENDPOINTS,
+                'placement': self.placement_url,
+                'network': NEUTRON,
+            },
+        )
+        self._http.get(
+            f'{NEUTRON}/v2.0/ports?device_id={server_id}',
+            json={'ports': list(ports)},
+        )
+
 
 def _server(
     request: Any,
@@ -42,6 +58,8 @@ def _server(
     hints: Mapping[str, Any] | None = None,
     extra_specs: Mapping[str, str] | None = None,
     disk: int = 20,
+    zone: str | None = None,
+    host: str | None = None,
 ) -> dict[str, Any]:
     """Return a server as Nova shows it in the microversion asked for."""
     found: dict[str, Any] = {
@@ -61,7 +79,15 @@ def _server(
             'extra_specs': dict(extra_specs or {}),
         },
     }
-    if request.headers['OpenStack-API-Version'] == 'compute 2.100':
+    # Where it is, once it is somewhere.
+    found['OS-EXT-AZ:availability_zone'] = 'az-here' if host else zone or ''
+    found['OS-EXT-SRV-ATTR:host'] = host
+    minor = int(request.headers['OpenStack-API-Version'].partition('.')[2])
+    if minor >= 96:
+        found['pinned_availability_zone'] = zone
+    if minor < 98 and isinstance(image, Mapping):
+        found['image'] = {'id': image['id']}
+    if minor >= 100:
         found['scheduler_hints'] = dict(hints or {})
     return found
 
@@ -153,6 +179,131 @@ def test_the_hints_of_a_server_count_where_nova_tells_them(
     # Given by hand they count in any case.
     finished = explain_live('--server', SERVER, '--hint', 'rack:9=true')
     assert rows(finished)['linux-1'] == refused
+
+
+def not_known(finished: Any) -> list[str]:
+    """Return what a table says is not known."""
+    _, _, after = finished.out.partition('Not known here:\n')
+    return [line.strip() for line in after.partition('\n\n')[0].splitlines()]
+
+
+def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        # linux-1 is the only other host of the zone.
+        extra_specs={'trait:CUSTOM_LICENSED_LINUX': 'required'},
+        zone='az-1',
+    )
+    finished = explain_live('--server', SERVER)
+    found = rows(finished)
+    assert found['win-1'].startswith('in aggregate win-hosts, locked by')
+    assert found['linux-1'] == 'has no trait CUSTOM_LICENSED_LINUX'
+    assert found['linux-2'].startswith(
+        'not in aggregate rack-1: availability zone az-1 was requested'
+    )
+
+
+@pytest.mark.parametrize(
+    ('newest', 'host', 'said', 'told'),
+    [
+        pytest.param('2.100', 'x', 'not in aggregate rack-1', False, id='it'),
+        pytest.param('2.95', None, 'not in aggregate rack-1', False, id='old'),
+        pytest.param('2.95', 'x', 'candidate', True, id='old, on a host'),
+    ],
+)
+def test_the_zone_counts_that_a_server_stays_in(
+    live: LiveServer,
+    explain_live: Run,
+    newest: str,
+    host: str | None,
+    said: str,
+    told: bool,
+) -> None:
+    live.nova.newest = newest
+    live.boots(image={'id': live.images['debian-12']}, zone='az-1', host=host)
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-2'].startswith(said)
+    zone = (
+        f'the availability zone that server {SERVER} was asked for in, which '
+        'Nova tells from 2.96 on; give it with --availability-zone if it had '
+        'any'
+    )
+    assert (zone in not_known(finished)) == told
+    given = explain_live('--server', SERVER, '--availability-zone', 'az-1')
+    assert rows(given)['linux-2'].startswith('not in aggregate rack-1')
+    assert zone not in not_known(given)
+
+
+def test_an_image_counts_as_the_server_keeps_it(
+    live: LiveServer, explain_live: Run
+) -> None:
+    image = {
+        'id': live.images['windows-2022'],
+        # Glance has none of these now, and Nova tells no others.
+        'properties': {'os_secure_boot': 'required'},
+    }
+    live.boots(image=image)
+    found = rows(explain_live('--server', SERVER))
+    assert found['win-1'] == ('has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT')
+    assert found['linux-1'].endswith('has no trait CUSTOM_LICENSED_WINDOWS')
+    live.nova.newest = '2.97'
+    assert rows(explain_live('--server', SERVER))['win-1'] == 'candidate'
+
+
+PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
+
+
+def test_what_the_ports_of_a_server_ask_for_counts(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-1'] == 'candidate'
+    assert not_known(finished)[-1].startswith(
+        f'what the ports of server {SERVER} ask for: Neutron'
+    )
+    live.has_ports(
+        SERVER,
+        {
+            'id': PORT,
+            'network_id': 'net',
+            'fixed_ips': [],
+            'binding:vnic_type': 'remote-managed',
+            'resource_request': {
+                'request_groups': [
+                    {
+                        'id': PORT,
+                        'required': ['CUSTOM_PHYSNET_X'],
+                        'resources': {'NET_BW_EGR_KILOBIT_PER_SEC': 1000},
+                    }
+                ],
+                'same_subtree': [PORT],
+            },
+        },
+    )
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-1'] == (
+        f'has no trait COMPUTE_REMOTE_MANAGED_PORTS: port {PORT} is '
+        'remote-managed, which needs trait COMPUTE_REMOTE_MANAGED_PORTS on '
+        f'the host; group {PORT}: has no trait CUSTOM_PHYSNET_X; '
+        f'group {PORT}: NET_BW_EGR_KILOBIT_PER_SEC: has none'
+    )
+    assert not any('ports' in each for each in not_known(finished))
+
+
+def test_a_server_without_ports_may_have_been_asked_for_with_networks(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    live.has_ports(SERVER)
+    assert not_known(explain_live('--server', SERVER)) == [
+        f'whether a host was requested for server {SERVER}, which Nova does '
+        'not tell; give it with --host',
+        f'the networks that server {SERVER} was asked for with: it has no '
+        'ports now; give what they ask for with --port-request',
+    ]
 
 
 def test_what_is_given_goes_before_what_the_server_has(

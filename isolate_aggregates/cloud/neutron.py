@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Neutron's API: the ports of a server, and the segments of networks.
+
+See the `Networking API reference
+<https://docs.openstack.org/api-ref/network/v2/>`_.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib import parse
+
+from isolate_aggregates.cloud.servers import Port
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
+
+
+class NeutronClient:
+    """Neutron's API.
+
+    Every method raises ServiceError, or the one of its kinds that says what
+    happened, if Neutron gives no usable answer.
+
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        self._service = client.Service(
+            'Neutron', connection.adapter('network'), retry_delay
+        )
+
+    def ports(self, server_id: str) -> list[Port]:
+        """Return the ports of a server.
+
+        What they ask of Placement only operators are told.
+        """
+        path = f'/ports?{parse.urlencode({"device_id": server_id})}'
+        return [_port(found) for found in self._list(path, 'ports')]
+
+    def segments(self, port: Port) -> list[str]:
+        """Return the ids of the segments that a port may be on.
+
+        None of a network that is not routed.
+        """
+        if port.subnet:
+            query = {'id': port.subnet}
+        else:
+            query = {'network_id': port.network}
+        path = f'/subnets?{parse.urlencode(query)}'
+        found = (
+            each.get('segment_id') for each in self._list(path, 'subnets')
+        )
+        return [segment for segment in found if segment]
+
+    def _list(self, path: str, what: str) -> Iterator[Mapping[str, Any]]:
+        path = f'{self._service.root("v2.0")}{path}'
+        answer = self._service.get(path)
+        yield from self._service.parsed(
+            path, lambda document: list(document[what]), answer
+        )
+
+
+def _port(found: Mapping[str, Any]) -> Port:
+    asked = found.get('resource_request') or {}
+    groups = asked.get('request_groups')
+    if groups is None:
+        # As it was before ports could have several groups.
+        groups = [{'id': found['id'], **asked}] if asked else []
+    fixed = found.get('fixed_ips') or []
+    return Port(
+        id=found['id'],
+        network=found['network_id'],
+        subnet=fixed[0]['subnet_id'] if fixed else None,
+        remote_managed=found.get('binding:vnic_type') == 'remote-managed',
+        groups=tuple(
+            ResourceGroup(
+                group['id'],
+                dict(group['resources']),
+                frozenset(group.get('required', ())),
+            )
+            for group in groups
+        ),
+        same_subtree=frozenset(asked.get('same_subtree') or ()),
+        device_profile=found.get('device_profile') or None,
+    )
