@@ -26,6 +26,7 @@ _ISOLATED_HOSTS = (GROUP, 'isolated_hosts')
 _ISOLATED_IMAGES = (GROUP, 'isolated_images')
 _RESTRICT = (GROUP, 'restrict_isolated_hosts_to_isolated_images')
 
+INSTANCE_EXTRA_SPECS = 'AggregateInstanceExtraSpecsFilter'
 _SCOPE = 'aggregate_instance_extra_specs'
 
 # The values of each metadata key over all aggregates of a host.
@@ -126,8 +127,12 @@ def meets(value: str, wanted: str) -> bool:
     return value == wanted
 
 
-def wanted_metadata(extra_specs: Mapping[str, str]) -> list[tuple[str, str]]:
+def wanted_metadata(
+    extra_specs: Mapping[str, str],
+) -> list[tuple[str, str, str]]:
     """Return what a flavor wants of the metadata of aggregates.
+
+    That is the key of the metadata, the value, and the key of the extra spec.
 
     :param extra_specs: Its extra specs: those with the scope of the filter,
         and those without any.
@@ -136,9 +141,9 @@ def wanted_metadata(extra_specs: Mapping[str, str]) -> list[tuple[str, str]]:
     for key, value in extra_specs.items():
         scope, colon, name = key.partition(':')
         if not colon:
-            found.append((key, value))
+            found.append((key, value, key))
         elif scope == _SCOPE:
-            found.append((name, value))
+            found.append((name, value, key))
     return found
 
 
@@ -153,12 +158,12 @@ def instance_extra_specs(
     def judge(metadata: _Metadata) -> str:
         missing = [
             f'{key}={value}'
-            for key, value in wanted
+            for key, value, _ in wanted
             if not any(meets(one, value) for one in metadata.get(key, ()))
         ]
         return f'in no aggregate with {" and ".join(missing)}' * bool(missing)
 
-    told = ' and '.join(f'{key}={value}' for key, value in wanted)
+    told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
     yield from _dropping(
         aggregates,
         judge,
@@ -287,7 +292,7 @@ def _host_filter(
 
 
 MIRRORS = (
-    _host_filter('AggregateInstanceExtraSpecsFilter', instance_extra_specs),
+    _host_filter(INSTANCE_EXTRA_SPECS, instance_extra_specs),
     _host_filter(
         'AggregateImagePropertiesIsolation',
         image_properties,
