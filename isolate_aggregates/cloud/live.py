@@ -226,9 +226,15 @@ class LiveCloud:
     def segment_aggregates(self, port: Port) -> list[frozenset[str]]:
         """Return the aggregates of the segments; each is a provider."""
         return [
-            providers.aggregates(self.placement, segment)
+            self._aggregates_of(segment)
             for segment in self.neutron.segments(port)
         ]
+
+    def _aggregates_of(self, segment: str) -> frozenset[str]:
+        try:
+            return providers.aggregates(self.placement, segment)
+        except exception.ServiceNotFound:
+            return frozenset()
 
     def device_groups(
         self, profile: str, owner: str = ''

@@ -3,16 +3,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+import uuid
 
 from explained import rows
 from http_fakes import AUTH_URL, ENDPOINTS, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
+import requests
 import requests_mock
 
 Run = Callable[..., Any]
 
 NEUTRON = 'http://neutron.test'
+CYBORG = 'http://cyborg.test/accelerator'
 SERVER = '9168b536-cd40-4630-b43f-b259807c6e87'
 
 
@@ -36,6 +39,30 @@ class LiveServer(Live):
             },
         )
 
+    def segment(self, *aggregates: str) -> str:
+        """Make the provider of a segment in Placement; return its uuid."""
+        made = str(uuid.uuid4())
+        uuids = [a.uuid for a in self.nova.aggregates if a.name in aggregates]
+        for method, path, body in (
+            ('POST', '', {'uuid': made, 'name': made}),
+            (
+                'PUT',
+                f'/{made}/aggregates',
+                {'aggregates': uuids, 'resource_provider_generation': 0},
+            ),
+        ):
+            requests.request(
+                method,
+                f'{self.placement_url}/resource_providers{path}',
+                json=body,
+                headers={
+                    'X-Auth-Token': 'admin',
+                    'OpenStack-API-Version': 'placement 1.20',
+                },
+                timeout=60,
+            ).raise_for_status()
+        return made
+
     def has_ports(self, server_id: str, *ports: Any) -> None:
         """Have a Neutron, and a server with these ports."""
         FakeKeystone(
@@ -44,11 +71,26 @@ class LiveServer(Live):
                 **ENDPOINTS,
                 'placement': self.placement_url,
                 'network': NEUTRON,
+                'accelerator': CYBORG,
             },
         )
         self._http.get(
             f'{NEUTRON}/v2.0/ports?device_id={server_id}',
             json={'ports': list(ports)},
+        )
+
+    def has_segments(self, network: str, *segments: str | None) -> None:
+        """Have a network with a subnet on each of these segments."""
+        self._http.get(
+            f'{NEUTRON}/v2.0/subnets?network_id={network}',
+            json={'subnets': [{'segment_id': each} for each in segments]},
+        )
+
+    def has_profile(self, name: str, *groups: Mapping[str, str]) -> None:
+        """Have a Cyborg that knows a device profile."""
+        self._http.get(
+            f'{CYBORG}/v2/device_profiles?name={name}',
+            json={'device_profiles': [{'name': name, 'groups': groups}]},
         )
 
 
@@ -304,6 +346,97 @@ def test_a_server_without_ports_may_have_been_asked_for_with_networks(
         f'the networks that server {SERVER} was asked for with: it has no '
         'ports now; give what they ask for with --port-request',
     ]
+
+
+def port(name: str, network: str) -> dict[str, Any]:
+    """Return a port that asks for nothing but its network."""
+    return {'id': name, 'network_id': network, 'fixed_ips': []}
+
+
+def test_a_routed_network_keeps_a_server_on_its_segments(
+    live: LiveServer,
+    run: Run,
+    in_environment: None,
+    config: Any,
+    http: requests_mock.Mocker,
+) -> None:
+    path = config(
+        '[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
+    )
+
+    def explain(*ports: Any) -> Any:
+        live.has_ports(SERVER, *ports)
+        return run('--config-file', path, 'explain', '--server', SERVER)
+
+    live.boots(image={'id': live.images['debian-12']})
+    # Each segment is a provider in an aggregate of Placement.
+    live.has_segments('flat', None)
+    live.has_segments('routed', live.segment('rack-1'))
+    assert rows(explain(port('p1', 'flat')))['linux-2'] == 'candidate'
+    found = rows(explain(port('p1', 'flat'), port('p2', 'routed')))
+    assert found['linux-1'] == 'candidate'
+    assert found['linux-2'] == (
+        'not in aggregate rack-1: port p2 is routed, and its segments are '
+        'there'
+    )
+    live.has_segments('odd', live.segment())
+    found = rows(explain(port('p3', 'odd')))
+    assert found['linux-1'] == (
+        'a segment of the network of port p3 has no aggregate'
+    )
+    live.has_segments('gone', str(uuid.uuid4()))
+    found = rows(explain(port('p5', 'gone')))
+    assert found['linux-1'] == (
+        'a segment of the network of port p5 has no aggregate'
+    )
+    # Neutron does not tell of that one.
+    http.get(f'{NEUTRON}/v2.0/subnets?network_id=dark', status_code=500)
+    assert not_known(explain(port('p4', 'dark')))[-1] == (
+        'the segments of port p4 are not known, whose aggregates Nova requires'
+    )
+
+
+def test_a_device_profile_asks_for_more(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        extra_specs={'accel:device_profile': 'fpga'},
+    )
+    live.has_ports(SERVER, {**port('p1', 'flat'), 'device_profile': 'nic'})
+    group = {'resources:FPGA': '1', 'trait:CUSTOM_F': 'required', 'x:y': 'z'}
+    live.has_profile('fpga', group)
+    live.has_profile('nic', {'resources:CUSTOM_NIC': '1'})
+    found = rows(explain_live('--server', SERVER))
+    for text in (
+        'has no trait COMPUTE_ACCELERATORS: ',
+        'group device_profile_0: has no trait CUSTOM_F',
+        'group device_profile_0: FPGA: has none',
+        'group device_profile_0p1: CUSTOM_NIC: has none',
+    ):
+        assert text in found['linux-1']
+
+
+def test_what_two_releases_ask_otherwise_is_told(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        extra_specs={'hw:sound_model': 'virtio'},
+    )
+    live.has_ports(SERVER, port('p1', 'flat'))
+    finished = explain_live('--server', SERVER)
+    # The newer one asks for more.
+    assert 'COMPUTE_SOUND_MODEL_VIRTIO' in rows(finished)['linux-1']
+    assert (
+        'whether Nova is of release 31 or 32, which ask for other traits '
+        'here; set [isolate_aggregates] nova_release'
+    ) in not_known(finished)
+    live.boots(image={'id': live.images['debian-12']})
+    assert not any(
+        'release' in each
+        for each in not_known(explain_live('--server', SERVER))
+    )
 
 
 def test_what_is_given_goes_before_what_the_server_has(
