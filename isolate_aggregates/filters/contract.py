@@ -176,17 +176,6 @@ class HasOptions(Protocol):
 
 
 @runtime_checkable
-class Mirrors(Protocol):
-    """A filter that repeats what Nova itself does.
-
-    It is shown the whole image: Nova looks at properties that no filter
-    declares. ``MIRRORS`` is what Nova calls it.
-    """
-
-    MIRRORS: str
-
-
-@runtime_checkable
 class Replaces(Protocol):
     """A filter that does the work of filters of Nova or for Nova.
 

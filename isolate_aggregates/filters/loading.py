@@ -273,7 +273,8 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
         mirror.name,
         f'{_PACKAGE} {version}, {rule}',
         not why_off,
-        why_off or 'outside nova-scheduler, where Nova itself does the same',
+        why_off
+        or f"outside nova-scheduler, as Nova's {mirror.nova_name} inside",
     )
 
 

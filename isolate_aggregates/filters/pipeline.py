@@ -15,6 +15,7 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters import contract
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.mirrored.mirror import MirroringFilter
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import Declared, matches
 
@@ -97,8 +98,12 @@ class NamedFilter:
 
     @functools.cached_property
     def is_mirrored(self) -> bool:
-        """Whether it repeats what Nova itself does."""
-        return isinstance(self.request_filter, contract.Mirrors)
+        """Whether it repeats what Nova itself does.
+
+        It is shown the whole image: Nova looks at properties that no filter
+        declares.
+        """
+        return isinstance(self.request_filter, MirroringFilter)
 
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
         """Return which aggregates the filter forbids together.

@@ -51,11 +51,6 @@ class MirroringFilter:
     mirror: Mirror
     settings: Settings
 
-    @property
-    def MIRRORS(self) -> str:  # noqa: N802
-        """What Nova calls it."""
-        return self.mirror.nova_name
-
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
