@@ -74,8 +74,10 @@ def synced_and_changed(world):
     ('begin', 'fault'),
     [
         (synced_and_changed, refused),
-        (synced_and_changed, lost),
-        (synced_and_changed, cut_behind),
+        *(
+            pytest.param(synced_and_changed, fault, marks=pytest.mark.slow)
+            for fault in (lost, cut_behind)
+        ),
         (synced_and_untagged, cut),
     ],
 )
