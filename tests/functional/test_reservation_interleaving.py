@@ -178,7 +178,6 @@ def check(world, *promises):
 PAIRS = [
     (reconcile_all, more),
     (reconcile_all, end),
-    (more, longer),
     (create_later, longer),
     (to_other, reconcile_all),
     *(
@@ -187,6 +186,7 @@ PAIRS = [
             (reconcile_all, shorter),
             (reconcile_all, give_away),
             (more, end),
+            (more, longer),
             (longer, create_later),
             (too_many, more),
             (end, more),
