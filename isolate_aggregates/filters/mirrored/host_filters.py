@@ -63,21 +63,39 @@ def _dropping(
 
     :param judge: Says why hosts with some metadata are dropped.
     """
-    by_host = aggregates.by_host
-    told: dict[tuple[int, ...], str] = {}
-
-    def of_group(group: tuple[Aggregate, ...]) -> str:
-        # Few of the many hosts are in other aggregates than most.
-        key = tuple(map(id, group))
-        if key not in told:
-            told[key] = judge(_metadata(group))
-        return told[key]
+    kinds, members = aggregates.remember(
+        ('kinds of hosts',), lambda: _kinds(aggregates)
+    )
+    told = [judge(_metadata(some)) for some in members]
 
     def objection(host: str) -> str:
-        return of_group(by_host.get(host, ()))
+        return told[kinds.get(host, _IN_NONE)]
 
-    if of_group(()) or any(map(of_group, by_host.values())):
+    if any(told):
         yield DropHosts(objection, DroppedLater(what))
+
+
+# Of hosts that are in no aggregate.
+_IN_NONE = 0
+
+
+def _kinds(
+    aggregates: AggregateIndex,
+) -> tuple[dict[str, int], list[tuple[Aggregate, ...]]]:
+    """Return which hosts are in the same aggregates, and in which ones.
+
+    Few of many hosts are in others than most.
+    """
+    numbers: dict[tuple[str, ...], int] = {(): _IN_NONE}
+    members: list[tuple[Aggregate, ...]] = [()]
+    kinds = {}
+    for host, some in aggregates.by_host.items():
+        uuids = tuple(aggregate.uuid for aggregate in some)
+        if uuids not in numbers:
+            numbers[uuids] = len(members)
+            members.append(some)
+        kinds[host] = numbers[uuids]
+    return kinds, members
 
 
 # Instance extra specs.

@@ -80,8 +80,8 @@ class Concluded(Requirement):
         missing = alone.root_required - host.root.traits
         if missing:
             return f'has no trait {", ".join(sorted(missing))}: {self._cause}'
-        dropped = alone.dropped(host.root.host or '')
-        if dropped:
+        if alone.host_objections:
+            dropped = alone.dropped(host.root.host or '')
             named = self.conclusion.filter_name
             told = '; '.join(dropped)
             return f'dropped after Placement by {named}: {told}'
