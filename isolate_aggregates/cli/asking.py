@@ -30,6 +30,7 @@ from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
 # The release of Nova that asks whose a host is.
 _OWNED = 34
 
+_OURS = 'IsolatedAggregatesFilter'
 _NO_HOST_FILTERS = (
     'which host filters run after Placement: [filter_scheduler] '
     'enabled_filters is not set here'
@@ -188,6 +189,8 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
         yield _NO_HOST_FILTERS
         return
     known = {mirror.name for mirror in MIRRORS if mirror.host_filter}
+    # It drops what the request filters keep out, which are all here.
+    known.add(_OURS)
     others = [name for name in enabled if name not in known]
     if others:
         yield (

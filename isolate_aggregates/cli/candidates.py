@@ -11,6 +11,9 @@ from isolate_aggregates.inspect import candidates
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 
+# As many lines say what there is to say; documents have all.
+_MOST_DROPPED = 10
+
 
 class ListCandidates(output.ReportLister):
     """Show the hosts that may be used for a server, and why only those.
@@ -79,8 +82,11 @@ class ListCandidates(output.ReportLister):
         yield ''
         if outcome.dropped:
             yield 'Dropped by host filters, after Placement:'
-            for host in outcome.dropped:
+            for host in outcome.dropped[:_MOST_DROPPED]:
                 yield f'  {host.name}: {"; ".join(host.reasons)}'
+            more = len(outcome.dropped) - _MOST_DROPPED
+            if more > 0:
+                yield f'  and {more} more'
             yield ''
         yield from asking.told_not_known(self._not_known)
         yield 'Constraints:'

@@ -32,6 +32,7 @@ class ListCapacity(output.ReportLister):
             self._found = fitting_servers(
                 asked.cloud.snapshot, query, asked.decision.destination
             )
+            self._not_known = asked.not_known
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 
@@ -43,6 +44,7 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
+            'not_known': list(self._not_known),
             'hosts': [
                 {
                     'name': one.host,
@@ -57,3 +59,4 @@ class ListCapacity(output.ReportLister):
         """Yield the total."""
         yield f'{self._total} more such servers fit.'
         yield ''
+        yield from asking.told_not_known(self._not_known)

@@ -38,10 +38,13 @@ class SaveSnapshot(usage.Command):
             cloud.glance,
             cloud.placement,
             {
-                (g, o): conf[g][o]
-                for g, o in ia_conf.CLOUD_SETTINGS
-                # What is not set stays unknown.
-                if conf[g][o] is not None
+                (ia_conf.GROUP, 'nova_release'): cloud.nova_releases[-1],
+                **{
+                    (g, o): conf[g][o]
+                    for g, o in ia_conf.CLOUD_SETTINGS
+                    # What is not set stays unknown.
+                    if conf[g][o] is not None
+                },
             },
             progress.reading,
         )

@@ -33,11 +33,14 @@ def resource_request(
     """Return what a request asks for, before any filter has spoken.
 
     :param limit: The most candidates to ask for; None for all. With hints on
-        other servers all are asked for.
+        other servers, or a host of several nodes, all are asked for.
     :raises InvalidRequest: if flavor and image contradict each other or have
         a setting without meaning.
     """
-    if not _UNLIMITED.isdisjoint(spec.scheduler_hints):
+    host = spec.requested_host
+    if not _UNLIMITED.isdisjoint(spec.scheduler_hints) or (
+        host and len(host.providers) > 1
+    ):
         limit = None
     request = placement_group.ResourceRequest(limit=limit)
     _add_extra_specs(request, spec.flavor)

@@ -48,9 +48,14 @@ SWITCHES = (
     'query_placement_for_routed_network_aggregates',
     'enable_isolated_aggregate_filtering',
 )
+# The compute nodes of each host.
 HOSTS = {
-    'host1': 'a0000000-0000-4000-8000-000000000001',
-    'host2': 'a0000000-0000-4000-8000-000000000002',
+    'host1': ('a0000000-0000-4000-8000-000000000001',),
+    'host2': ('a0000000-0000-4000-8000-000000000002',),
+    'ironic': (
+        'a0000000-0000-4000-8000-000000000003',
+        'a0000000-0000-4000-8000-000000000004',
+    ),
 }
 SEGMENTS = {
     'routed-1': ['b0000000-0000-4000-8000-000000000001'],
@@ -167,8 +172,7 @@ def requests(draw):
                 max_size=1,
             )
         ),
-        requested_host=host
-        and ComputeHost(host, (HOSTS[host],) if host in HOSTS else ()),
+        requested_host=host and ComputeHost(host, HOSTS.get(host, ())),
         availability_zone=draw(st.sampled_from([None, 'az1', 'az2', 'p1'])),
         resource_groups=tuple(own),
         same_subtree=(frozenset(group.id for group in own),)
@@ -189,9 +193,13 @@ def nova_conf():
     fixture.setUp()
     nova.conf.CONF([], default_config_files=[], project='nova')
     objects.register_all()
-    for name in ('nova', 'isolate_aggregates'):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
+    loggers = [logging.getLogger(n) for n in ('nova', 'isolate_aggregates')]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     yield fixture
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
     fixture.cleanUp()
 
 
@@ -283,11 +291,8 @@ class Hosts:
 
     def get_compute_nodes_by_host_or_node(self, context, host, node, cell):
         return [
-            objects.ComputeNode(
-                uuid=HOSTS[host], host=host, hypervisor_hostname=host
-            )
-            for host in [host]
-            if host in HOSTS
+            objects.ComputeNode(uuid=node, host=host, hypervisor_hostname=node)
+            for node in HOSTS.get(host, ())
         ]
 
 

@@ -25,6 +25,8 @@ aggregates:
 providers:
 - {name: cn1.example.org, host: cn1, inventories: {VCPU: 8}}
 - {name: cn2.example.org, host: cn2, inventories: {VCPU: 8}}
+- {name: m1, host: metal, inventories: {VCPU: 1}}
+- {name: m2, host: metal, inventories: {VCPU: 1}}
 - name: cn3
   inventories: {VCPU: 8}
   children:
@@ -71,7 +73,10 @@ def test_a_zone_keeps_other_hosts_out(on_cloud: Run) -> None:
     assert rows(on_cloud('explain', *zone)) == {
         'cn1': 'candidate',
         'cn2': 'candidate',
-        'cn3': 'not in aggregate az1: availability zone az1 was requested',
+        **dict.fromkeys(
+            ('cn3', 'metal (m1)', 'metal (m2)'),
+            'not in aggregate az1: availability zone az1 was requested',
+        ),
     }
 
 
@@ -84,9 +89,23 @@ def test_hosts_that_a_host_filter_drops_are_no_candidates(
         'aggregate with ssd=true'
     )
     matrix = on_cloud('matrix', '-f', 'value').out.splitlines()
-    assert 'fast yes no yes' in matrix
+    assert 'fast yes no yes no no' in matrix
     fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'value')
     assert fitting.out.splitlines() == ['cn1 8', 'cn3 8']
+    fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'json')
+    assert json.loads(fitting.out)['not_known'] == [OTHERS]
+
+
+def test_of_a_service_with_several_nodes_all_are_asked_for(
+    on_cloud: Run,
+) -> None:
+    asked = ('--flavor', 'plain', '--host', 'metal')
+    assert 'limit' not in on_cloud('query', *asked).out
+    found = rows(on_cloud('explain', *asked))
+    assert found['metal (m1)'] == found['metal (m2)'] == 'candidate'
+    assert found['cn1'] == (
+        'dropped after Placement by requested_host: host metal was requested'
+    )
 
 
 def test_what_is_not_known_is_named(on_cloud: Run) -> None:

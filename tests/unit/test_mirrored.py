@@ -72,10 +72,13 @@ def test_an_unknown_host_is_refused_by_name():
     assert found == [Refuse(places.UnknownHost('cn9'))]
 
 
-def test_a_host_with_several_nodes_is_refused_as_in_tree_takes_one():
+def test_of_a_host_with_several_nodes_others_are_dropped_later():
     host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
-    found = constraints('requested_host', asked(requested_host=host))
-    assert found == [Refuse(places.SeveralNodes('ironic', 2))]
+    [found] = constraints('requested_host', asked(requested_host=host))
+    # in_tree takes one.
+    assert found.cause == places.SeveralNodes('ironic', 2)
+    assert found.objection('ironic') == ''
+    assert found.objection('cn1') == 'host ironic was requested'
 
 
 def test_a_zone_is_its_aggregates():
@@ -196,8 +199,8 @@ def test_a_disk_format_that_is_not_known_is_told():
         (places.UnknownHost('cn9'), 'there is no compute host named cn9'),
         (
             places.SeveralNodes('ironic', 2),
-            'host ironic has 2 compute nodes; request one of them by its node '
-            'name',
+            'host ironic was requested, which has 2 compute nodes; Nova '
+            'drops all others after Placement has answered',
         ),
         (
             traits.DisabledService(),

@@ -17,6 +17,7 @@ import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.constraints import (
+    DropHosts,
     InTree,
     Refuse,
     Remark,
@@ -144,8 +145,8 @@ class SeveralNodes:
 
     def __str__(self) -> str:
         return (
-            f'host {self.host} has {self.nodes} compute nodes; request one of '
-            'them by its node name'
+            f'host {self.host} was requested, which has {self.nodes} compute '
+            'nodes; Nova drops all others after Placement has answered'
         )
 
 
@@ -232,8 +233,12 @@ def requested_host(
     if not host.providers:
         yield Refuse(UnknownHost(host.name))
     elif len(host.providers) > 1:
-        # Placement takes one in_tree only.
-        yield Refuse(SeveralNodes(host.name, len(host.providers)))
+        # Placement takes one in_tree only, so Nova asks for all candidates.
+        requested = str(Requested(host.name))
+        yield DropHosts(
+            lambda name: '' if name == host.name else requested,
+            SeveralNodes(host.name, len(host.providers)),
+        )
     else:
         yield InTree(host.providers[0], Requested(host.name))
 
