@@ -56,8 +56,10 @@ def add_arguments(
     parser.add_argument('--image', metavar='<image>', help='Name or id')
     parser.add_argument(
         '--availability-zone',
+        type=_zone,
+        default=(None, None),
         metavar='<zone>',
-        help='Availability zone to use',
+        help='Availability zone to use, or <zone>:<host> to force a host',
     )
     parser.add_argument(
         '--port-request',
@@ -98,6 +100,21 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
         help='Most allocation candidates to ask for; default: [scheduler] '
         'max_placement_results',
     )
+
+
+def _zone(text: str) -> tuple[str | None, str | None]:
+    """Return the zone and the host that an argument names, as Nova does.
+
+    :raises ArgumentTypeError: if it names more.
+    """
+    zone, *forced = text.split(':')
+    if len(forced) > 2:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no availability zone; write <zone>, <zone>:<host> '
+            'or <zone>::<node>'
+        )
+    # A node is of one host.
+    return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
 
 
 def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
@@ -147,17 +164,27 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
         asking = _Asking(args, cloud, app.conf)
         request = asking.request()
         limit = limit_from(args, app.conf)
+        requests = [
+            dataclasses.replace(request, nova_release=release)
+            for release in reversed(asking.releases)
+        ]
+        request = requests[0]
         decision, *others = (
             candidates.decide_on(
                 cloud,
                 pipeline,
-                dataclasses.replace(request, nova_release=release),
+                each,
                 limit,
                 app.conf[ia_conf.GROUP].max_query_length,
             )
-            for release in reversed(asking.releases)
+            for each in requests
         )
-        if any(_differ(decision, other) for other in others):
+        if any(
+            other.destination.root_required
+            != decision.destination.root_required
+            or older.required_traits != request.required_traits
+            for older, other in zip(requests[1:], others, strict=True)
+        ):
             asking.not_known.append(
                 'whether Nova is of release '
                 f'{" or ".join(map(str, asking.releases))}, which ask for '
@@ -170,16 +197,11 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
         )
         yield Question(
             cloud,
-            dataclasses.replace(request, nova_release=asking.releases[-1]),
+            request,
             decision,
             (*asking.not_known, *remarks, *_afterwards(app.conf)),
         )
         base.warn_if_unguarded(cloud, app.conf)
-
-
-def _differ(one: Decision, other: Decision) -> bool:
-    """Tell whether releases of Nova ask for something else."""
-    return one.destination.root_required != other.destination.root_required
 
 
 def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
@@ -280,17 +302,18 @@ class _Asking:
         hints: dict[str, tuple[str, ...]] = {}
         for key, value in args.hint:
             hints[key] = (*hints.get(key, ()), value)
+        zone, forced = args.availability_zone
+        host = forced or args.host
         return Request(
             # Replaced if a server stands for the flavor.
             flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
             image=cloud.image(args.image) if args.image else None,
             project_id=base.project_from(args, cloud),
             scheduler_hints=hints,
-            requested_host=cloud.requested_host(args.host)
-            if args.host
-            else None,
+            requested_host=cloud.requested_host(host) if host else None,
+            host_forced=bool(forced),
             boot_from_volume=args.boot_from_volume,
-            availability_zone=args.availability_zone,
+            availability_zone=zone,
             resource_groups=tuple(
                 ResourceGroup(f'_port_{number}', resources, traits)
                 for number, (resources, traits) in enumerate(

@@ -208,6 +208,8 @@ class Request:
     :param networks: The networks and ports that were asked for.
     :param nova_release: The release of Nova that is asked; each adds more to a
         request.
+    :param host_forced: Whether the requested host is forced, so that Nova
+        asks no host filter.
     :param owner_nova: Whether all compute nodes say that they are Nova's,
         which Nova then requires; None if that is not known.
     """
@@ -228,6 +230,7 @@ class Request:
     same_subtree: tuple[frozenset[str], ...] = ()
     networks: tuple[RequestedNetwork, ...] = ()
     nova_release: int = implied.NEWEST_NOVA
+    host_forced: bool = False
     owner_nova: bool | None = None
 
     @property

@@ -417,17 +417,24 @@ def test_a_device_profile_asks_for_more(
         assert text in found['linux-1']
 
 
+@pytest.mark.parametrize(
+    ('extra_spec', 'trait'),
+    [
+        ({'hw:sound_model': 'virtio'}, 'COMPUTE_SOUND_MODEL_VIRTIO'),
+        ({'hw:mem_encryption': 'true'}, 'HW_CPU_X86_AMD_SEV'),
+    ],
+)
 def test_what_two_releases_ask_otherwise_is_told(
-    live: LiveServer, explain_live: Run
+    live: LiveServer,
+    explain_live: Run,
+    extra_spec: Mapping[str, str],
+    trait: str,
 ) -> None:
-    live.boots(
-        image={'id': live.images['debian-12']},
-        extra_specs={'hw:sound_model': 'virtio'},
-    )
+    live.boots(image={'id': live.images['debian-12']}, extra_specs=extra_spec)
     live.has_ports(SERVER, port('p1', 'flat'))
     finished = explain_live('--server', SERVER)
     # The newer one asks for more.
-    assert 'COMPUTE_SOUND_MODEL_VIRTIO' in rows(finished)['linux-1']
+    assert trait in rows(finished)['linux-1']
     assert (
         'whether Nova is of release 31 or 32, which ask for other traits '
         'here; set [isolate_aggregates] nova_release'

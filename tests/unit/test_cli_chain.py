@@ -108,6 +108,20 @@ def test_of_a_service_with_several_nodes_all_are_asked_for(
     )
 
 
+@pytest.mark.parametrize('forced', ['az1:cn2', 'az1::cn2.example.org'])
+def test_of_a_forced_host_no_host_filter_is_asked(
+    on_cloud: Run, forced: str
+) -> None:
+    asked = ('explain', '--flavor', 'fast')
+    found = rows(on_cloud(*asked, '--availability-zone', forced))
+    assert found['cn2'] == 'candidate'
+    assert found['cn1'].startswith("not in the requested host's tree")
+    found = rows(on_cloud(*asked, '--host', 'cn2'))
+    assert found['cn2'].startswith('dropped after Placement')
+    finished = on_cloud(*asked, '--availability-zone', 'a:b:c:d')
+    assert finished.code == 2
+
+
 def test_what_is_not_known_is_named(on_cloud: Run) -> None:
     finished = on_cloud('explain', '--flavor', 'plain')
     assert f'\nNot known here:\n  {OTHERS}\n' in finished.out

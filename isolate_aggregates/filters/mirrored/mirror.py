@@ -61,5 +61,7 @@ class MirroringFilter:
         """
         # Where there is no Nova, there is no other.
         asked = cast('Request', request)
+        if self.mirror.host_filter and asked.host_forced:
+            return
         if asked.nova_release >= self.mirror.since:
             yield from self.mirror.rule(asked, aggregates, self.settings)
