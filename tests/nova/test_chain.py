@@ -6,6 +6,7 @@ supported.
 """
 
 import dataclasses
+import functools
 from importlib import metadata
 import logging
 from types import SimpleNamespace
@@ -323,17 +324,23 @@ def theirs(request, forced):
     return written(nova_utils.parse.parse_qsl(found.to_querystring(), True))
 
 
-def ours(request, index, switches):
+@functools.cache
+def our_conf():
     conf = cfg.ConfigOpts()
     ia_conf.register_own_opts(conf)
     conf([], default_config_files=[])
-    for name in switches:
-        conf.set_override(name, True, ia_conf.SCHEDULER)
+    return conf
+
+
+def ours(request, index, switches):
+    conf = our_conf()
+    for name in SWITCHES:
+        conf.set_override(name, name in switches, ia_conf.SCHEDULER)
     decision = decide(request, index, loading.as_in_nova(conf))
     return written(decision.query(request, LIMIT).to_queryparams())
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(clouds, requests(), st.sets(st.sampled_from(SWITCHES)), st.booleans())
 def test_the_whole_chain_asks_placement_what_nova_asks(
     engine, nova_conf, metadatas, request, switches, forced

@@ -2,9 +2,9 @@
 """Traits that Nova requires of the compute node, or forbids there.
 
 nova-compute sets them on the root provider to say what it can do, or that it
-is disabled. See `Compute capabilities as traits
-<https://docs.openstack.org/nova/latest/user/support-matrix.html>`_ and the
-request filters of the same names in ``nova.scheduler.request_filter``.
+is disabled. See `os-traits <https://docs.openstack.org/os-traits/latest/>`_
+and the request filters that :data:`MIRRORS` names, which are in
+``nova.scheduler.request_filter``.
 """
 
 from collections.abc import Iterator
