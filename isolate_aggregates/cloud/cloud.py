@@ -5,7 +5,7 @@ A live one (``live.py``) and a saved one (``saved.py``) answer the same
 questions, so a command need not know which it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -37,6 +37,10 @@ class Cloud(Protocol):
     @property
     def provider_names(self) -> Mapping[str, str]:
         """Names of all resource providers, by uuid."""
+
+    @property
+    def compute_nodes(self) -> Collection[str]:
+        """Uuids of the compute nodes; none if Nova does not tell them."""
 
     @property
     def snapshot(self) -> Snapshot:

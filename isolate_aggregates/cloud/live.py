@@ -81,6 +81,11 @@ class LiveCloud:
         }
 
     @functools.cached_property
+    def compute_nodes(self) -> frozenset[str]:
+        """Uuids of the compute nodes; none if Nova does not tell them."""
+        return frozenset(n.uuid for n in self.nova.compute_nodes() or ())
+
+    @functools.cached_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
         return Snapshot(

@@ -54,6 +54,11 @@ class SnapshotCloud:
         """Names of all resource providers, by uuid."""
         return {p.uuid: p.name for p in self.snapshot.providers}
 
+    @functools.cached_property
+    def compute_nodes(self) -> frozenset[str]:
+        """Uuids of the compute nodes."""
+        return frozenset(p.uuid for p in self.snapshot.providers if p.host)
+
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all host aggregates."""
         return self.snapshot.aggregates

@@ -279,6 +279,25 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
     ) == ComputeHost('node-1.example', ('uuid-node-1',))
 
 
+@pytest.mark.parametrize(
+    ('newest', 'nodes'),
+    [
+        pytest.param('2.53', {node.uuid for node in NODES}, id='Nova tells'),
+        pytest.param('2.52', set(), id='Nova does not tell'),
+    ],
+)
+def test_the_compute_nodes_are_those_that_nova_tells_of(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    conf: cfg.ConfigOpts,
+    newest: str,
+    nodes: set[str],
+) -> None:
+    nova.newest, nova.nodes = newest, NODES
+    nova.answer(http)
+    assert LiveCloud(conf, connection).compute_nodes == nodes
+
+
 # Errors
 
 
