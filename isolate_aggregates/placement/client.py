@@ -254,7 +254,7 @@ def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for provider in providers:
         # What every caller reads.
         provider['uuid'], provider['name'], provider['generation']
-        provider['parent_provider_uuid']
+        provider['parent_provider_uuid'], provider['root_provider_uuid']
     return list(providers)
 
 

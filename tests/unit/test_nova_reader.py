@@ -269,6 +269,7 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
         'name': 'node-1.example',
         'generation': 1,
         'parent_provider_uuid': None,
+        'root_provider_uuid': 'uuid-node-1',
     }
     http.get(
         f'{PLACEMENT}/resource_providers?name=node-1.example',
