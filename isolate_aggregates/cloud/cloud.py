@@ -5,7 +5,7 @@ A live one (``live.py``) and a saved one (``saved.py``) answer the same
 questions, so a command need not know which it is.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -40,8 +40,11 @@ class Cloud(Protocol):
         """Names of all resource providers, by uuid."""
 
     @property
-    def compute_nodes(self) -> Collection[str]:
-        """Uuids of the compute nodes; none if Nova does not tell them."""
+    def compute_nodes(self) -> Mapping[str, str]:
+        """Names of the compute services, by uuid of their compute nodes.
+
+        None if Nova does not tell the uuids.
+        """
 
     @property
     def snapshot(self) -> Snapshot:

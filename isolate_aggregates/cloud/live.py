@@ -81,9 +81,9 @@ class LiveCloud:
         }
 
     @functools.cached_property
-    def compute_nodes(self) -> frozenset[str]:
-        """Uuids of the compute nodes; none if Nova does not tell them."""
-        return frozenset(n.uuid for n in self.nova.compute_nodes() or ())
+    def compute_nodes(self) -> Mapping[str, str]:
+        """Names of the compute services, by uuid of their compute nodes."""
+        return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
 
     @functools.cached_property
     def snapshot(self) -> Snapshot:

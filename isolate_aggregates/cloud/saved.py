@@ -56,9 +56,9 @@ class SnapshotCloud:
         return {p.uuid: p.name for p in self.snapshot.providers}
 
     @functools.cached_property
-    def compute_nodes(self) -> frozenset[str]:
-        """Uuids of the compute nodes."""
-        return frozenset(p.uuid for p in self.snapshot.providers if p.host)
+    def compute_nodes(self) -> Mapping[str, str]:
+        """Names of the compute services, by uuid of their compute nodes."""
+        return {p.uuid: p.host for p in self.snapshot.providers if p.host}
 
     def aggregates(self) -> tuple[Aggregate, ...]:
         """Return all host aggregates."""

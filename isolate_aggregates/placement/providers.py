@@ -166,11 +166,10 @@ def _change(
             raise exception.ServiceConflict(
                 exc.service, exc.url, exc.problem
             ) from exc
-        except exception.ServiceError as exc:
+        except exception.ServiceFailed as exc:
             # Where a client writes while Placement itself is between reading
             # and writing traits, it answers 500 in place of 409.
-            is_plain = type(exc) is exception.ServiceError
-            if is_plain and _read(placement, provider, what)[1] != generation:
+            if _read(placement, provider, what)[1] != generation:
                 raise exception.ServiceConflict(
                     exc.service, exc.url, exc.problem
                 ) from exc

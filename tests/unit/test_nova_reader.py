@@ -283,8 +283,10 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
 @pytest.mark.parametrize(
     ('newest', 'nodes'),
     [
-        pytest.param('2.53', {node.uuid for node in NODES}, id='Nova tells'),
-        pytest.param('2.52', set(), id='Nova does not tell'),
+        pytest.param(
+            '2.53', {node.uuid: node.host for node in NODES}, id='Nova tells'
+        ),
+        pytest.param('2.52', {}, id='Nova does not tell'),
     ],
 )
 def test_the_compute_nodes_are_those_that_nova_tells_of(
@@ -292,7 +294,7 @@ def test_the_compute_nodes_are_those_that_nova_tells_of(
     nova: FakeNova,
     conf: cfg.ConfigOpts,
     newest: str,
-    nodes: set[str],
+    nodes: dict[str, str],
 ) -> None:
     nova.newest, nova.nodes = newest, NODES
     nova.answer(http)
