@@ -177,19 +177,24 @@ def check(world, *promises):
 
 PAIRS = [
     (reconcile_all, more),
-    (reconcile_all, shorter),
     (reconcile_all, end),
-    (reconcile_all, give_away),
-    (more, end),
-    (more, longer),
-    (longer, create_later),
     (create_later, longer),
-    (too_many, more),
-    (end, more),
-    (reconcile_all, to_other),
-    (reconcile_all, later),
     (to_other, reconcile_all),
-    (to_other, later),
+    *(
+        pytest.param(*pair, marks=pytest.mark.slow)
+        for pair in (
+            (reconcile_all, shorter),
+            (reconcile_all, give_away),
+            (more, end),
+            (more, longer),
+            (longer, create_later),
+            (too_many, more),
+            (end, more),
+            (reconcile_all, to_other),
+            (reconcile_all, later),
+            (to_other, later),
+        )
+    ),
 ]
 if os.environ.get('THOROUGH'):
     PAIRS = itertools.product(
@@ -268,7 +273,13 @@ def end_new(store):
 
 @pytest.mark.parametrize(
     'other',
-    [end_new, create, reconcile_all],
+    [
+        end_new,
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in (create, reconcile_all)
+        ),
+    ],
     ids=lambda command: command.__name__,
 )
 def test_what_is_ended_while_it_is_made_stays_ended(world, other):
