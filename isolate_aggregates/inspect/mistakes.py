@@ -165,7 +165,7 @@ def difference_behind(
     query = decision.query(request)
     found = _Comparison(cloud, request, decision, query)
     shares = os_traits.MISC_SHARES_VIA_AGGREGATE
-    if not found.is_added and (
+    if not _is_added(query) and (
         len(query.groups) < 2
         or not cloud.placement.resource_providers(required=[shares])
     ):
@@ -194,6 +194,40 @@ def explained(
     return exception.ServiceFailed(error.service, error.url, problem)
 
 
+def suspects(
+    query: ResourceRequest, providers: Iterable[Provider]
+) -> tuple[Mistake, ...]:
+    """Return the known mistakes that may show in the answer to a query."""
+    sharing = [provider for provider in providers if provider.is_sharing]
+    suspected = {
+        Mistake.LOST_ANCHORS: _is_lent(query, sharing),
+        Mistake.ADDED_AMOUNTS: _is_added(query),
+        Mistake.SHARING_CHILD: any(provider.parent for provider in sharing),
+    }
+    return tuple(mistake for mistake, is_so in suspected.items() if is_so)
+
+
+def _is_lent(query: ResourceRequest, sharing: Iterable[Provider]) -> bool:
+    """Tell whether all of the group without a suffix may be borrowed."""
+    group = query.groups.get('')
+    if group is None or not group.resources or len(query.groups) < 2:
+        return False
+    lent = {rc for provider in sharing for rc in provider.inventories}
+    return group.resources.keys() <= lent
+
+
+def _is_added(query: ResourceRequest) -> bool:
+    """Tell whether several groups ask for one resource class."""
+    asked = Counter(
+        resource_class
+        for group in query.groups.values()
+        for resource_class in group.resources
+    )
+    return query.group_policy != 'none' and any(
+        count > 1 for count in asked.values()
+    )
+
+
 # A candidate, and how often each host has it.
 _Candidate = frozenset[tuple[str, frozenset[tuple[str, int]]]]
 _Ways = Mapping[str, Counter[_Candidate]]
@@ -216,43 +250,8 @@ class _Comparison:
         return {p.uuid: p.host for p in self._providers if p.host}
 
     @functools.cached_property
-    def _sharing(self) -> tuple[Provider, ...]:
-        return tuple(p for p in self._providers if p.is_sharing)
-
-    @functools.cached_property
     def _suspects(self) -> tuple[Mistake, ...]:
-        """The known mistakes that may show in the answer."""
-        suspects = {
-            Mistake.LOST_ANCHORS: self._is_lent(),
-            Mistake.ADDED_AMOUNTS: self.is_added,
-            Mistake.SHARING_CHILD: any(p.parent for p in self._sharing),
-        }
-        return tuple(m for m, suspected in suspects.items() if suspected)
-
-    def _is_lent(self) -> bool:
-        """Whether all of the group without a suffix may be borrowed."""
-        group = self.query.groups.get('')
-        return bool(
-            len(self.query.groups) > 1
-            and group
-            and group.resources
-            and all(
-                any(resource_class in p.inventories for p in self._sharing)
-                for resource_class in group.resources
-            )
-        )
-
-    @property
-    def is_added(self) -> bool:
-        """Whether several groups ask for one resource class."""
-        asked = Counter(
-            resource_class
-            for group in self.query.groups.values()
-            for resource_class in group.resources
-        )
-        return self.query.group_policy != 'none' and any(
-            count > 1 for count in asked.values()
-        )
+        return suspects(self.query, self._providers)
 
     def difference(self) -> Difference | None:
         """Return what differs; None if nothing does."""
@@ -299,7 +298,11 @@ class _Comparison:
             found,
             left_out=self._named(documented),
             mistakes=(Mistake.SHARING_CHILD,),
-            sharing=tuple((p.name, p.uuid) for p in self._sharing if p.parent),
+            sharing=tuple(
+                (p.name, p.uuid)
+                for p in self._providers
+                if p.is_sharing and p.parent
+            ),
         )
 
     def _advised(self, found: Difference, documented: _Ways) -> Difference:
