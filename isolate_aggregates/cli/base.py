@@ -130,7 +130,7 @@ def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
         except (ValueError, TypeError) as exc:
             raise exception.CloudFileError(
                 snapshot.origin,
-                [f'$.settings.{group}.{option} cannot be {value!r}: {exc}'],
+                [f'settings.{group}.{option} cannot be {value!r}: {exc}'],
             ) from exc
 
 
