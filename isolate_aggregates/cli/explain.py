@@ -67,8 +67,8 @@ class ExplainRequest(output.ReportLister):
                 if decision.too_long or decision.destination.refusals
                 else mistakes.difference(asked.cloud, asked.request, decision)
             )
-        self._left_out = frozenset(
-            self._difference.left_out if self._difference else ()
+        self._left_out = (
+            self._difference.roots if self._difference else frozenset[str]()
         )
         self._shown = [
             verdict
@@ -81,8 +81,10 @@ class ExplainRequest(output.ReportLister):
             parsed_args.formatter == 'table' and not parsed_args.hosts
         )
         if self._in_groups:
-            left_out = [v for v in self._shown if v.host in self._left_out]
-            others = [v for v in self._shown if v.host not in self._left_out]
+            left_out = [v for v in self._shown if v.provider in self._left_out]
+            others = [
+                v for v in self._shown if v.provider not in self._left_out
+            ]
             rows = [
                 self._row(group)
                 for some in (others, left_out)
@@ -116,13 +118,13 @@ class ExplainRequest(output.ReportLister):
 
     def _may_be_used(self, verdict: explain.Verdict) -> bool:
         """Tell whether Placement offers a host, and not only should."""
-        return verdict.is_candidate and verdict.host not in self._left_out
+        return verdict.is_candidate and verdict.provider not in self._left_out
 
     def _word(self, verdict: explain.Verdict) -> str:
         return 'candidate' if self._may_be_used(verdict) else 'excluded'
 
     def _reasons(self, verdict: explain.Verdict) -> list[str]:
-        if verdict.is_candidate and verdict.host in self._left_out:
+        if verdict.is_candidate and verdict.provider in self._left_out:
             return [_LEFT_OUT]
         return [reason.text for reason in verdict.reasons]
 

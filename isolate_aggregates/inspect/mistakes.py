@@ -21,7 +21,7 @@ from isolate_aggregates.inspect import ranges
 from isolate_aggregates.inspect.capacity import simulator
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, nodes_by_host
 from isolate_aggregates.request import Request
 from isolate_aggregates.request import extra_specs as xs
 
@@ -60,6 +60,7 @@ class Difference:
 
     :param documented: How many hosts may be used by the documentation.
     :param left_out: The hosts among them that the service leaves out.
+    :param roots: The uuids of the root providers of these.
     :param added: The hosts that it offers beside them.
     :param other_amounts: The hosts of which it offers amounts that were not
         asked for.
@@ -74,6 +75,7 @@ class Difference:
 
     documented: int
     left_out: tuple[str, ...] = ()
+    roots: frozenset[str] = frozenset()
     added: tuple[str, ...] = ()
     other_amounts: tuple[str, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
@@ -86,7 +88,7 @@ class Difference:
     def sentences(self) -> Iterator[str]:
         """Sentences that say what is different and what to do."""
         if self.failure:
-            yield f'What Placement itself answers is not known: {self.failure}'
+            yield f'Placement itself gives no answer: {self.failure}'
         if self.left_out:
             yield (
                 f'Placement leaves out {len(self.left_out)} of '
@@ -120,7 +122,7 @@ class Difference:
             less = f' in place of {_written(self.of)}' if self.of else ''
             yield (
                 f'With {_written(self.instead)}{less} in the flavor, '
-                'Placement offers them.'
+                'Placement answers as it should.'
             )
         elif Mistake.SHARING_CHILD in self.mistakes:
             for name, uuid in self.sharing:
@@ -247,7 +249,12 @@ class _Comparison:
     @functools.cached_property
     def _hosts(self) -> Mapping[str, str]:
         """The names of the hosts, by uuid of their root providers."""
-        return {p.uuid: p.host for p in self._providers if p.host}
+        return {
+            # A service for bare metal has many nodes.
+            node.uuid: host if len(nodes) == 1 else f'{host} ({node.name})'
+            for host, nodes in nodes_by_host(self._providers).items()
+            for node in nodes
+        }
 
     @functools.cached_property
     def _suspects(self) -> tuple[Mistake, ...]:
@@ -279,6 +286,7 @@ class _Comparison:
         found = Difference(
             len(documented),
             self._named(left_out),
+            frozenset(left_out),
             self._named(added),
             self._named(other),
             mistakes,
@@ -297,6 +305,7 @@ class _Comparison:
         return dataclasses.replace(
             found,
             left_out=self._named(documented),
+            roots=frozenset(documented),
             mistakes=(Mistake.SHARING_CHILD,),
             sharing=tuple(
                 (p.name, p.uuid)

@@ -160,7 +160,7 @@ def test_people_are_told_in_sentences(run, write_cloud):
     assert lines[4] == (
         'With resources:MEMORY_MB=2048 and resources:VCPU=2 in place of '
         'resources1:MEMORY_MB=2048 and resources1:VCPU=2 in the flavor, '
-        'Placement offers them.'
+        'Placement answers as it should.'
     )
 
 
@@ -259,8 +259,8 @@ def test_without_an_embedded_placement_it_is_said_that_it_is_not_known(
     assert finished.code == 0
     assert finished.out.startswith('3 of 4 hosts may be used.\n')
     assert finished.out.splitlines()[2].startswith(
-        'What Placement itself answers is not known: The embedded Placement '
-        'is not installed'
+        'Placement itself gives no answer: The embedded Placement is not '
+        'installed'
     )
     plain = run('explain', '--snapshot', path, '--flavor', 'plain')
     assert 'Placement' not in plain.out
