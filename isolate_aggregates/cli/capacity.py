@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect import mistakes
 from isolate_aggregates.inspect.capacity import fitting_servers
 
 
@@ -30,6 +31,9 @@ class ListCapacity(output.ReportLister):
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
             self._found = fitting_servers(asked.cloud.snapshot, query)
+            self._difference = mistakes.difference(
+                asked.cloud, asked.request, asked.decision
+            )
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 
@@ -41,6 +45,7 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
+            'placement_differs': asking.differing(self._difference),
             'hosts': [
                 {
                     'name': one.host,
@@ -53,5 +58,7 @@ class ListCapacity(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield the total."""
-        yield f'{self._total} more such servers fit.'
+        rules = "by Placement's documentation" if self._difference else ''
+        yield f'{self._total} more such servers fit{rules and " "}{rules}.'
+        yield from asking.told(self._difference)
         yield ''

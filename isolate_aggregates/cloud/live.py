@@ -81,6 +81,11 @@ class LiveCloud:
         }
 
     @functools.cached_property
+    def compute_nodes(self) -> Mapping[str, str]:
+        """Names of the compute services, by uuid of their compute nodes."""
+        return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
+
+    @functools.cached_property
     def snapshot(self) -> Snapshot:
         """The aggregates and resource providers."""
         return Snapshot(
@@ -113,6 +118,10 @@ class LiveCloud:
     def traits(self) -> frozenset[str]:
         """Return all traits that Placement knows."""
         return providers.known_traits(self.placement)
+
+    def holders_below(self, traits: Iterable[str]) -> providers.Below:
+        """Return which providers below a root have some traits."""
+        return providers.holders_below(self.placement, traits)
 
     def survey(
         self, servers: bool = False, track: Track = untracked

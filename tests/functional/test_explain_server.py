@@ -83,7 +83,8 @@ def explain_live(
         f'{ISOLATE}placement_req_required_member_prefix = rack:\n'
         '[isolate_aggregates]\nreservation_key_sources = hint\n'
     )
-    return lambda *arguments: run('--config-file', path, 'explain', *arguments)
+    asked = ('--config-file', path, 'explain', '--hosts')
+    return lambda *arguments: run(*asked, *arguments)
 
 
 def test_a_server_stands_for_its_flavor_and_image(
