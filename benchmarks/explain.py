@@ -6,10 +6,10 @@
 The hosts are flat and in 20 host aggregates, half of them tagged; one in three
 is full in one way or another. All that Nova itself does with a request is
 switched on, the host filters that look at aggregates too. What is measured
-begins with a snapshot and ends with the texts of all reasons, without those
-that are printed. Of several runs the median counts. Each size has a process of
-its own, whose peak memory is that of all of it: Python, the libraries, the
-snapshot and the explanation.
+begins with a snapshot and ends with the texts of all reasons, folded into the
+few lines that are printed. Of several runs the median counts. Each size has a
+process of its own, whose peak memory is that of all of it: Python, the
+libraries, the snapshot and the explanation.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,8 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.pipeline import Pipeline
-from isolate_aggregates.inspect import explain
+from isolate_aggregates.inspect import explain, ranges
+from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
@@ -162,9 +163,27 @@ def explained(snapshot: Snapshot, request: Request) -> explain.Explanation:
     )
 
 
-def texts(explanation: explain.Explanation) -> int:
+def reasons_of(explanation: explain.Explanation) -> int:
     """Return how many reasons there are, having made each."""
     return sum(len(verdict.reasons) for verdict in explanation.verdicts)
+
+
+def texts(explanation: explain.Explanation) -> int:
+    """Return how many characters the lines have that are printed."""
+    found = groups.hosts(explanation.verdicts)
+    lines = [
+        *(text for group in found for text in group.reasons),
+        *(
+            ranges.folded(verdict.host for verdict in group.verdicts)
+            for group in found
+        ),
+        *(
+            label
+            for count in groups.counts(explanation)
+            for label in count.labels
+        ),
+    ]
+    return sum(map(len, lines))
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -185,7 +204,7 @@ def measured(hosts: int) -> str:
     snapshot = cloud(hosts)
     explanation = explained(snapshot, REQUEST)
     found = sum(verdict.is_candidate for verdict in explanation.verdicts)
-    reasons = texts(explanation)
+    reasons = reasons_of(explanation)
     index = seconds(lambda: ProviderIndex(snapshot.providers))
     everything = seconds(lambda: texts(explained(snapshot, REQUEST)))
     telling = seconds(lambda: texts(explanation))

@@ -230,6 +230,10 @@ class ServiceNotFound(ServiceError):
     """The service answered 404: the thing is not there, or not any more."""
 
 
+class ServiceFailed(ServiceError):
+    """The service answered 500: it failed over the request."""
+
+
 class BadQuery(ServiceError):
     """The service answered 400: it says the question makes no sense."""
 

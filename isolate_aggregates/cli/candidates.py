@@ -5,9 +5,10 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, output, usage
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect import candidates, mistakes
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 
@@ -36,9 +37,12 @@ class ListCandidates(output.ReportLister):
         """Find the hosts."""
         with asking.asked(self.app, parsed_args) as asked:
             limit = asking.limit_from(parsed_args, self.app.conf)
-            self._outcome = candidates.allowed(
-                asked.cloud, asked.request, asked.decision, limit
-            )
+            question = asked.cloud, asked.request, asked.decision
+            try:
+                self._outcome = candidates.allowed(*question, limit)
+            except exception.ServiceFailed as exc:
+                raise mistakes.explained(*question, exc) from exc
+            self._difference = mistakes.difference_behind(*question)
             self._not_known = asked.not_known
         rows = [
             (
@@ -69,6 +73,7 @@ class ListCandidates(output.ReportLister):
             ],
             'not_known': list(self._not_known),
             'constraints': _constraints(outcome.decision.destination),
+            'placement_differs': asking.differing(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
@@ -79,6 +84,7 @@ class ListCandidates(output.ReportLister):
         outcome = self._outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
+        yield from asking.told(self._difference)
         yield ''
         if outcome.dropped:
             yield 'Dropped by host filters, after Placement:'

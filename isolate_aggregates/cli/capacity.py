@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect import mistakes
 from isolate_aggregates.inspect.capacity import fitting_servers
 
 
@@ -32,6 +33,9 @@ class ListCapacity(output.ReportLister):
             self._found = fitting_servers(
                 asked.cloud.snapshot, query, asked.decision.destination
             )
+            self._difference = mistakes.difference(
+                asked.cloud, asked.request, asked.decision
+            )
             self._not_known = asked.not_known
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
@@ -45,6 +49,7 @@ class ListCapacity(output.ReportLister):
         return {
             'total': self._total,
             'not_known': list(self._not_known),
+            'placement_differs': asking.differing(self._difference),
             'hosts': [
                 {
                     'name': one.host,
@@ -57,6 +62,8 @@ class ListCapacity(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield the total."""
-        yield f'{self._total} more such servers fit.'
+        rules = "by Placement's documentation" if self._difference else ''
+        yield f'{self._total} more such servers fit{rules and " "}{rules}.'
+        yield from asking.told(self._difference)
         yield ''
         yield from asking.told_not_known(self._not_known)

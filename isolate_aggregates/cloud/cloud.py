@@ -5,7 +5,7 @@ A live one (``live.py``) and a saved one (``saved.py``) answer the same
 questions, so a command need not know which it is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
@@ -15,6 +15,7 @@ from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
@@ -66,6 +67,12 @@ class Cloud(Protocol):
 
     def traits(self) -> frozenset[str]:
         """Return all traits that Placement knows."""
+
+    def holders_below(self, traits: Iterable[str]) -> Below:
+        """Return which providers below a root have some traits.
+
+        :param traits: The names of traits that Placement knows.
+        """
 
     def survey(
         self, servers: bool = False, track: Track = untracked

@@ -133,6 +133,10 @@ class LiveCloud:
         """Return all traits that Placement knows."""
         return providers.known_traits(self.placement)
 
+    def holders_below(self, traits: Iterable[str]) -> providers.Below:
+        """Return which providers below a root have some traits."""
+        return providers.holders_below(self.placement, traits)
+
     def survey(
         self, servers: bool = False, track: Track = untracked
     ) -> Survey:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A saved cloud: a snapshot that is asked in place of a live cloud."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 import contextlib
 import functools
 
@@ -15,7 +15,8 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.provider import Provider, trees
+from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members, SnapshotMembers
 from isolate_aggregates.request.spec import ResourceGroup
 
@@ -73,6 +74,17 @@ class SnapshotCloud:
         return frozenset(os_traits.get_traits()).union(
             *(p.traits for p in self.snapshot.providers)
         )
+
+    def holders_below(self, traits: Iterable[str]) -> Below:
+        """Return which providers below a root have some traits."""
+        wanted = frozenset(traits)
+        found: dict[str, dict[str, tuple[str, ...]]] = {}
+        for root, tree in trees(self.snapshot.providers).items():
+            for provider in tree[1:]:
+                for trait in wanted & provider.traits:
+                    held = found.setdefault(root, {})
+                    held[trait] = (*held.get(trait, ()), provider.name)
+        return found
 
     def survey(
         self, servers: bool = False, track: Track = untracked

@@ -143,6 +143,8 @@ def _hosts(
     classes = sorted(query.merged_resources())
     hosts = []
     for root, candidates in answer.by_root().items():
+        if answer.lends(root) and root not in cloud.compute_nodes:
+            continue
         free = dict.fromkeys(classes, 0)
         serving = {
             (resource_class, provider)

@@ -6,6 +6,7 @@ does that claims and asks again. With trees of providers another choice of
 candidates may fit more; the number is what really gets in, one by one.
 """
 
+from collections.abc import Iterable
 import dataclasses
 
 from isolate_aggregates.cloud.snapshot import Snapshot
@@ -46,13 +47,13 @@ def fitting_servers(
     :raises BadQuery: if Placement would call the query invalid.
     """
     unlimited = dataclasses.replace(request, limit=None)
-    simulator = Simulator(snapshot.providers, *_named(request))
-    index = simulator.index
+    documented = simulator(snapshot.providers, unlimited)
+    index = documented.index
     usages = {p.uuid: dict(p.usages) for p in snapshot.providers}
     found = []
     hosts = [
         index.providers[number]
-        for number in index.members(simulator.hosts(unlimited))
+        for number in index.members(documented.hosts(unlimited))
         if (host := index.providers[number].host)
         and not (destination and destination.dropped(host))
     ]
@@ -105,9 +106,7 @@ def _in_a_tree(
             dataclasses.replace(provider, usages=usages[provider.uuid])
             for provider in involved
         ]
-        answer = Simulator(now, *_named(request)).allocation_candidates(
-            request
-        )
+        answer = simulator(now, request).allocation_candidates(request)
         candidates = answer.by_root().get(root.uuid)
         if not candidates:
             return servers
@@ -118,10 +117,12 @@ def _in_a_tree(
         servers += 1
 
 
-def _named(request: ResourceRequest) -> tuple[set[str], set[str]]:
-    """Return the traits and classes of a request; all of them exist."""
+def simulator(
+    providers: Iterable[Provider], request: ResourceRequest
+) -> Simulator:
+    """Return a simulator to which all that a request names exists."""
     traits = request.root_required | request.root_forbidden
     for group in request.groups.values():
         traits |= group.required_traits | group.forbidden_traits
         traits |= frozenset().union(*group.any_traits)
-    return traits, set(request.merged_resources())
+    return Simulator(providers, traits, request.merged_resources())

@@ -151,7 +151,8 @@ def explain_live(
         f'{ISOLATE}placement_req_required_member_prefix = rack:\n'
         '[isolate_aggregates]\nreservation_key_sources = hint\n'
     )
-    return lambda *arguments: run('--config-file', path, 'explain', *arguments)
+    asked = ('--config-file', path, 'explain', '--hosts')
+    return lambda *arguments: run(*asked, *arguments)
 
 
 def test_a_server_stands_for_its_flavor_and_image(
@@ -366,7 +367,10 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
 
     def explain(*ports: Any) -> Any:
         live.has_ports(SERVER, *ports)
-        return run('--config-file', path, 'explain', '--server', SERVER)
+        return run(
+            *('--config-file', path, 'explain', '--hosts'),
+            *('--server', SERVER),
+        )
 
     live.boots(image={'id': live.images['debian-12']})
     # Each segment is a provider in an aggregate of Placement.

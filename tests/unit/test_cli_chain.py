@@ -58,7 +58,8 @@ def on_cloud(run: Run, tmp_path: pathlib.Path) -> Run:
     path.write_text(CLOUD)
 
     def on(command: str, *arguments: str) -> Any:
-        return run(command, '--snapshot', str(path), *arguments)
+        hosts = ('--hosts',) if command == 'explain' else ()
+        return run(command, *hosts, '--snapshot', str(path), *arguments)
 
     return on
 

@@ -37,6 +37,7 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
     tags.without_meaning,
     tags.other_case,
     traits.missing_on_hosts,
+    traits.out_of_reach,
     traits.outside_aggregates,
     traits.left_by_sync,
     spelling.extra_specs,
