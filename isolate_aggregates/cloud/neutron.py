@@ -5,14 +5,17 @@ See the `Networking API reference
 <https://docs.openstack.org/api-ref/network/v2/>`_.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib import parse
 
+from isolate_aggregates import exception
 from isolate_aggregates.cloud.servers import Port
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
+
+_FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
 
 
 class NeutronClient:
@@ -35,10 +38,20 @@ class NeutronClient:
     def ports(self, server_id: str) -> list[Port]:
         """Return the ports of a server.
 
-        What they ask of Placement only operators are told.
+        :raises ServiceDenied: if Neutron does not tell what they ask of
+            Placement, as it tells operators alone.
         """
         path = f'/ports?{parse.urlencode({"device_id": server_id})}'
-        return [_port(found) for found in self._list(path, 'ports')]
+        ports = self._list(path, 'ports')
+        # Where no port can ask for anything, operators are told this.
+        if not all(port.keys() & _FOR_OPERATORS for port in ports):
+            raise exception.ServiceDenied(
+                'Neutron',
+                self._service.endpoint,
+                'does not tell what ports ask of Placement; use credentials '
+                'with the admin role.',
+            )
+        return [self._service.parsed(path, _port, port) for port in ports]
 
     def segments(self, port: Port) -> list[str]:
         """Return the ids of the segments that a port may be on.
@@ -55,11 +68,12 @@ class NeutronClient:
         )
         return [segment for segment in found if segment]
 
-    def _list(self, path: str, what: str) -> Iterator[Mapping[str, Any]]:
+    def _list(self, path: str, what: str) -> list[dict[str, Any]]:
         path = f'{self._service.root("v2.0")}{path}'
-        answer = self._service.get(path)
-        yield from self._service.parsed(
-            path, lambda document: list(document[what]), answer
+        return self._service.parsed(
+            path,
+            lambda document: [dict(found) for found in document[what]],
+            self._service.get(path),
         )
 
 

@@ -336,6 +336,20 @@ def test_what_the_ports_of_a_server_ask_for_counts(
     assert not any('ports' in each for each in not_known(finished))
 
 
+def test_what_neutron_tells_operators_alone_is_not_taken_for_nothing(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    told = port('p1', 'flat')
+    del told['binding:host_id']
+    live.has_ports(SERVER, told)
+    assert not_known(explain_live('--server', SERVER))[-1] == (
+        f'what the ports of server {SERVER} ask for: Neutron at {NEUTRON} '
+        'does not tell what ports ask of Placement; use credentials with the '
+        'admin role'
+    )
+
+
 def test_a_server_without_ports_may_have_been_asked_for_with_networks(
     live: LiveServer, explain_live: Run
 ) -> None:
@@ -351,7 +365,12 @@ def test_a_server_without_ports_may_have_been_asked_for_with_networks(
 
 def port(name: str, network: str) -> dict[str, Any]:
     """Return a port that asks for nothing but its network."""
-    return {'id': name, 'network_id': network, 'fixed_ips': []}
+    return {
+        'id': name,
+        'network_id': network,
+        'fixed_ips': [],
+        'binding:host_id': '',
+    }
 
 
 def test_a_routed_network_keeps_a_server_on_its_segments(
