@@ -10,6 +10,7 @@ every eighth call; with ``THOROUGH=1`` it is all pairs, and before each call.
 
 import dataclasses
 import itertools
+import json
 import os
 
 import pytest
@@ -223,12 +224,35 @@ def test_both_are_told_the_truth(world, command, other):
             raise AssertionError((number, told, refusal)) from exc
 
 
-def numbers(world, command):
+@pytest.mark.parametrize(
+    'other', [to_other, later], ids=lambda command: command.__name__
+)
+def test_access_is_given_only_as_the_record_says(world, other):
+    """At no moment, however short, may a project use what is not its own."""
+    given = []
+
+    def on_grant(flavor, project):
+        document = json.loads(world.records()[flavor]['description'])
+        given.append((project, document['project'], document['start']))
+
+    world.nova.on_grant = on_grant
+    for number in numbers(world, reconcile_all, every=EVERY // 4 or 1):
+        interleave(world, number, reconcile_all, other)
+        check(world, {})
+    assert {owner for _, owner, _ in given} == {
+        PROJECT,
+        *([OTHER] if other is to_other else []),
+    }
+    for project, owner, start in given:
+        assert (project, start) == (owner, START.isoformat())
+
+
+def numbers(world, command, every=EVERY):
     """Set the scene again and again, for the number of each call to run at."""
     begin(world)
     scene = world.keep()
     attempt(command, world.store)
-    for number in range(1, len(world.wire.calls) + 1, EVERY):
+    for number in range(1, len(world.wire.calls) + 1, every):
         world.put_back(scene)
         yield number
 

@@ -58,6 +58,7 @@ class Nova:
         self.is_slow = False
         self.deleted = []
         self.on_delete = lambda server: None
+        self.on_grant = lambda flavor, project: None
         self._turn = threading.Lock()
 
     def keep(self):
@@ -182,6 +183,7 @@ class Nova:
             if what['tenant'] in granted:
                 return 409, {'conflictingRequest': {'message': 'there'}}
             granted.add(what['tenant'])
+            self.on_grant(flavor, what['tenant'])
         else:
             granted.remove(what['tenant'])
         return 200, self._access(flavor)
@@ -261,6 +263,8 @@ class Wire(adapters.HTTPAdapter):
         self.fault = None
         # Called before a call is carried.
         self.meddle = None
+        # The time that web servers tell, if they do.
+        self.date = None
 
     def send(self, request, **kwargs):
         """Carry a call."""
@@ -274,6 +278,8 @@ class Wire(adapters.HTTPAdapter):
             answer = self._ask_nova(request)
         else:
             answer = super().send(request, **kwargs)
+        if self.date:
+            answer.headers['Date'] = self.date
         return self._fail(request, 'lost') if fault == 'lost' else answer
 
     def _ask_nova(self, request):
