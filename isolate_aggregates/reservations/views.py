@@ -116,6 +116,20 @@ class HostCalendar:
     periods: tuple[Period, ...]
 
 
+def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
+    """Check the time that a calendar is about.
+
+    :raises InvalidRequest: if it makes no sense.
+    """
+    check_time('start', start)
+    check_time('end', end)
+    if end <= start:
+        raise exception.InvalidRequest(
+            f'A calendar cannot end at {end.isoformat()}, as it starts at '
+            f'{start.isoformat()}.'
+        )
+
+
 def calendar(
     store: ReservationStore,
     now: datetime.datetime,
@@ -126,13 +140,7 @@ def calendar(
 
     :raises InvalidRequest: if the time makes no sense.
     """
-    check_time('start', start)
-    check_time('end', end)
-    if end <= start:
-        raise exception.InvalidRequest(
-            f'A calendar cannot end at {end.isoformat()}, as it starts at '
-            f'{start.isoformat()}.'
-        )
+    check_period(start, end)
     return [
         HostCalendar(
             host.host,
