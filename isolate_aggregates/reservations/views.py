@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be known of reservations; nothing is changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import datetime
 import logging
@@ -108,11 +108,13 @@ class HostCalendar:
     """The room on a host over some time.
 
     :param obstacle: Why it takes no slots, for a sentence; None if it does.
+    :param capacity: What it has for reservations in all, by resource class.
     :param periods: Its room, in order; empty if it takes none.
     """
 
     host: str
     obstacle: str | None
+    capacity: Mapping[str, int]
     periods: tuple[Period, ...]
 
 
@@ -145,6 +147,7 @@ def calendar(
         HostCalendar(
             host.host,
             host.obstacle,
+            room.capacity(host),
             () if host.obstacle else tuple(room.periods(host, start, end)),
         )
         for host in host_capacity.whole(store, store.read(), now)

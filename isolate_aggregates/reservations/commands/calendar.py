@@ -7,11 +7,15 @@ import contextlib
 import datetime
 from typing import Any
 
+from oslo_config import cfg
+
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import output
 from isolate_aggregates.cloud import atomic
+from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.rest.connection import Connection
 
 
 class ShowCalendar(output.ReportLister):
@@ -24,6 +28,18 @@ class ShowCalendar(output.ReportLister):
     """
 
     nothing = 'There are no hosts for reservations.'
+
+    @staticmethod
+    def picture(
+        conf: cfg.ConfigOpts,
+        connection: Connection,
+        now: datetime.datetime,
+        days: int,
+    ) -> Calendar:
+        """Return the room from now on, for a picture of it on a page."""
+        end = times.resolve(datetime.timedelta(days=days), now)
+        store = common.store(conf, connection)
+        return Calendar(now, end, reservations.calendar(store, now, now, end))
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
