@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands that run at the same time: what each operator is told stays true.
 
-Before each call of one command, another command runs from start to end. In the
-end both were told the truth, no host is sold twice, and nothing is left over.
+Before each call of one command, and after the last, another command runs from
+start to end. In the end both were told the truth, no host is sold twice, and
+nothing is left over.
 
 An ordinary run has some pairs of commands, and lets the other one in before
 every eighth call; with ``THOROUGH=1`` it is all pairs, and before each call.
@@ -82,6 +83,13 @@ def to_other(store):
 def later(store):
     """Let it start later, by a clock that is slow."""
     return reservations.update(store, X, NOW, start=START + HOUR)
+
+
+def move(store):
+    """Let it leave its host, wherever that is by now."""
+    found = reservations.show(store, X, START)
+    host = min(found.hosts, default='h1')
+    return reservations.move(store, X, START, [host])
 
 
 def end(store):
@@ -191,16 +199,19 @@ PAIRS = [
     (reconcile_all, later),
     (to_other, reconcile_all),
     (to_other, later),
+    (reconcile_all, move),
+    (move, end),
+    (move, more),
 ]
 if os.environ.get('THOROUGH'):
     PAIRS = itertools.product(
         [
             *(reconcile_all, more, longer, too_many, end, repair),
-            *(create_later, to_other, later),
+            *(create_later, to_other, later, move),
         ],
         [
             *(more, longer, shorter, end, give_away, create, reconcile_all),
-            *(to_other, later),
+            *(to_other, later, move),
         ],
     )
 
@@ -252,13 +263,13 @@ def numbers(world, command, every=EVERY):
     begin(world)
     scene = world.keep()
     attempt(command, world.store)
-    for number in range(1, len(world.wire.calls) + 1, every):
+    for number in range(1, len(world.wire.calls) + 2, every):
         world.put_back(scene)
         yield number
 
 
 def interleave(world, number, command, other):
-    """Run a command, and another one before one of its calls.
+    """Run a command, and another one before one of its calls, or after it.
 
     Return whether what the first one promises was so before the other one
     ran, and why each of them did not succeed, the other one first.
@@ -267,15 +278,15 @@ def interleave(world, number, command, other):
     found = []
 
     def meddle(method, url):
-        if len(world.wire.calls) >= number:
+        if not found and (not url or len(world.wire.calls) >= number):
             world.wire.meddle = None
             was_granted = is_granted(world, PROMISES.get(command, {}))
             found.extend((was_granted, attempt(other, world.new_store())))
 
     world.wire.meddle = meddle
     refusal = attempt(command, world.store)
-    world.wire.meddle = None
-    return *(found or (False, 'did not run')), refusal
+    meddle(None, None)
+    return *found, refusal
 
 
 def is_granted(world, promises):

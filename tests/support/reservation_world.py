@@ -389,6 +389,13 @@ class World:
                 },
             },
         )
+        self.add_node(name)
+        if enable:
+            self._enable(name, root)
+
+    def add_node(self, name):
+        """Add a compute node to Nova alone; return its uuid."""
+        root = uuid(1, name)
         self.nova.nodes[root] = {
             'id': root,
             'hypervisor_hostname': name,
@@ -396,8 +403,7 @@ class World:
             'state': 'up',
             'status': 'enabled',
         }
-        if enable:
-            self._enable(name, root)
+        return root
 
     def add_device(self, host, name, traits=(), **amounts):
         """Add a provider below a compute node; return its uuid."""
@@ -437,11 +443,7 @@ class World:
 
     def _enable(self, name, root):
         """Do what the library does, in fewer calls."""
-        if not self.nova.aggregates:
-            self.direct.send('PUT', f'/traits/{names.TRAIT}')
-            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
-            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
-        pool = self.nova.aggregates[1]
+        pool = self.set_pool()
         pool['hosts'].append(name)
         self.direct.send(
             'PUT',
@@ -455,6 +457,14 @@ class World:
             f'/resource_providers/{child}/traits',
             {'resource_provider_generation': 0, 'traits': [names.TRAIT]},
         )
+
+    def set_pool(self):
+        """Return the pool, made if there is none yet."""
+        if not self.nova.aggregates:
+            self.direct.send('PUT', f'/traits/{names.TRAIT}')
+            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
+            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
+        return self.nova.aggregates[1]
 
     def _provide(self, name, uuid, parent):
         self.direct.send(
