@@ -214,6 +214,10 @@ class ReservationStore:
         self._granted.pop(reservation, None)
         self.compute.revoke(reservation)
 
+    def records(self) -> record.Records:
+        """Return what the records say, and nothing else."""
+        return record.read(self.compute.records())
+
     def is_newest(self, reservation: Reservation) -> bool:
         """Tell whether the record of a reservation still says the same."""
         found = record.read(self.compute.revisions(reservation))

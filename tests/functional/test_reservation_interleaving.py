@@ -318,6 +318,35 @@ def test_what_is_ended_while_it_is_made_stays_ended(world, other):
         check(world, {})
 
 
+def test_a_class_that_a_crash_left_behind_is_deleted(world):
+    """Made by a run that was then interrupted, after the end of it all."""
+    begin(world)
+    theirs = names.resource_class(W)
+    world.direct.send('PUT', f'/resource_classes/{theirs}')
+    before = world.picture()
+    found = reservations.new(PROJECT, 1, SHAPE, START)
+
+    def end_it(method, url):
+        if method == 'PUT' and '/resource_classes/' in url:
+            world.wire.meddle = None
+            reservations.end(world.new_store(), found.id, START)
+            late = len(world.wire.calls)
+            world.wire.fault = lambda number: number > late and 'refused'
+
+    world.wire.meddle = end_it
+    with pytest.raises(exception.ServiceError):
+        reservations.create(world.store, found, START)
+    world.wire.fault = None
+    assert set(world.classes()) == {
+        *before['classes'],
+        found.resource_class,
+    }
+    repair(world.new_store())
+    # That of an id that was given may be Blazar's.
+    assert world.picture()['classes'] == before['classes']
+    assert theirs in before['classes']
+
+
 def test_a_command_that_is_too_late_changes_nothing(world):
     """It writes a revision that others wrote and deleted long ago."""
     begin(world)
