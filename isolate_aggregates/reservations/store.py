@@ -114,11 +114,15 @@ class ReservationStore:
                 )
         return after
 
-    def read(self, closely: str | None = None) -> ObservedState:
+    def read(
+        self, closely: str | None = None, only: str | None = None
+    ) -> ObservedState:
         """Return how things are.
 
         :param closely: The id of a reservation that may have slots of which
             some are open and others are not.
+        :param only: The id of a reservation; hosts are then left out of which
+            it is certain that they have no slots of it. None for all hosts.
         :raises IsolateAggregatesError: if anything cannot be read.
         """
         listed = self.placement.resource_providers()
@@ -134,6 +138,15 @@ class ReservationStore:
         hosts = self._hosts(
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
+        if only is not None:
+            # What has slots, open or closed, names their class.
+            name = names.resource_class(only)
+            hosts = [
+                host
+                for host in hosts
+                if not (found := summaries.get(host.provider or ''))
+                or name in found.capacity
+            ]
         flavors = self.compute.records()
         records = record.read(flavors)
         changing = {

@@ -7,7 +7,7 @@ import datetime
 import logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, room
+from isolate_aggregates.reservations import host_capacity, names, room
 from isolate_aggregates.reservations.observed import Slots
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
@@ -71,7 +71,7 @@ def show(
     :raises NotFound: if there is none.
     :raises ReservationError: if its record cannot be read.
     """
-    observed = store.read()
+    observed = store.read(only=names.reservation_id(reservation_id))
     found = observed.reservation(reservation_id)
     short = host_capacity.shortages(
         store, observed, now, observed.slots(found.id)
