@@ -95,11 +95,11 @@ unit: $(VENV)/.all
 	$(RUN_TESTS) unit -- $(ARGS)
 
 test: $(VENV)/.all
-	$(RUN_TESTS) library databases servers:smoke browser:smoke \
+	$(RUN_TESTS) library:quick databases servers:smoke browser:smoke \
 	    nova:smoke blazar:smoke -- $(ARGS)
 
 test-rest: $(VENV)/.all
-	$(RUN_TESTS) clone servers:rest browser:rest nova:rest blazar:rest \
+	$(RUN_TESTS) library:slow clone servers:rest browser:rest nova:rest blazar:rest \
 	    -- $(ARGS)
 
 test-all: $(VENV)/.all

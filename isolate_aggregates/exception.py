@@ -40,6 +40,20 @@ class CredentialsError(IsolateAggregatesError):
     """There are no credentials for the cloud, or they make no sense."""
 
 
+class NoCredentialsError(CredentialsError):
+    """There are no credentials for a cloud.
+
+    :param instead: What can be done without them; empty if nothing can.
+    """
+
+    def __init__(self, instead: str = '') -> None:
+        super().__init__(
+            'There are no credentials for a cloud: give --os-cloud, OS_* '
+            f'variables or [isolate_aggregates] auth_type with what it needs'
+            f'{instead and f", or {instead}"}.'
+        )
+
+
 class FilterError(IsolateAggregatesError):
     """A request filter cannot be loaded or does not keep its contract.
 

@@ -2,6 +2,7 @@
 """Names and numbers in English sentences, and texts that can be shown."""
 
 from collections.abc import Iterable
+import difflib
 import re
 from typing import Any
 
@@ -92,3 +93,12 @@ def plural(number: int, one: str, many: str | None = None) -> str:
 def counted(number: int, noun: str) -> str:
     """Return a number of things: ``1 host``, ``12 hosts``."""
     return f'{number} {plural(number, noun)}'
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return the known name that was perhaps meant, as a question.
+
+    :returns: It begins with a blank; empty if nothing is near.
+    """
+    near = difflib.get_close_matches(name, [*known], n=1)
+    return f' (did you mean {near[0]}?)' if near else ''

@@ -6,7 +6,8 @@ Nova, Blazar, Chromium and Nova's database each need a process for themselves::
     python tools/run_tests.py library nova:smoke -- -k reservation
 
 ``nova:smoke`` is what is marked as smoke in that part, ``nova:rest`` is
-everything else. What follows ``--`` goes to pytest in each part. Where it
+everything else; ``library:slow`` is what is marked as slow, ``library:quick``
+is everything else. What follows ``--`` goes to pytest in each part. Where it
 selects nothing the part counts as empty, but it is an error if all parts are
 empty. A path below ``tests`` runs in the part that it belongs to.
 """
@@ -31,6 +32,8 @@ SELECTIONS = {
     '': (),
     'smoke': ('-m', 'smoke'),
     'rest': ('-m', 'not smoke'),
+    'slow': ('-m', 'slow'),
+    'quick': ('-m', 'not slow'),
 }
 
 # How many tests run at a time, and how many of those that mostly wait.
@@ -181,8 +184,9 @@ def main() -> int:
         nargs='+',
         choices=[f'{p}:{s}'.rstrip(':') for p in PARTS for s in SELECTIONS],
         metavar='part',
-        help=f'one of {", ".join(PARTS)}; a part with :smoke or :rest '
-        'behind it is limited to what is marked as smoke, or is not',
+        help=f'one of {", ".join(PARTS)}; a part with :smoke or :slow '
+        'behind it is limited to what is marked so, with :rest or :quick '
+        'to what is not',
     )
     return run(parser.parse_args(here[:split]).parts, here[split + 1 :])
 

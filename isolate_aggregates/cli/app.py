@@ -12,7 +12,7 @@ from cliff import app, command, complete, help
 from oslo_config import cfg
 import pbr.version
 
-from isolate_aggregates.cli import settings, usage
+from isolate_aggregates.cli import overview, settings
 from isolate_aggregates.cli.commands import CommandManager
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class IsolateAggregatesApp(app.App):
             command_manager=CommandManager(COMMANDS),
             deferred_help=True,
         )
+        self.command_manager.add_command('help', overview.HelpCommand)
         self.conf = cfg.ConfigOpts()
 
     @functools.cached_property
@@ -109,7 +110,9 @@ class IsolateAggregatesApp(app.App):
             help='Directory of configuration files, read after '
             '--config-file; may be repeated',
         )
-        return usage.Parser.like(parser)
+        found = overview.Parser.like(parser)
+        found.commands = self.command_manager
+        return found
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""
@@ -169,6 +172,12 @@ class IsolateAggregatesApp(app.App):
             )
             self._connection = credentials.connect(options, self.conf)
         return self._connection
+
+    def print_help_if_requested(self) -> None:
+        """Show the help and end, if it was asked for."""
+        if self.deferred_help and self.options.deferred_help:
+            overview.show(self.parser, self.stdout)
+            raise help.HelpExit
 
     def interact(self) -> None:
         """Show the help: there is no interactive mode."""

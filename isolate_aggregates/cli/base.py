@@ -98,7 +98,15 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
     else:
         from isolate_aggregates.cloud.live import LiveCloud
 
-        cloud = LiveCloud(app.conf, app.connect)
+        def connect() -> 'Connection':
+            try:
+                return app.connect()
+            except exception.NoCredentialsError as exc:
+                raise exception.NoCredentialsError(
+                    'ask a cloud file with --snapshot'
+                ) from exc
+
+        cloud = LiveCloud(app.conf, connect)
     with contextlib.closing(cloud):
         yield cloud
 
@@ -130,7 +138,7 @@ def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
         except (ValueError, TypeError) as exc:
             raise exception.CloudFileError(
                 snapshot.origin,
-                [f'$.settings.{group}.{option} cannot be {value!r}: {exc}'],
+                [f'settings.{group}.{option} cannot be {value!r}: {exc}'],
             ) from exc
 
 

@@ -83,11 +83,7 @@ class Credentials:
             return cloud_connection.from_conf(conf)
         if not named and self._config.default_cloud == 'defaults':
             check_files()
-            raise exception.CredentialsError(
-                'There are no credentials for a cloud: give --os-cloud, OS_* '
-                f'variables or [{ia_conf.GROUP}] auth_type with what it '
-                'needs, or ask a cloud file with --snapshot.'
-            )
+            raise exception.NoCredentialsError
         try:
             return self._connection(options)
         except _UNUSABLE as exc:

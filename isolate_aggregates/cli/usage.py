@@ -3,11 +3,12 @@
 
 import argparse
 from collections.abc import Sequence
-import difflib
 import itertools
 from typing import Any, NoReturn, TypeVar
 
 from cliff import command
+
+from isolate_aggregates.text import meant
 
 _P = TypeVar('_P', bound='Parser')
 
@@ -53,16 +54,14 @@ class CommandParser(Parser):
         for argument in itertools.takewhile('--'.__ne__, args or ()):
             name = argument.partition('=')[0]
             if name.startswith('--') and not self._has(name):
-                self.error(f'there is no option {name}{self._hint(name)}')
+                self.error(f'there is no option {name}{self._meant(name)}')
         return super().parse_known_args(args, namespace)
 
     def _has(self, name: str) -> bool:
         return any(one.startswith(name) for one in self._option_string_actions)
 
-    def _hint(self, name: str) -> str:
-        options = list(self._option_string_actions)
-        close = difflib.get_close_matches(name, options, n=1)
-        return f' (did you mean {close[0]}?)' if close else ''
+    def _meant(self, name: str) -> str:
+        return meant(name, self._option_string_actions)
 
 
 class Command(command.Command):

@@ -8,8 +8,13 @@ it (`Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_).
 """
 
-import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import (
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 import uuid
 
@@ -18,9 +23,12 @@ from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.cloud.places import Place, Problem
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement import names
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.text import meant
 
 VERSION = 1
 
@@ -31,12 +39,12 @@ _NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
 class Contradictions(ValueError):
     """Each part of a document is well-formed, but they do not fit together.
 
-    :param problems: What does not fit, each naming the place.
+    :param problems: What does not fit, and where.
     """
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__('; '.join(self.problems))
+        super().__init__('; '.join(one.text for one in self.problems))
 
 
 def derived_uuid(kind: str, name: str) -> str:
@@ -52,10 +60,10 @@ def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
 
     :raises Contradictions: if its parts do not fit together.
     """
-    problems: list[str] = []
-    snapshot = _Reader(document, problems).read(origin)
-    if problems:
-        raise Contradictions(problems)
+    reader = _Reader(document)
+    snapshot = reader.read(origin)
+    if reader.problems:
+        raise Contradictions(reader.problems)
     return snapshot
 
 
@@ -72,23 +80,27 @@ def _texts(mapping: Mapping[str, Any] | None) -> dict[str, str]:
 class _Reader:
     """Reads a valid document, noting what does not fit together."""
 
-    def __init__(
-        self, document: Mapping[str, Any], problems: list[str]
-    ) -> None:
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.problems: list[Problem] = []
         self._document = document
-        self._problems = problems
         self._names: dict[str, str] = {}
+        # Names that nothing has, of which one report is enough.
+        self._unknown: set[str] = set()
+        # Each name and uuid of a provider, and where it is.
+        self._providers: list[tuple[str, str, Place]] = []
 
     def read(self, origin: str) -> Snapshot:
         aggregates = tuple(self._aggregates())
+        placement = self._document.get('placement_aggregates', [])
         named = [
-            (entry['name'], _uuid(entry, 'aggregate'))
-            for entry in self._document.get('placement_aggregates', [])
+            (entry['name'], _uuid(entry, 'aggregate')) for entry in placement
         ]
-        both = [(a.name, a.uuid) for a in aggregates] + named
-        self._names = dict(both)
-        place = '$.aggregates' + (', $.placement_aggregates' if named else '')
-        self._distinct(place, 'uuid', both)
+        both = [
+            *_placed('aggregates', ((a.name, a.uuid) for a in aggregates)),
+            *_placed('placement_aggregates', named),
+        ]
+        self._names = {name: key for name, key, _ in both}
+        self._distinct('uuid', both)
         mirror = self._document.get('mirror_host_aggregates', True)
         index = AggregateIndex(aggregates if mirror else ())
         mirrored = index.aggregates_of
@@ -96,22 +108,17 @@ class _Reader:
             provider
             for number, entry in enumerate(self._document.get('providers', []))
             for provider in self._tree(
-                entry, f'$.providers[{number}]', None, mirrored
+                entry, ('providers', number), None, mirrored
             )
         )
-        if providers:
+        if providers and mirror:
             # A misspelt host would leave a real one out of the aggregate.
-            unknown = mirrored.keys() - {p.host for p in providers}
-            self._problems.extend(
-                f'$.aggregates names the host {host!r}, which no provider '
-                'has; with mirror_host_aggregates: false it may'
-                for host in sorted(unknown)
-            )
-        self._distinct(
-            '$.providers', 'uuid', [(p.name, p.uuid) for p in providers]
-        )
+            self._check_hosts({p.host for p in providers if p.host})
+        self._distinct('uuid', self._providers)
         flavors = tuple(self._flavors())
-        self._distinct('$.flavors', 'id', [(f.name, f.id) for f in flavors])
+        self._distinct(
+            'id', _placed('flavors', ((f.name, f.id) for f in flavors))
+        )
         images = tuple(self._images())
         return Snapshot(
             origin=origin,
@@ -123,22 +130,57 @@ class _Reader:
             placement_aggregates={key: name for name, key in named},
         )
 
+    def _note(self, place: Place, text: str) -> None:
+        self.problems.append(Problem(place, text))
+
+    def _check_hosts(self, known: Collection[str]) -> None:
+        for number, entry in enumerate(self._document.get('aggregates', [])):
+            for at, host in enumerate(entry.get('hosts', [])):
+                self._look_up(
+                    ('aggregates', number, 'hosts', at),
+                    host,
+                    known,
+                    'which no provider has',
+                    '; with mirror_host_aggregates: false it may',
+                )
+
+    def _look_up(
+        self,
+        place: Place,
+        name: str,
+        known: Collection[str],
+        problem: str,
+        remedy: str = '',
+    ) -> None:
+        """Note a name that nothing has, where it is for the first time."""
+        if name not in known and name not in self._unknown:
+            self._unknown.add(name)
+            self._note(
+                place,
+                f'names {name!r}, {problem}{meant(name, known)}{remedy}',
+            )
+
     def _distinct(
-        self, place: str, key: str, things: list[tuple[str, str]]
+        self, key: str, things: Sequence[tuple[str, str, Place]]
     ) -> None:
         """Note names and keys that several things have."""
-        self._once(place, 'the name', [name for name, _ in things])
+        self._once('the name', ((name, place) for name, _, place in things))
         # The same name may have led to the same key, which is no news.
-        keys = [key for _, key in dict.fromkeys(things)]
-        self._once(place, f'the {key}', keys)
+        keys = {(name, value): place for name, value, place in things}
+        self._once(
+            f'the {key}',
+            ((value, place) for (_, value), place in keys.items()),
+        )
 
-    def _once(self, place: str, what: str, values: Iterable[str]) -> None:
-        for value, number in collections.Counter(values).items():
-            if number > 1:
-                self._problems.append(
-                    f'{place}: {number} have {what} {value!r}; give each its '
-                    'own'
+    def _once(self, what: str, values: Iterable[tuple[str, Place]]) -> None:
+        seen = set()
+        for value, place in values:
+            if value in seen:
+                self._note(
+                    place,
+                    f'another has {what} {value!r} too; give each its own',
                 )
+            seen.add(value)
 
     def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
         for group, options in self._document.get('settings', {}).items():
@@ -149,9 +191,9 @@ class _Reader:
                 known = ', '.join(
                     f'{g}.{o}' for g, o in ia_conf.CLOUD_SETTINGS
                 )
-                self._problems.append(
-                    f'$.settings.{group}.{option} is no setting of a cloud '
-                    f'file; known are {known}'
+                self._note(
+                    ('settings', group, option),
+                    f'is no setting of a cloud file; known are {known}',
                 )
 
     def _aggregates(self) -> Iterator[Aggregate]:
@@ -169,7 +211,7 @@ class _Reader:
     def _tree(
         self,
         entry: Mapping[str, Any],
-        path: str,
+        place: Place,
         parent: str | None,
         mirrored: Mapping[str, frozenset[str]],
     ) -> Iterator[Provider]:
@@ -179,12 +221,14 @@ class _Reader:
         default = None if parent or sharing else entry['name']
         host = entry.get('host', default)
         if parent and host:
-            self._problems.append(
-                f'{path}.host is set, but only a root can be a compute node'
+            self._note(
+                (*place, 'host'),
+                'is set, but only a root can be a compute node',
             )
+        self._check_names(entry, place)
         members = {
-            self._aggregate(name, f'{path}.aggregates')
-            for name in entry.get('aggregates', [])
+            self._aggregate(name, (*place, 'aggregates', number))
+            for number, name in enumerate(entry.get('aggregates', []))
         }
         provider = Provider(
             uuid=_uuid(entry, 'provider'),
@@ -192,34 +236,52 @@ class _Reader:
             parent=parent,
             host=host,
             inventories=dict(_inventories(entry)),
-            usages=dict(self._usages(entry, path)),
+            usages=dict(self._usages(entry, place)),
             traits=traits,
             aggregates=frozenset(members | mirrored.get(host, frozenset())),
         )
+        self._providers.append((provider.name, provider.uuid, place))
         yield provider
         for number, child in enumerate(entry.get('children', [])):
             yield from self._tree(
-                child, f'{path}.children[{number}]', provider.uuid, mirrored
+                child, (*place, 'children', number), provider.uuid, mirrored
             )
 
-    def _aggregate(self, name: str, path: str) -> str:
+    def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
+        """Note traits and resource classes that there cannot be."""
+        named: list[tuple[Place, str | None]] = [
+            (('traits', number), names.wrong_trait(trait))
+            for number, trait in enumerate(entry.get('traits', []))
+        ]
+        named += [
+            ((key,), names.wrong_resource_class(resource_class))
+            for key in ('inventories', 'usages')
+            for resource_class in entry.get(key, {})
+        ]
+        for where, problem in named:
+            if problem and problem not in self._unknown:
+                self._unknown.add(problem)
+                self._note((*place, *where), problem)
+
+    def _aggregate(self, name: str, place: Place) -> str:
         if uuidutils.is_uuid_like(name):
             return str(uuid.UUID(name))
-        if name not in self._names:
-            self._problems.append(
-                f'{path} names {name!r}, which is neither a uuid nor an '
-                'aggregate of this file'
-            )
+        self._look_up(
+            place,
+            name,
+            self._names,
+            'which is neither a uuid nor an aggregate of this file',
+        )
         return self._names.get(name, name)
 
     def _usages(
-        self, entry: Mapping[str, Any], path: str
+        self, entry: Mapping[str, Any], place: Place
     ) -> Iterator[tuple[str, int]]:
         for resource_class, used in entry.get('usages', {}).items():
             if used and resource_class not in entry.get('inventories', {}):
-                self._problems.append(
-                    f'{path}.usages.{resource_class} is used but not in the '
-                    'inventories'
+                self._note(
+                    (*place, 'usages', resource_class),
+                    'is used but not in the inventories',
                 )
             elif used:
                 yield resource_class, used
@@ -239,10 +301,22 @@ class _Reader:
 
     def _images(self) -> Iterator[Image]:
         entries = self._document.get('images', [])
-        ids = [e['id'] for e in entries if 'id' in e]
-        self._once('$.images', 'the id', ids)
-        without = [e['name'] for e in entries if 'id' not in e]
-        self._once('$.images', 'no id and the name', without)
+        self._once(
+            'the id',
+            (
+                (entry['id'], ('images', number))
+                for number, entry in enumerate(entries)
+                if 'id' in entry
+            ),
+        )
+        self._once(
+            'no id and the name',
+            (
+                (entry['name'], ('images', number))
+                for number, entry in enumerate(entries)
+                if 'id' not in entry
+            ),
+        )
         for entry in entries:
             yield Image(
                 name=entry['name'],
@@ -251,6 +325,16 @@ class _Reader:
                 owner=entry.get('owner'),
                 visibility=entry.get('visibility'),
             )
+
+
+def _placed(
+    key: str, things: Iterable[tuple[str, str]]
+) -> list[tuple[str, str, Place]]:
+    """Return things of a list of the document with their places."""
+    return [
+        (name, value, (key, number))
+        for number, (name, value) in enumerate(things)
+    ]
 
 
 def _inventories(entry: Mapping[str, Any]) -> Iterator[tuple[str, Inventory]]:

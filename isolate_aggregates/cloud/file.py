@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes cloud files: the description of a cloud in YAML."""
 
+from collections.abc import Sequence
 import functools
 import importlib.resources
 import math
@@ -13,9 +14,11 @@ import jsonschema
 import yaml
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import atomic
+from isolate_aggregates.cloud import atomic, places
 from isolate_aggregates.cloud import document as cloud_document
+from isolate_aggregates.cloud.places import Problem
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.text import meant, short
 
 # How many problems of one file are worth telling at once.
 _MOST_PROBLEMS = 5
@@ -33,14 +36,17 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
         cloud; the message names the file, the places in it and the problems.
     """
     try:
-        document = _parse(path)
-        problems = _violations(document)
-        if not problems:
+        root, document = _parse(path)
+        found = _violations(document)
+        if not found:
             return cloud_document.to_snapshot(document, str(path))
     except cloud_document.Contradictions as exc:
-        problems = list(exc.problems)
+        found = exc.problems
     except RecursionError:
-        problems = ['is nested too deeply, or contains itself']
+        raise exception.CloudFileError(
+            path, ['is nested too deeply, or contains itself']
+        ) from None
+    problems = places.told(found, root)
     more = len(problems) - _MOST_PROBLEMS
     if more > 0:
         problems[_MOST_PROBLEMS:] = [f'and {more} more problems']
@@ -104,11 +110,14 @@ class _Dumper(yaml.SafeDumper):
 _Dumper.add_representer(str, _Dumper.represent_str)
 
 
-def _parse(path: str | os.PathLike[str]) -> Any:
+def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
+    """Return a document with the lines that it is in, and as it is."""
     try:
-        text = pathlib.Path(path).read_text(encoding='utf-8')
-        # _Loader is a SafeLoader.
-        return yaml.load(text, Loader=_Loader)  # noqa: S506
+        loader = _Loader(pathlib.Path(path).read_text(encoding='utf-8'))
+        root = loader.get_single_node()
+        if root is not None:
+            return root, loader.construct_document(root)
+        problem = 'is empty'
     except OSError as exc:
         problem = f'cannot be read: {exc.strerror or exc}'
     except UnicodeDecodeError as exc:
@@ -124,14 +133,10 @@ def _parse(path: str | os.PathLike[str]) -> Any:
     raise exception.CloudFileError(path, [problem])
 
 
-def _violations(document: Any) -> list[str]:
-    if document is None:
-        return ['is empty']
+def _violations(document: Any) -> Sequence[Problem]:
     return [
-        f'{error.json_path} {_explain(error)}'
-        for error in sorted(
-            _validator().iter_errors(document), key=lambda e: e.json_path
-        )
+        Problem(tuple(error.absolute_path), _explain(error))
+        for error in _validator().iter_errors(document)
     ]
 
 
@@ -155,10 +160,62 @@ def _validator() -> jsonschema.protocols.Validator:
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
-    if error.validator == 'const':
-        return f'must be {error.validator_value!r}, not {error.instance!r}'
-    if error.validator == 'pattern' and error.schema.get(
-        'pattern', ''
-    ).endswith('{12}$'):
-        return f'must be a uuid, not {error.instance!r}'
+    """Return what is wrong in the words of those who write such files."""
+    found, rule = error.instance, error.validator_value
+    match error.validator:
+        case 'const':
+            return f'must be {rule!r}, not {found!r}'
+        case 'type':
+            wanted = [rule] if isinstance(rule, str) else rule
+            what = ' or '.join(_TYPES[one] for one in wanted)
+            return f'must be {what}, not {_described(found)}{_colon(error)}'
+        case 'additionalProperties':
+            known = error.schema['properties']
+            return ' and '.join(
+                f'has the unknown key {key!r}{meant(key, known)}'
+                for key in found
+                if key not in known
+            )
+        case 'required':
+            # The message is of this one, the rule is all of them.
+            name = error.message.removesuffix(' is a required property')
+            return f'has no {name}'
+        case 'minimum':
+            return f'must be at least {rule}, not {found}'
+        case 'maximum':
+            return f'must be at most {rule}, not {found}'
+        case 'uniqueItems':
+            several = [one for one in found if found.count(one) > 1]
+            return f'has {several[0]} more than once'
+        case 'pattern':
+            return f'must be a uuid, not {found!r}'
     return str(error.message)
+
+
+_TYPES = {
+    'array': 'a list',
+    'boolean': 'true or false',
+    'integer': 'a whole number',
+    'null': 'null',
+    'number': 'a number',
+    'object': 'a mapping of keys to values',
+    'string': 'text',
+}
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, dict):
+        return 'a mapping'
+    if isinstance(value, list):
+        return 'a list'
+    return 'nothing' if value is None else short(repr(value))
+
+
+def _colon(error: jsonschema.ValidationError) -> str:
+    """Return how to write a value that YAML has taken for part of a key."""
+    key = error.absolute_path[-1] if error.absolute_path else ''
+    text = error.instance if error.instance is not None else key
+    if not isinstance(text, str) or ':' not in text:
+        return ''
+    name, _, value = text.rpartition(':')
+    return f'; YAML wants a blank after a colon, "{name}: {value.strip()}"'

@@ -13,9 +13,10 @@ import pytest
 @pytest.mark.smoke
 def test_quick(): pass
 
+@pytest.mark.slow
 def test_slow(): pass
 """
-CONFIGURATION = '[pytest]\nmarkers = smoke: some of them\n'
+CONFIGURATION = '[pytest]\nmarkers =\n  smoke: some of them\n  slow: others\n'
 
 
 @pytest.fixture
@@ -46,8 +47,11 @@ def total(out):
     return re.sub(r' in [\d.]+s', '', last.strip('= '))
 
 
-def test_a_part_can_be_limited(run, capfd):
-    assert run('one:smoke', 'two:rest', '--', '-v') == 0
+@pytest.mark.parametrize(
+    ('quick', 'slow'), [('smoke', 'rest'), ('quick', 'slow')]
+)
+def test_a_part_can_be_limited(run, capfd, quick, slow):
+    assert run(f'one:{quick}', f'two:{slow}', '--', '-v') == 0
     out = capfd.readouterr().out
     assert 'test_one.py::test_quick PASSED' in out
     assert 'test_two.py::test_slow PASSED' in out

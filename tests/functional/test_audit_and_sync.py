@@ -73,7 +73,13 @@ def change_placement(chance, world):
         world.put(host, aggregates=some(chance, uuids))
 
 
-@pytest.mark.parametrize('seed', range(10))
+@pytest.mark.parametrize(
+    'seed',
+    [
+        *range(4),
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(4, 10)),
+    ],
+)
 def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
     chance = random.Random(seed)
     for host in HOSTS:

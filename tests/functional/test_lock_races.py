@@ -123,19 +123,25 @@ def interleaved(world, other, at):
 @pytest.mark.parametrize(
     ('begin', 'one', 'other'),
     [
-        pytest.param(begin, one, other, id=f'{one.__name__}-{other.__name__}')
-        for begin, one, other in (
-            (unlocked, locks('a'), unlocks('a')),
-            (unlocked, locks('a'), sync),
-            (unlocked, locks('a'), locks('b')),
-            (locked, locks('b'), unlocks('a')),
-            (locked, unlocks('a'), locks('a')),
-            (locked, unlocks('a'), sync),
-            (locked, unlocks('a'), locks('b')),
-            (tagged, sync, unlocks('a')),
-            (untagged, sync, locks('a')),
-            (untagged, sync, locks('b')),
-            (untagged, sync, sync),
+        pytest.param(
+            begin,
+            one,
+            other,
+            id=f'{one.__name__}-{other.__name__}',
+            marks=marks,
+        )
+        for marks, begin, one, other in (
+            ((), unlocked, locks('a'), unlocks('a')),
+            (pytest.mark.slow, unlocked, locks('a'), sync),
+            (pytest.mark.slow, unlocked, locks('a'), locks('b')),
+            (pytest.mark.slow, locked, locks('b'), unlocks('a')),
+            ((), locked, unlocks('a'), locks('a')),
+            (pytest.mark.slow, locked, unlocks('a'), sync),
+            (pytest.mark.slow, locked, unlocks('a'), locks('b')),
+            ((), tagged, sync, unlocks('a')),
+            (pytest.mark.slow, untagged, sync, locks('a')),
+            (pytest.mark.slow, untagged, sync, locks('b')),
+            ((), untagged, sync, sync),
         )
     ],
 )

@@ -169,19 +169,14 @@ class Disable(Case):
 
 
 KINDS = (
-    Create,
-    CreateForLater,
-    Refuse,
-    Start,
-    More,
-    Fewer,
-    Longer,
-    MoreThanFit,
-    End,
-    EndByItself,
-    Repair,
-    Enable,
-    Disable,
+    *(Create, Start, More, End, Repair),
+    *(
+        pytest.param(kind, marks=pytest.mark.slow)
+        for kind in (
+            *(CreateForLater, Refuse, Fewer, Longer, MoreThanFit),
+            *(EndByItself, Enable, Disable),
+        )
+    ),
 )
 
 

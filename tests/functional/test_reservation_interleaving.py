@@ -186,22 +186,27 @@ def check(world, *promises):
 
 PAIRS = [
     (reconcile_all, more),
-    (reconcile_all, shorter),
     (reconcile_all, end),
-    (reconcile_all, give_away),
-    (more, end),
-    (more, longer),
-    (longer, create_later),
     (create_later, longer),
-    (too_many, more),
-    (end, more),
-    (reconcile_all, to_other),
-    (reconcile_all, later),
     (to_other, reconcile_all),
-    (to_other, later),
     (reconcile_all, move),
-    (move, end),
-    (move, more),
+    *(
+        pytest.param(*pair, marks=pytest.mark.slow)
+        for pair in (
+            (reconcile_all, shorter),
+            (reconcile_all, give_away),
+            (more, end),
+            (more, longer),
+            (longer, create_later),
+            (too_many, more),
+            (end, more),
+            (reconcile_all, to_other),
+            (reconcile_all, later),
+            (to_other, later),
+            (move, end),
+            (move, more),
+        )
+    ),
 ]
 if os.environ.get('THOROUGH'):
     PAIRS = itertools.product(
@@ -236,7 +241,9 @@ def test_both_are_told_the_truth(world, command, other):
 
 
 @pytest.mark.parametrize(
-    'other', [to_other, later], ids=lambda command: command.__name__
+    'other',
+    [to_other, pytest.param(later, marks=pytest.mark.slow)],
+    ids=lambda command: command.__name__,
 )
 def test_access_is_given_only_as_the_record_says(world, other):
     """At no moment, however short, may a project use what is not its own."""
@@ -303,7 +310,13 @@ def end_new(store):
 
 @pytest.mark.parametrize(
     'other',
-    [end_new, create, reconcile_all],
+    [
+        end_new,
+        *(
+            pytest.param(other, marks=pytest.mark.slow)
+            for other in (create, reconcile_all)
+        ),
+    ],
     ids=lambda command: command.__name__,
 )
 def test_what_is_ended_while_it_is_made_stays_ended(world, other):

@@ -137,7 +137,17 @@ def check(world):
     return len(found)
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize(
+    'case',
+    [
+        'create',
+        *(
+            pytest.param(case, marks=pytest.mark.slow)
+            for case in CASES
+            if case != 'create'
+        ),
+    ],
+)
 def test_nothing_is_sold_twice(world, case):
     action = begin(world, case)
     scene = world.keep()

@@ -120,6 +120,7 @@ def some_rollups(data, index):
 limits = st.integers(1, 8).map(group.forbidden_length)
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(aggregates, requests, limits, st.data())
 def test_lagging_rollups_keep_out_exactly_the_same_hosts(

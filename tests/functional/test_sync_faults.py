@@ -74,9 +74,11 @@ def synced_and_changed(world):
     ('begin', 'fault'),
     [
         (synced_and_changed, refused),
-        (synced_and_changed, lost),
-        (synced_and_changed, cut_behind),
-        (synced_and_untagged, cut),
+        *(
+            pytest.param(synced_and_changed, fault, marks=pytest.mark.slow)
+            for fault in (lost, cut_behind)
+        ),
+        pytest.param(synced_and_untagged, cut, marks=pytest.mark.slow),
     ],
 )
 def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(

@@ -171,6 +171,7 @@ def cloud(embedded, conf, tmp_path):
     cloud.close()
 
 
+@pytest.mark.slow
 def test_the_run_after_a_killed_one_completes_it(cloud):
     before = cloud.world.keep()
     cloud.start('--apply')

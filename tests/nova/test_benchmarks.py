@@ -25,6 +25,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
                 ('sqlite', '20', 'default'),
             ],
             id='databases',
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             'leases',

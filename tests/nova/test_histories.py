@@ -556,6 +556,7 @@ class Histories(stateful.RuleBasedStateMachine):
             self.placement.join(host, {found.uuid})
 
 
+@pytest.mark.slow
 def test_what_is_shortened_remembered_or_retried_opens_nothing():
     asked = Histories.asked
     asked.clear()

@@ -178,18 +178,30 @@ def test_a_file_without_permission_is_refused_with_the_reason(tmp_path):
 @pytest.mark.parametrize(
     ('content', 'problem'),
     [
-        pytest.param('hello', "$ 'hello' is not of type 'object'", id='text'),
-        pytest.param('[]', "$ [] is not of type 'object'", id='list'),
+        pytest.param(
+            'hello',
+            "line 1: must be a mapping of keys to values, not 'hello'",
+            id='text',
+        ),
+        pytest.param(
+            '[]',
+            'line 1: must be a mapping of keys to values, not a list',
+            id='list',
+        ),
         pytest.param(
             'flavors: []',
-            "$ 'version' is a required property",
+            "line 1: has no 'version'",
             id='no version',
         ),
         pytest.param(
-            'version: 2', '$.version must be 1, not 2', id='a later version'
+            'version: 2',
+            'version (line 1): must be 1, not 2',
+            id='a later version',
         ),
         pytest.param(
-            'version: "1"', "$.version must be 1, not '1'", id='quoted version'
+            'version: "1"',
+            "version (line 1): must be 1, not '1'",
+            id='quoted version',
         ),
     ],
 )
@@ -206,105 +218,108 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
     [
         pytest.param(
             'provider: []',
-            '$ Additional properties are not allowed '
-            "('provider' was unexpected)",
+            "line 1: has the unknown key 'provider' (did you mean providers?)",
             id='misspelt section',
         ),
         pytest.param(
             'providers: {name: a}',
-            "$.providers {'name': 'a'} is not of type 'array'",
+            'providers (line 2): must be a list, not a mapping',
             id='mapping for a list',
         ),
         pytest.param(
             'aggregates: [{metadata: {}}]',
-            "$.aggregates[0] 'name' is a required property",
+            "aggregate number 1 (line 2): has no 'name'",
             id='no name',
         ),
         pytest.param(
             'flavors: [{name: 1}]',
-            "$.flavors[0].name 1 is not of type 'string'",
+            'flavor 1, name (line 2): must be text, not 1',
             id='number for a name',
         ),
         pytest.param(
             'aggregates: [{name: a, uuid: 123}]',
-            "$.aggregates[0].uuid 123 is not of type 'string'",
+            'aggregate a, uuid (line 2): must be text, not 123',
             id='number for a uuid',
         ),
         pytest.param(
             'aggregates: [{name: a, uuid: win-hosts}]',
-            "$.aggregates[0].uuid must be a uuid, not 'win-hosts'",
+            "aggregate a, uuid (line 2): must be a uuid, not 'win-hosts'",
             id='bad uuid of an aggregate',
         ),
         pytest.param(
             'providers: [{name: a, children: [{name: b, uuid: "1"}]}]',
-            "$.providers[0].children[0].uuid must be a uuid, not '1'",
+            "provider a, child b, uuid (line 2): must be a uuid, not '1'",
             id='bad uuid of a child',
         ),
         pytest.param(
             'aggregates: [{name: a, hosts: cn1}]',
-            "$.aggregates[0].hosts 'cn1' is not of type 'array'",
+            "aggregate a, hosts (line 2): must be a list, not 'cn1'",
             id='one host instead of a list',
         ),
         pytest.param(
             'aggregates: [{name: a, metadata: {x: [1]}}]',
-            "$.aggregates[0].metadata.x [1] is not of type 'string', "
-            "'number', 'boolean'",
+            'aggregate a, metadata.x (line 2): must be text or a number '
+            'or true or false, not a list',
             id='list as metadata',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: many}}]',
-            "$.providers[0].inventories.VCPU 'many' is not of type 'integer'",
+            'provider a, inventories.VCPU (line 2): must be a whole '
+            "number, not 'many'",
             id='text for a total',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: 4.0}}]',
-            "$.providers[0].inventories.VCPU 4.0 is not of type 'integer'",
+            'provider a, inventories.VCPU (line 2): must be a whole '
+            'number, not 4.0',
             id='fraction for a total',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: 0}}]',
-            '$.providers[0].inventories.VCPU 0 is less than the minimum of 1',
+            'provider a, inventories.VCPU (line 2): must be at least 1, not 0',
             id='total of zero',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: {resreved: 1}}}]',
-            '$.providers[0].inventories.VCPU Additional properties are not '
-            "allowed ('resreved' was unexpected); "
-            "$.providers[0].inventories.VCPU 'total' is a required property",
+            "provider a, inventories.VCPU (line 2): has no 'total'; "
+            'provider a, inventories.VCPU (line 2): has the unknown key '
+            "'resreved' (did you mean reserved?)",
             id='misspelt part of an inventory',
         ),
         pytest.param(
             'providers: [{name: a, inventories: '
             '{VCPU: {total: 1, allocation_ratio: .inf}}}]',
-            '$.providers[0].inventories.VCPU.allocation_ratio inf is not of '
-            "type 'number'",
+            'provider a, inventories.VCPU.allocation_ratio (line 2): must'
+            ' be a number, not inf',
             id='infinite ratio',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {vcpu: 1}}]',
-            "$.providers[0].inventories 'vcpu' does not match '^[A-Z0-9_]+$'",
+            'provider a, inventories (line 2): vcpu is not a standard '
+            'resource class (did you mean VCPU?); the name of a custom '
+            'one is CUSTOM_ and A-Z, 0-9 or _',
             id='resource class in lower case',
         ),
         pytest.param(
             'providers: [{name: a, traits: [custom_a]}]',
-            "$.providers[0].traits[0] 'custom_a' does not match "
-            "'^[A-Z0-9_]+$'",
+            'provider a, traits (line 2): custom_a is not a standard '
+            'trait; the name of a custom one is CUSTOM_ and A-Z, 0-9 or _',
             id='trait in lower case',
         ),
         pytest.param(
             'providers: [{name: a, traits: [CUSTOM_A, CUSTOM_A]}]',
-            "$.providers[0].traits ['CUSTOM_A', 'CUSTOM_A'] has non-unique "
-            'elements',
+            'provider a, traits (line 2): has CUSTOM_A more than once',
             id='the same trait twice',
         ),
         pytest.param(
             'providers: [{name: a, usages: {VCPU: -1}}]',
-            '$.providers[0].usages.VCPU -1 is less than the minimum of 0',
+            'provider a, usages.VCPU (line 2): must be at least 0, not -1',
             id='negative usage',
         ),
         pytest.param(
             'settings: {scheduler: true}',
-            "$.settings.scheduler True is not of type 'object'",
+            'settings.scheduler (line 2): must be a mapping of keys to '
+            'values, not True',
             id='settings without a group',
         ),
     ],
@@ -320,69 +335,76 @@ def test_a_part_of_the_wrong_shape_is_named_by_its_path(
     [
         pytest.param(
             'providers: [{name: a, aggregates: [rack-1]}]',
-            "$.providers[0].aggregates names 'rack-1', which is neither a "
-            'uuid nor an aggregate of this file',
+            "provider a, aggregates (line 2): names 'rack-1', which is "
+            'neither a uuid nor an aggregate of this file',
             id='unknown aggregate',
         ),
         pytest.param(
             'providers: [{name: a, children: [{name: b, usages: {VGPU: 1}}]}]',
-            '$.providers[0].children[0].usages.VGPU is used but not in the '
-            'inventories',
+            'provider a, child b, usages.VGPU (line 2): is used but not '
+            'in the inventories',
             id='usage without inventory',
         ),
         pytest.param(
             'providers: [{name: a, children: [{name: b, host: b}]}]',
-            '$.providers[0].children[0].host is set, but only a root can be '
-            'a compute node',
+            'provider a, child b, host (line 2): is set, but only a root '
+            'can be a compute node',
             id='a child as a compute node',
         ),
         pytest.param(
             'aggregates: [{name: a}, {name: a}]',
-            "$.aggregates: 2 have the name 'a'; give each its own",
+            "aggregate a (line 2): another has the name 'a' too; give "
+            'each its own',
             id='two aggregates of one name',
         ),
         pytest.param(
             f'aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG.upper()}}}]',
-            f"$.aggregates: 2 have the uuid '{AGG}'; give each its own",
+            'aggregate b (line 2): another has the uuid '
+            f"'{AGG}' too; give each its "
+            'own',
             id='two aggregates with one uuid, written differently',
         ),
         pytest.param(
             'aggregates: [{name: a}]\nplacement_aggregates: [{name: a}]',
-            "$.aggregates, $.placement_aggregates: 2 have the name 'a'; give "
-            'each its own',
+            "placement aggregate a (line 3): another has the name 'a' "
+            'too; give each its own',
             id='a host aggregate and a placement aggregate of one name',
         ),
         pytest.param(
             f'placement_aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG}}}]',
-            f"$.aggregates, $.placement_aggregates: 2 have the uuid '{AGG}'; "
-            'give each its own',
+            'placement aggregate b (line 2): another has the uuid '
+            f"'{AGG}' too; give each its "
+            'own',
             id='two placement aggregates with one uuid',
         ),
         pytest.param(
             'providers: [{name: a}, {name: b, children: [{name: a}]}]',
-            "$.providers: 2 have the name 'a'; give each its own",
+            "provider b, child a (line 2): another has the name 'a' too; "
+            'give each its own',
             id='two providers of one name, in different trees',
         ),
         pytest.param(
             'flavors: [{name: a}, {name: a}, {name: a}]',
-            "$.flavors: 3 have the name 'a'; give each its own",
+            "flavor a (line 2): another has the name 'a' too; give each "
+            'its own',
             id='three flavors of one name',
         ),
         pytest.param(
             'flavors: [{name: a, id: 1}, {name: b, id: "1"}]',
-            "$.flavors: 2 have the id '1'; give each its own",
+            "flavor b (line 2): another has the id '1' too; give each its own",
             id='two flavors with one id, as a number and as text',
         ),
         pytest.param(
             'images: [{name: a, id: x}, {name: b, id: x}]',
-            "$.images: 2 have the id 'x'; give each its own",
+            "image b (line 2): another has the id 'x' too; give each its own",
             id='two images with one id',
         ),
         pytest.param(
             'images: [{name: a}, {name: a}]',
-            "$.images: 2 have no id and the name 'a'; give each its own",
+            "image a (line 2): another has no id and the name 'a' too; "
+            'give each its own',
             id='two images that nothing tells apart',
         ),
     ],
@@ -396,21 +418,61 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
 ):
     path = write_cloud('settings: {scheduler: {max_results: 5}}')
     assert problem_of(path).startswith(
-        '$.settings.scheduler.max_results is no setting of a cloud file; '
+        'settings.scheduler.max_results (line 2): is no setting of a cloud '
+        'file; '
         'known are scheduler.enable_isolated_aggregate_filtering, '
         'scheduler.placement_req_required_member_prefix, '
     )
 
 
 def test_no_more_than_five_problems_are_told_at_once(write_cloud):
-    path = write_cloud('flavors: [{}, {}, {}, {}, {}, {}, {}]')
-    assert problem_of(path) == (
-        "$.flavors[0] 'name' is a required property; "
-        "$.flavors[1] 'name' is a required property; "
-        "$.flavors[2] 'name' is a required property; "
-        "$.flavors[3] 'name' is a required property; "
-        "$.flavors[4] 'name' is a required property; "
-        'and 2 more problems'
+    path = write_cloud('flavors:\n' + 7 * '- {}\n')
+    *told, last = problem_of(path).split('; ')
+    assert told == [
+        f"flavor number {number} (line {number + 2}): has no 'name'"
+        for number in range(1, 6)
+    ]
+    assert last == 'and 2 more problems'
+
+
+def test_a_name_that_nothing_has_is_reported_once(write_cloud):
+    path = write_cloud(
+        'aggregates:\n'
+        '- {name: win, hosts: [cn-1]}\n'
+        '- {name: gpu, hosts: [cn-1]}\n'
+        'providers:\n'
+        '- {name: cn1, aggregates: [wn], traits: [HW_CPU_X86_AVX3]}\n'
+        '- {name: cn2, aggregates: [wn], traits: [HW_CPU_X86_AVX3]}\n'
+    )
+    told = problem_of(path).split('; ')
+    assert [text.partition(':')[0] for text in told if ' (line ' in text] == [
+        'aggregate win, hosts (line 3)',
+        'provider cn1, aggregates (line 6)',
+        'provider cn1, traits (line 6)',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('metadata', 'place'),
+    [
+        pytest.param(
+            '    trait:CUSTOM_WIN:required\n',
+            'aggregate win, metadata (line 4)',
+            id='for a mapping',
+        ),
+        pytest.param(
+            '    x: y\n    ? trait:CUSTOM_WIN:required\n',
+            'aggregate win, metadata.trait:CUSTOM_WIN:required (line 6)',
+            id='for a key',
+        ),
+    ],
+)
+def test_a_colon_without_a_blank_is_noticed(write_cloud, metadata, place):
+    path = write_cloud(f'aggregates:\n- name: win\n  metadata:\n{metadata}')
+    told = problem_of(path)
+    assert told.startswith(f'{place}: must be ')
+    assert told.endswith(
+        '; YAML wants a blank after a colon, "trait:CUSTOM_WIN: required"'
     )
 
 
@@ -895,6 +957,7 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
     with pytest.raises(exception.CloudFileError) as caught:
         cloud_file.load(path)
     assert str(caught.value) == (
-        f"Cloud file {path}: $.aggregates names the host 'cn-1', which no "
-        'provider has; with mirror_host_aggregates: false it may.'
+        f"Cloud file {path}: aggregate win, hosts (line 2): names 'cn-1', "
+        'which no provider has (did you mean cn1?); with '
+        'mirror_host_aggregates: false it may.'
     )

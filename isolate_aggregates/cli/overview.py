@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The help of the program: its commands by task, and then its options."""
+
+import argparse
+from collections.abc import Iterable
+import itertools
+from typing import Any
+
+import autopage.argparse
+from cliff import help
+
+from isolate_aggregates.cli import usage
+
+# What the names of commands begin with, by the task they are for.
+_TASKS = (
+    (
+        'See what may go where',
+        ('candidates', 'explain', 'capacity', 'matrix', 'report', 'query'),
+    ),
+    (
+        'Keep hosts apart',
+        ('lock', 'unlock', 'grant', 'revoke', 'list', 'show', 'filter list'),
+    ),
+    ('Keep it working', ('audit', 'sync', 'exporter', 'snapshot')),
+    ('Reserve hosts', ('reservation',)),
+    (
+        'Move from Blazar and back',
+        ('reservation import', 'reservation blazar'),
+    ),
+    # Those of other packages too.
+    ('Others', ('',)),
+)
+_COLUMN = 28
+
+
+class Parser(usage.Parser):
+    """Parses the options of the program, and shows its help."""
+
+    # All commands by name, as cliff's command manager yields them.
+    commands: Iterable[tuple[str, Any]] = ()
+
+    def format_help(self) -> str:
+        """Return the commands by task, and the options after them."""
+        formatter = argparse.HelpFormatter(
+            self.prog, max_help_position=_COLUMN
+        )
+        formatter.add_usage(
+            '%(prog)s [options] <command> [options of the command]', [], []
+        )
+        formatter.add_text(self.description)
+        for task, lines in itertools.groupby(
+            _lines(self.commands), lambda line: _place(line)[0]
+        ):
+            formatter.start_section(_TASKS[task][0])
+            formatter.add_arguments(lines)
+            formatter.end_section()
+        formatter.add_text(f'{self.prog} help <command> shows its options.')
+        options = argparse.ArgumentParser(
+            formatter_class=self.formatter_class,
+            usage=argparse.SUPPRESS,
+            parents=[self],
+            add_help=False,
+        )
+        return f'{formatter.format_help()}\n{options.format_help()}'
+
+
+def _lines(commands: Iterable[tuple[str, Any]]) -> list[argparse.Action]:
+    """Return names and what is said of them, in the order of the help."""
+    found = []
+    for name, entry_point in commands:
+        command = entry_point.load()(None, None)
+        if not command.deprecated:
+            said = command.get_description().split('\n')[0].rstrip('.')
+            found.append(argparse.Action([], '', metavar=name, help=said))
+    return sorted(found, key=_place)
+
+
+def _place(line: argparse.Action) -> tuple[int, int, str]:
+    """Return the task that names a command best, and where it comes in it."""
+    name = str(line.metavar)
+    _, task, number = max(
+        (len(start), task, number)
+        for task, (_, starts) in enumerate(_TASKS)
+        for number, start in enumerate(starts)
+        if name.startswith(start)
+    )
+    return task, number, name
+
+
+class HelpCommand(help.HelpCommand):
+    """Show all commands, or the options of one."""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> int:
+        """Show it, a page at a time on a terminal."""
+        if parsed_args.cmd:
+            return super().take_action(parsed_args)
+        show(self.app.parser, self.app.stdout)
+        return 0
+
+
+def show(parser: argparse.ArgumentParser, stdout: Any) -> None:
+    """Show the help of the program, a page at a time on a terminal."""
+    pager = autopage.argparse.help_pager(stdout)
+    with pager as out:
+        autopage.argparse.use_color_for_parser(parser, pager.to_terminal())
+        parser.print_help(out)

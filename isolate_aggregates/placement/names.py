@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of traits and resource classes, as Placement takes them.
+
+It knows the standard ones of the libraries ``os-traits`` and
+``os-resource-classes``, and takes custom ones of the form that its `API
+reference <https://docs.openstack.org/api-ref/placement/#traits>`_ gives.
+"""
+
+from collections.abc import Collection
+import re
+
+import os_resource_classes
+import os_traits
+
+from isolate_aggregates.text import meant
+
+_CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
+
+
+def wrong_trait(name: str) -> str | None:
+    """Return why there can be no trait of a name; None if there can be."""
+    return _wrong(name, 'trait', os_traits.get_traits())
+
+
+def wrong_resource_class(name: str) -> str | None:
+    """Return why there can be no resource class of a name, or None."""
+    return _wrong(name, 'resource class', os_resource_classes.STANDARDS)
+
+
+def _wrong(name: str, kind: str, standard: Collection[str]) -> str | None:
+    if name in standard or _CUSTOM.fullmatch(name):
+        return None
+    return (
+        f'{name} is not a standard {kind}{meant(name.upper(), standard)}; the '
+        'name of a custom one is CUSTOM_ and A-Z, 0-9 or _'
+    )
