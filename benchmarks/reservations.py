@@ -189,6 +189,8 @@ def main() -> None:
         process = context.Process(target=measure, args=[size])
         process.start()
         process.join()
+        if process.exitcode:
+            sys.exit(1)
 
 
 if __name__ == '__main__':
