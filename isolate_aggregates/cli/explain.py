@@ -61,6 +61,7 @@ class ExplainRequest(output.ReportLister):
                 resources.resource_request(asked.request),
                 decision.destination,
             )
+            self._not_known = asked.not_known
             # Placement is not asked for what is refused.
             self._difference = (
                 None
@@ -141,6 +142,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
+                'not_known': list(self._not_known),
                 'placement_differs': asking.differing(self._difference),
                 'constraints': [
                     {
@@ -202,6 +204,7 @@ class ExplainRequest(output.ReportLister):
             yield ''
             yield from _remedies(self._ways())
         yield ''
+        yield from asking.told_not_known(self._not_known)
 
     def _counts(self) -> Iterable[groups.CountGroup]:
         if self._in_groups:

@@ -338,6 +338,7 @@ class _Reader:
                 properties=_texts(entry.get('properties')),
                 owner=entry.get('owner'),
                 visibility=entry.get('visibility'),
+                disk_format=entry.get('disk_format'),
             )
 
 
@@ -419,6 +420,7 @@ def from_snapshot(snapshot: Snapshot) -> dict[str, Any]:
                 id=i.id,
                 owner=i.owner,
                 visibility=i.visibility,
+                disk_format=i.disk_format,
                 properties=dict(sorted(i.properties.items())),
             )
             for i in snapshot.images
