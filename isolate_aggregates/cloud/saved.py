@@ -70,9 +70,10 @@ class SnapshotCloud:
         return tuple(p for p in self.snapshot.providers if p.parent is None)
 
     def traits(self) -> frozenset[str]:
-        """Return the standard traits and those that some provider has."""
-        return frozenset(os_traits.get_traits()).union(
-            *(p.traits for p in self.snapshot.providers)
+        """Return all traits that the snapshot tells of."""
+        return self.snapshot.traits.union(
+            os_traits.get_traits(),
+            *(p.traits for p in self.snapshot.providers),
         )
 
     def holders_below(self, traits: Iterable[str]) -> Below:
