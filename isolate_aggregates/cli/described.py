@@ -123,6 +123,11 @@ class Described:
         image = given.image
         if image is None and server.image_id:
             image = self._image(server)
+        elif image is None:
+            self.not_known.append(
+                f'the image in the volume that server {args.server} boots '
+                'from; give it with --image if it has properties that matter'
+            )
         request = dataclasses.replace(
             given,
             flavor=server.flavor,
