@@ -150,6 +150,10 @@ def test_a_zone_that_no_aggregate_has_is_named(on_cloud: Run) -> None:
     assert not_known(document)[0].startswith(
         'no aggregate has availability zone nova'
     )
+    # It constrains nothing.
+    assert 'availability zone' not in str(
+        json.loads(document.out)['summary']['constraints']
+    )
 
 
 def test_a_port_may_ask_for_resources(on_cloud: Run) -> None:
