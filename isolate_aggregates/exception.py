@@ -172,7 +172,7 @@ class NotUnique(IsolateAggregatesError):
 class ServiceError(IsolateAggregatesError):
     """An OpenStack service did not give a usable answer.
 
-    :param service: ``Nova``, ``Placement``, ``Glance`` or ``Keystone``.
+    :param service: Its name, such as ``Nova``.
     :param url: The endpoint or the address that was called.
     :param problem: What happened, and what to look at.
     """
@@ -228,6 +228,10 @@ class ServiceConflict(ServiceError):
 
 class ServiceNotFound(ServiceError):
     """The service answered 404: the thing is not there, or not any more."""
+
+
+class ServiceFailed(ServiceError):
+    """The service answered 500: it failed over the request."""
 
 
 class BadQuery(ServiceError):

@@ -44,6 +44,11 @@ def required_traits(aggregate: Aggregate) -> frozenset[str]:
     )
 
 
+def all_required(index: AggregateIndex) -> frozenset[str]:
+    """Return the traits that open any aggregate."""
+    return frozenset().union(*map(required_traits, index))
+
+
 def is_trait_name(name: str) -> bool:
     """Tell whether a trait can have a name.
 

@@ -5,11 +5,15 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, output, usage
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect import candidates, mistakes
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
+
+# As many lines say what there is to say; documents have all.
+_MOST_DROPPED = 10
 
 
 class ListCandidates(output.ReportLister):
@@ -33,9 +37,13 @@ class ListCandidates(output.ReportLister):
         """Find the hosts."""
         with asking.asked(self.app, parsed_args) as asked:
             limit = asking.limit_from(parsed_args, self.app.conf)
-            self._outcome = candidates.allowed(
-                asked.cloud, asked.request, asked.decision, limit
-            )
+            question = asked.cloud, asked.request, asked.decision
+            try:
+                self._outcome = candidates.allowed(*question, limit)
+            except exception.ServiceFailed as exc:
+                raise mistakes.explained(*question, exc) from exc
+            self._difference = mistakes.difference_behind(*question)
+            self._not_known = asked.not_known
         rows = [
             (
                 host.name,
@@ -59,7 +67,13 @@ class ListCandidates(output.ReportLister):
                 }
                 for host in outcome.hosts
             ],
+            'dropped': [
+                {'name': host.name, 'reasons': list(host.reasons)}
+                for host in outcome.dropped
+            ],
+            'not_known': list(self._not_known),
             'constraints': _constraints(outcome.decision.destination),
+            'placement_differs': asking.differing(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
@@ -70,7 +84,17 @@ class ListCandidates(output.ReportLister):
         outcome = self._outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
+        yield from asking.told(self._difference)
         yield ''
+        if outcome.dropped:
+            yield 'Dropped by host filters, after Placement:'
+            for host in outcome.dropped[:_MOST_DROPPED]:
+                yield f'  {host.name}: {"; ".join(host.reasons)}'
+            more = len(outcome.dropped) - _MOST_DROPPED
+            if more > 0:
+                yield f'  and {more} more'
+            yield ''
+        yield from asking.told_not_known(self._not_known)
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, output
+from isolate_aggregates.inspect import mistakes
 from isolate_aggregates.inspect.capacity import fitting_servers
 
 
@@ -29,7 +30,13 @@ class ListCapacity(output.ReportLister):
         """Pack the servers."""
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
-            self._found = fitting_servers(asked.cloud.snapshot, query)
+            self._found = fitting_servers(
+                asked.cloud.snapshot, query, asked.decision.destination
+            )
+            self._difference = mistakes.difference(
+                asked.cloud, asked.request, asked.decision
+            )
+            self._not_known = asked.not_known
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 
@@ -41,6 +48,8 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
+            'not_known': list(self._not_known),
+            'placement_differs': asking.differing(self._difference),
             'hosts': [
                 {
                     'name': one.host,
@@ -53,5 +62,8 @@ class ListCapacity(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield the total."""
-        yield f'{self._total} more such servers fit.'
+        rules = "by Placement's documentation" if self._difference else ''
+        yield f'{self._total} more such servers fit{rules and " "}{rules}.'
+        yield from asking.told(self._difference)
         yield ''
+        yield from asking.told_not_known(self._not_known)

@@ -7,19 +7,25 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, fields, output
-from isolate_aggregates.inspect import explain
-from isolate_aggregates.inspect.explain.requirements import Requirement
+from isolate_aggregates.inspect import explain, mistakes, ranges
+from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
+
+# So many hosts need not be counted to see how many they are.
+_FEW = 3
+
+_LEFT_OUT = 'left out by Placement, which should offer it'
 
 
 class ExplainRequest(output.ReportLister):
     """Show for every host why a server may use it, or why not.
 
     The filters and the rules of Placement are applied to a picture of the
-    cloud, so production is only read. As a table: a summary, then each host
-    with its verdict and reasons. As json or yaml: one document with all of it.
-    As csv or value: the hosts alone.
+    cloud, so production is only read. As a table: a summary, then the hosts
+    with their verdicts and reasons, those together that are excluded by the
+    same filters for the same causes. As json or yaml: one document with all
+    of it, host by host. As csv or value: the hosts alone.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -37,6 +43,11 @@ class ExplainRequest(output.ReportLister):
             action='store_true',
             help='Show only hosts that may be used',
         )
+        parser.add_argument(
+            '--hosts',
+            action='store_true',
+            help='Show each host and each constraint by itself',
+        )
         return parser
 
     def take_action(
@@ -44,34 +55,85 @@ class ExplainRequest(output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Explain every host."""
         with asking.asked(self.app, parsed_args) as asked:
+            decision = asked.decision
             self._explanation = explain.explain(
                 asked.cloud.snapshot,
                 resources.resource_request(asked.request),
-                asked.decision.destination,
+                decision.destination,
             )
+            self._not_known = asked.not_known
+            # Placement is not asked for what is refused.
+            self._difference = (
+                None
+                if decision.too_long or decision.destination.refusals
+                else mistakes.difference(asked.cloud, asked.request, decision)
+            )
+        self._left_out = (
+            self._difference.roots if self._difference else frozenset[str]()
+        )
         self._shown = [
             verdict
             for verdict in self._explanation.verdicts
-            if not (parsed_args.excluded and verdict.is_candidate)
-            and not (parsed_args.candidates and not verdict.is_candidate)
+            if not (parsed_args.excluded and self._may_be_used(verdict))
+            and not (parsed_args.candidates and not self._may_be_used(verdict))
         ]
-        # Where a line is a host, its reasons have to be on that line.
-        together = (
-            fields.Lines if parsed_args.formatter == 'table' else '; '.join
+        self._nodes = Counter(v.host for v in self._explanation.verdicts)
+        self._in_groups = (
+            parsed_args.formatter == 'table' and not parsed_args.hosts
         )
-        hosts = Counter(v.host for v in self._explanation.verdicts)
-        rows = [
-            (
-                # A service for bare metal has many nodes.
-                verdict.host
-                if hosts[verdict.host] == 1
-                else f'{verdict.host} ({verdict.node})',
-                _word(verdict),
-                together([reason.text for reason in verdict.reasons]),
+        if self._in_groups:
+            left_out = [v for v in self._shown if v.provider in self._left_out]
+            others = [
+                v for v in self._shown if v.provider not in self._left_out
+            ]
+            rows = [
+                self._row(group)
+                for some in (others, left_out)
+                for group in groups.hosts(some)
+            ]
+        else:
+            # Where a line is a host, its reasons have to be on that line.
+            together = (
+                fields.Lines if parsed_args.formatter == 'table' else '; '.join
             )
-            for verdict in self._shown
-        ]
+            rows = [
+                (
+                    self._name(verdict),
+                    self._word(verdict),
+                    together(self._reasons(verdict)),
+                )
+                for verdict in self._shown
+            ]
         return ('Host', 'Verdict', 'Reasons'), rows
+
+    def _row(self, group: groups.HostGroup) -> Sequence[Any]:
+        hosts = list(map(self._name, group.verdicts))
+        named = [ranges.folded(hosts)]
+        if len(hosts) > _FEW:
+            named.append(f'({len(hosts)} hosts)')
+        return (
+            fields.Lines(named),
+            self._word(group.verdicts[0]),
+            fields.Lines(group.reasons or self._reasons(group.verdicts[0])),
+        )
+
+    def _may_be_used(self, verdict: explain.Verdict) -> bool:
+        """Tell whether Placement offers a host, and not only should."""
+        return verdict.is_candidate and verdict.provider not in self._left_out
+
+    def _word(self, verdict: explain.Verdict) -> str:
+        return 'candidate' if self._may_be_used(verdict) else 'excluded'
+
+    def _reasons(self, verdict: explain.Verdict) -> list[str]:
+        if verdict.is_candidate and verdict.provider in self._left_out:
+            return [_LEFT_OUT]
+        return [reason.text for reason in verdict.reasons]
+
+    def _name(self, verdict: explain.Verdict) -> str:
+        if self._nodes[verdict.host] == 1:
+            return verdict.host
+        # A service for bare metal has many nodes.
+        return f'{verdict.host} ({verdict.node})'
 
     def document(self) -> dict[str, Any]:
         """Return summary and hosts."""
@@ -80,6 +142,8 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
+                'not_known': list(self._not_known),
+                'placement_differs': asking.differing(self._difference),
                 'constraints': [
                     {
                         'constraint': count.cause[0].label,
@@ -108,8 +172,8 @@ class ExplainRequest(output.ReportLister):
                     'name': verdict.host,
                     'node': verdict.node,
                     'uuid': verdict.provider,
-                    'verdict': _word(verdict),
-                    'reasons': [reason.text for reason in verdict.reasons],
+                    'verdict': self._word(verdict),
+                    'reasons': self._reasons(verdict),
                 }
                 for verdict in self._shown
             ],
@@ -123,42 +187,56 @@ class ExplainRequest(output.ReportLister):
             yield 'There are no compute hosts.'
             return
         yield f'{self._found} of {counted(hosts, "host")} may be used.'
-        excluding = [c for c in explanation.counts if c.excludes]
+        yield from asking.told(self._difference)
+        excluding = list(self._counts())
         if excluding:
             yield ''
             yield (
                 'Hosts excluded by each constraint (in brackets: by it alone):'
             )
             for count in excluding:
-                labels = '; '.join(c.label for c in count.cause)
-                together = 'together: ' if len(count.cause) > 1 else ''
-                yield (
-                    f'  {len(count.excludes)} ({len(count.only)})  '
-                    f'{together}{labels}'
-                )
+                numbers = f'  {len(count.excludes)} ({len(count.only)})  '
+                first, *more = count.labels
+                yield numbers + first
+                for label in more:
+                    yield ' ' * len(numbers) + label
         if explanation.remedies:
             yield ''
-            yield from _remedies(explanation.remedies)
+            yield from _remedies(self._ways())
         yield ''
+        yield from asking.told_not_known(self._not_known)
+
+    def _counts(self) -> Iterable[groups.CountGroup]:
+        if self._in_groups:
+            return groups.counts(self._explanation)
+        return (
+            groups.CountGroup((count.cause,), count.excludes, count.only)
+            for count in self._explanation.counts
+            if count.excludes
+        )
+
+    def _ways(self) -> Sequence[Sequence[str]]:
+        if self._in_groups:
+            return groups.remedies(self._explanation)
+        return [
+            [requirement.label for requirement in remedy]
+            for remedy in self._explanation.remedies
+        ]
 
     @property
     def _found(self) -> int:
-        return sum(v.is_candidate for v in self._explanation.verdicts)
+        return sum(map(self._may_be_used, self._explanation.verdicts))
 
 
-def _word(verdict: explain.Verdict) -> str:
-    return 'candidate' if verdict.is_candidate else 'excluded'
-
-
-def _remedies(remedies: Sequence[Sequence[Requirement]]) -> Iterable[str]:
-    if len(remedies[0]) == 1:
+def _remedies(ways: Sequence[Sequence[str]]) -> Iterable[str]:
+    if all(len(labels) == 1 for labels in ways):
         yield 'Nothing fits. Any one of these, dropped, would help:'
-        for [requirement] in remedies:
-            yield f'  {requirement.label}'
+        for [label] in ways:
+            yield f'  {label}'
         return
     yield 'Nothing fits. To get one host, drop all of:'
-    for number, remedy in enumerate(remedies):
+    for number, labels in enumerate(ways):
         if number:
             yield 'or all of:'
-        for requirement in remedy:
-            yield f'  {requirement.label}'
+        for label in labels:
+            yield f'  {label}'

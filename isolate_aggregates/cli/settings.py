@@ -27,6 +27,8 @@ _QUIET = {
     'oslo_policy': logging.ERROR,
     'oslo_service': logging.WARNING,
     'placement': logging.WARNING,
+    # The embedded one answers with what it logs.
+    'placement.fault_wrap': logging.CRITICAL,
     'stevedore': logging.CRITICAL,
     'urllib3': logging.ERROR,
 }

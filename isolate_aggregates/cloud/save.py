@@ -22,8 +22,7 @@ from isolate_aggregates.placement.client import (
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Inventory, Provider
 
-# Enough to hide the time on the wire, few enough to be a good guest.
-PARALLEL = 8
+PARALLEL = placement_providers.PARALLEL
 
 
 def take(

@@ -6,9 +6,11 @@ does that claims and asks again. With trees of providers another choice of
 candidates may fit more; the number is what really gets in, one by one.
 """
 
+from collections.abc import Iterable
 import dataclasses
 
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator import Simulator
@@ -31,24 +33,29 @@ class HostFit:
 
 
 def fitting_servers(
-    snapshot: Snapshot, request: ResourceRequest
+    snapshot: Snapshot,
+    request: ResourceRequest,
+    destination: Destination | None = None,
 ) -> tuple[HostFit, ...]:
     """Return how many servers fit on each host that may be used.
 
     :param request: What each server asks for, filters included; its limit is
         not looked at.
+    :param destination: What the filters concluded, for the hosts that are
+        dropped after Placement has answered.
     :returns: The hosts that take at least one, by name.
     :raises BadQuery: if Placement would call the query invalid.
     """
     unlimited = dataclasses.replace(request, limit=None)
-    simulator = Simulator(snapshot.providers, *_named(request))
-    index = simulator.index
+    documented = simulator(snapshot.providers, unlimited)
+    index = documented.index
     usages = {p.uuid: dict(p.usages) for p in snapshot.providers}
     found = []
     hosts = [
         index.providers[number]
-        for number in index.members(simulator.hosts(unlimited))
-        if index.providers[number].host
+        for number in index.members(documented.hosts(unlimited))
+        if (host := index.providers[number].host)
+        and not (destination and destination.dropped(host))
     ]
     for root in sorted(hosts, key=lambda provider: provider.host or ''):
         involved = _involved(index, root)
@@ -99,9 +106,7 @@ def _in_a_tree(
             dataclasses.replace(provider, usages=usages[provider.uuid])
             for provider in involved
         ]
-        answer = Simulator(now, *_named(request)).allocation_candidates(
-            request
-        )
+        answer = simulator(now, request).allocation_candidates(request)
         candidates = answer.by_root().get(root.uuid)
         if not candidates:
             return servers
@@ -112,10 +117,12 @@ def _in_a_tree(
         servers += 1
 
 
-def _named(request: ResourceRequest) -> tuple[set[str], set[str]]:
-    """Return the traits and classes of a request; all of them exist."""
+def simulator(
+    providers: Iterable[Provider], request: ResourceRequest
+) -> Simulator:
+    """Return a simulator to which all that a request names exists."""
     traits = request.root_required | request.root_forbidden
     for group in request.groups.values():
         traits |= group.required_traits | group.forbidden_traits
         traits |= frozenset().union(*group.any_traits)
-    return traits, set(request.merged_resources())
+    return Simulator(providers, traits, request.merged_resources())

@@ -2,11 +2,13 @@
 """Everything about one lock, one aggregate or one host."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+import functools
 from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.inspect import reach
 from isolate_aggregates.inspect.openers import openers
 from isolate_aggregates.inspect.overview import (
     overview,
@@ -15,8 +17,13 @@ from isolate_aggregates.inspect.overview import (
 )
 from isolate_aggregates.operate import names
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.placement.provider import Provider, nodes_by_host
+from isolate_aggregates.placement.provider import (
+    Provider,
+    nodes_by_host,
+    trees,
+)
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
+from isolate_aggregates.text import named
 
 KINDS = ('lock', 'aggregate', 'host')
 
@@ -105,17 +112,27 @@ class Details:
         locks = self._on(members)
         nodes = nodes_by_host(snapshot.providers).get(host, ())
         traits: set[str] = set().union(*(node.traits for node in nodes))
+        below = [p for node in nodes for p in self._trees[node.uuid][1:]]
         return {
             'name': host,
             'nodes': [node.name for node in nodes],
             'aggregates': sorted(a.name for a in members),
             'locks': [lock.name for lock in locks],
             'traits': sorted(t for t in traits if not marks.is_mark(t)),
+            'traits_below': {
+                provider.name: sorted(provider.traits)
+                for provider in below
+                if provider.traits
+            },
             'put_from_here': sorted(marks.marked_traits(traits)),
             'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),
         }
+
+    @functools.cached_property
+    def _trees(self) -> dict[str, list[Provider]]:
+        return trees(self._cloud.snapshot.providers)
 
     def _lock(self, name: str) -> Lock | None:
         for lock in self._locks:
@@ -182,28 +199,51 @@ class Details:
             if not aggregate.hosts:
                 yield f'aggregate {aggregate.name} has no hosts'
             for host in sorted(aggregate.hosts):
-                if only in (None, host):
-                    yield from _wrong(aggregate, host, nodes.get(host, ()))
+                if only not in (None, host):
+                    continue
+                if host not in nodes:
+                    yield f'host {host} has no compute node in Placement'
+                for node in nodes.get(host, ()):
+                    yield from self._wrong(aggregate, host, node)
 
+    def _wrong(
+        self, aggregate: Aggregate, host: str, node: Provider
+    ) -> Iterator[str]:
+        """Yield what keeps the locks of an aggregate from working on a host.
 
-def _wrong(
-    aggregate: Aggregate, host: str, nodes: tuple[Provider, ...]
-) -> Iterator[str]:
-    """Yield what keeps the locks of an aggregate from working on a host."""
-    if not nodes:
-        yield f'host {host} has no compute node in Placement'
-    for node in nodes:
+        Whether a host has a trait is for all of its tree to say, as it is for
+        Placement.
+        """
         if aggregate.uuid not in node.aggregates:
             yield (
                 f'host {host} is in aggregate {aggregate.name}, but its '
                 f'resource provider {node.name} is not, so that the locks of '
                 'the aggregate do not hold'
             )
-        missing = sorted(tags.required_traits(aggregate) - node.traits)
+        missing = []
+        for trait in sorted(tags.required_traits(aggregate)):
+            holders = [p for p in self._trees[node.uuid] if trait in p.traits]
+            if not holders:
+                missing.append(trait)
+            elif node not in holders:
+                yield from self._below(host, holders, trait)
         if missing:
             yield (
                 f'host {host} lacks {", ".join(missing)}, so that servers '
                 f'for aggregate {aggregate.name} cannot use it'
+            )
+
+    def _below(
+        self, host: str, holders: list[Provider], trait: str
+    ) -> Iterator[str]:
+        found = openers(self._cloud, trait, self._sources)
+        asked = reach.requests(trait, self._cloud.flavors, found.images)
+        if not found.unread and reach.unreached(holders, trait, asked):
+            names = named('provider', (p.name for p in holders))
+            yield (
+                f'host {host} has {trait} on {names}, and no flavor that '
+                'requires it asks for a resource of theirs, so that no server '
+                'finds it there'
             )
 
 

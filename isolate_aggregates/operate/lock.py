@@ -25,6 +25,7 @@ import functools
 
 import os_traits
 
+from isolate_aggregates import text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.cloud.nova import ComputeNode
@@ -56,7 +57,14 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     aggregate = names.aggregate(cloud.aggregates(), name, 'Nova')
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     wanted = tuple(dict.fromkeys(traits))
-    lacking = {trait: _lacking(cloud, nodes, trait, known) for trait in wanted}
+    having = {
+        # Placement does not understand a trait that it does not know.
+        trait: cloud.placement.resource_providers(required=[trait])
+        if trait in known
+        else []
+        for trait in wanted
+    }
+    lacking = {trait: _lacking(nodes, having[trait]) for trait in wanted}
     tag = tuple(_tag(cloud, aggregate, wanted))
     steps = (
         *_create(cloud, lacking, known),
@@ -64,21 +72,43 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         *tag,
         *give(cloud, lacking),
     )
-    return Plan(steps, wanted, tuple(_notes(aggregate, tag)), problems)
+    notes = (*_notes(aggregate, tag), *_below(nodes, having))
+    return Plan(steps, wanted, notes, problems)
+
+
+_Listed = Sequence[Mapping[str, str | None]]
 
 
 def _lacking(
-    cloud: LiveCloud,
-    nodes: tuple[ComputeNode, ...],
-    trait: str,
-    known: frozenset[str],
+    nodes: tuple[ComputeNode, ...], having: _Listed
 ) -> list[ComputeNode]:
-    if trait not in known:
-        # Placement would not understand the question.
-        return list(nodes)
-    listed = cloud.placement.resource_providers(required=[trait])
-    having = {provider['uuid'] for provider in listed}
-    return [node for node in nodes if node.uuid not in having]
+    """Return the nodes in whose trees nothing has a trait.
+
+    Where a provider below a node has it, such as a GPU, the node does not get
+    it: servers that ask for nothing of that provider stay out.
+    """
+    roots = {provider['root_provider_uuid'] for provider in having}
+    return [node for node in nodes if node.uuid not in roots]
+
+
+def _below(
+    nodes: tuple[ComputeNode, ...], having: Mapping[str, _Listed]
+) -> Iterator[str]:
+    """Say where a trait is found below a node, and by which servers."""
+    for trait, listed in having.items():
+        itself = {provider['uuid'] for provider in listed}
+        for node in nodes:
+            below = [
+                str(provider['name'])
+                for provider in listed
+                if provider['root_provider_uuid'] == node.uuid
+            ]
+            if below and node.uuid not in itself:
+                yield (
+                    f'{hosts.node_label(node)} has {trait} on '
+                    f'{text.named("provider", below)}; servers find it there '
+                    'if they ask for something of that provider'
+                )
 
 
 def _create(

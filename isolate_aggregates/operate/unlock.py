@@ -83,11 +83,13 @@ class _Having:
     """Who has a trait.
 
     :param owners: The uuids of the providers that have it.
+    :param trees: The uuids of the roots of their trees.
     :param marked: The uuids of those that have its mark.
     :param has_mark: Whether Placement knows the mark at all.
     """
 
     owners: frozenset[str]
+    trees: frozenset[str]
     marked: frozenset[str]
     has_mark: bool
 
@@ -140,7 +142,7 @@ class _TraitsOnHosts:
             lacking = [
                 node
                 for node in self.nodes
-                if node.uuid not in found.owners
+                if node.uuid not in found.trees
                 and self._needing(trait, node) is not None
             ]
             yield from lock.give(self.cloud, {trait: lacking})
@@ -191,23 +193,22 @@ def _is_tagged(aggregate: Aggregate, key: str) -> bool:
 def _having(
     cloud: LiveCloud, traits: Sequence[str], known: frozenset[str]
 ) -> dict[str, _Having]:
-    def owners(trait: str) -> frozenset[str]:
+    def listed(trait: str) -> list[dict[str, str]]:
         # Placement does not understand a trait that it does not know.
-        listed = (
-            cloud.placement.resource_providers(required=[trait])
-            if trait in known
-            else []
-        )
-        return frozenset(provider['uuid'] for provider in listed)
+        if trait not in known:
+            return []
+        return cloud.placement.resource_providers(required=[trait])
 
-    return {
-        trait: _Having(
-            owners(trait),
-            owners(marks.of_trait(trait)),
-            marks.of_trait(trait) in known,
+    found = {}
+    for trait in traits:
+        owners, mark = listed(trait), marks.of_trait(trait)
+        found[trait] = _Having(
+            frozenset(owner['uuid'] for owner in owners),
+            frozenset(owner['root_provider_uuid'] for owner in owners),
+            frozenset(owner['uuid'] for owner in listed(mark)),
+            mark in known,
         )
-        for trait in traits
-    }
+    return found
 
 
 def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:

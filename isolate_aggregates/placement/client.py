@@ -54,6 +54,11 @@ class ProviderSummary:
             resource_class, 0
         )
 
+    @property
+    def is_sharing(self) -> bool:
+        """Whether it shares its resources with its aggregates' members."""
+        return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
+
 
 @dataclasses.dataclass(frozen=True)
 class AllocationCandidates:
@@ -71,24 +76,33 @@ class AllocationCandidates:
     summaries: Mapping[str, ProviderSummary]
 
     def by_root(self) -> dict[str, list[Mapping[str, Mapping[str, int]]]]:
-        """Return the candidates by the root provider of their host.
+        """Return the candidates by the root of the tree that each is for.
 
-        A provider that shares its resources is the root of a tree as well,
-        but no host.
+        All else that a candidate takes comes from providers that share. The
+        answer does not say which roots are compute nodes; see :meth:`lends`.
         """
-        hosts: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
+        found: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         for candidate in self.allocation_requests:
-            roots = dict.fromkeys(
-                self.summaries[provider].root for provider in candidate
-            )
-            for root in roots:
-                if not self._shares(root):
-                    hosts.setdefault(root, []).append(candidate)
-        return hosts
+            givers = [self.summaries[provider] for provider in candidate]
+            own = {giver.root for giver in givers if not giver.is_sharing}
+            for root in dict.fromkeys(giver.root for giver in givers):
+                if own <= {root}:
+                    found.setdefault(root, []).append(candidate)
+        return found
 
-    def _shares(self, uuid: str) -> bool:
-        traits = self.summaries[uuid].traits
-        return os_traits.MISC_SHARES_VIA_AGGREGATE in traits
+    def lends(self, root: str) -> bool:
+        """Tell whether a tree gives nothing but what it shares with others.
+
+        So does shared storage, and so may a compute node that shares.
+
+        :param root: The uuid of its root provider.
+        """
+        return all(
+            self.summaries[provider].is_sharing
+            for candidate in self.allocation_requests
+            for provider in candidate
+            if self.summaries[provider].root == root
+        )
 
 
 class PlacementClient:
@@ -260,7 +274,7 @@ def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     for provider in providers:
         # What every caller reads.
         provider['uuid'], provider['name'], provider['generation']
-        provider['parent_provider_uuid']
+        provider['parent_provider_uuid'], provider['root_provider_uuid']
     return list(providers)
 
 

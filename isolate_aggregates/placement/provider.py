@@ -85,3 +85,18 @@ def nodes_by_host(
         if provider.host:
             found.setdefault(provider.host, []).append(provider)
     return {host: tuple(nodes) for host, nodes in found.items()}
+
+
+def trees(providers: Iterable[Provider]) -> dict[str, list[Provider]]:
+    """Return the providers of each tree, by the uuid of its root.
+
+    :param providers: The providers; parents before children.
+    :returns: In their order, so the root is the first of its tree.
+    """
+    roots: dict[str, str] = {}
+    found: dict[str, list[Provider]] = {}
+    for provider in providers:
+        root = roots.get(provider.parent or '', provider.uuid)
+        roots[provider.uuid] = root
+        found.setdefault(root, []).append(provider)
+    return found

@@ -11,7 +11,8 @@ nova-compute writes its provider in the same way, so the second writer
 reads again, and nothing is lost. Providers are named by their uuids.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from concurrent import futures
 import logging
 
 import os_traits
@@ -26,6 +27,13 @@ LOG = logging.getLogger(__name__)
 # something else is wrong.
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
+
+# Enough to hide the time on the wire, few enough to be a good guest.
+PARALLEL = 8
+
+# By uuid of a root and by trait, the names of the providers below that root
+# that have the trait.
+Below = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 Edit = Callable[[frozenset[str]], frozenset[str]]
 
@@ -98,6 +106,26 @@ def known_traits(placement: PlacementClient) -> frozenset[str]:
     )
 
 
+def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
+    """Return which providers below a root have some traits.
+
+    :param traits: The names of traits that Placement knows.
+    :raises ServiceError: if that cannot be read.
+    """
+    names = sorted(traits)
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    with futures.ThreadPoolExecutor(PARALLEL) as pool:
+        listed = pool.map(
+            lambda trait: placement.resource_providers(required=[trait]), names
+        )
+        for trait, having in zip(names, listed, strict=True):
+            for provider in having:
+                if provider['parent_provider_uuid']:
+                    held = found.setdefault(provider['root_provider_uuid'], {})
+                    held[trait] = (*held.get(trait, ()), provider['name'])
+    return found
+
+
 def create_trait(placement: PlacementClient, trait: str) -> None:
     """Create a custom trait, unless it is there.
 
@@ -138,11 +166,10 @@ def _change(
             raise exception.ServiceConflict(
                 exc.service, exc.url, exc.problem
             ) from exc
-        except exception.ServiceError as exc:
+        except exception.ServiceFailed as exc:
             # Where a client writes while Placement itself is between reading
             # and writing traits, it answers 500 in place of 409.
-            is_plain = type(exc) is exception.ServiceError
-            if is_plain and _read(placement, provider, what)[1] != generation:
+            if _read(placement, provider, what)[1] != generation:
                 raise exception.ServiceConflict(
                     exc.service, exc.url, exc.problem
                 ) from exc

@@ -30,6 +30,7 @@ _TOO_LONG = (400, 431, 502)
 _KINDS = {
     404: exception.ServiceNotFound,
     409: exception.ServiceConflict,
+    500: exception.ServiceFailed,
 }
 
 RETRIES = 3

@@ -42,6 +42,7 @@ ON_NOVA = {
 
 # Pages with a test that does all they say, but for what is in BY_OTHERS.
 AS_A_WHOLE = {
+    'admin/placement-mistakes.rst': 'tests/servers/test_mistakes_page.py',
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/releasing.rst': 'tests/release/test_releasing_page.py',

@@ -251,6 +251,7 @@ def test_queries_have_to_fit(
         'name': 'h1',
         'generation': 1,
         'parent_provider_uuid': None,
+        'root_provider_uuid': 'p1',
     }
     requests_mock.get(
         f'{PLACEMENT}/resource_providers',

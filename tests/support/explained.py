@@ -5,7 +5,10 @@ from typing import Any
 
 
 def rows(finished: Any) -> dict[str, str]:
-    """Return what a table says of each host: the verdict, or the reasons."""
+    """Return what a table says of each host: the verdict, or the reasons.
+
+    It is a table of ``--hosts``.
+    """
     lines = [
         [cell.strip() for cell in line.strip('|').split('|')]
         for line in finished.out.splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Windows licensing example as a live cloud, and who may ask it."""
+"""A cloud file as a live cloud: mostly the Windows licensing example."""
 
 import pathlib
 
@@ -23,9 +23,12 @@ class Live:
     """The example as a live cloud.
 
     :param http: Where its services answer.
+    :param example: The cloud file.
     """
 
-    def __init__(self, http: requests_mock.Mocker) -> None:
+    def __init__(
+        self, http: requests_mock.Mocker, example: pathlib.Path = EXAMPLE
+    ) -> None:
         self._placement = EmbeddedPlacement()
         adapter = self._placement.open()
         self.placement_url = adapter.get_endpoint()
@@ -37,9 +40,9 @@ class Live:
                 self.placement_url
             ),
         )
-        snapshot = cloud_file.load(EXAMPLE)
+        snapshot = cloud_file.load(example)
         placement_backup.play_once(
-            EXAMPLE.name,
+            example.read_text('utf-8'),
             lambda: load.into_placement(snapshot, PlacementClient(adapter)),
         )
         FakeKeystone(

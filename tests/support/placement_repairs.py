@@ -19,7 +19,6 @@ import sqlalchemy
 @contextlib.contextmanager
 def repaired() -> Iterator[None]:
     """Have the embedded Placement without its known mistakes."""
-    request = allocation_candidate.AllocationRequest
     with (
         # The amounts of groups are added up in objects that other candidates
         # use too, unless group_policy is none.
@@ -29,8 +28,15 @@ def repaired() -> Iterator[None]:
             lambda self, amount: copy.copy(amount),
         ),
         # Of the ways to serve the group without a suffix that differ in
-        # nothing but the anchor, one is kept.
-        mock.patch.object(request, '__eq__', _with_anchor(request.__eq__)),
+        # nothing but the anchor, one is kept. When all groups are put
+        # together, that is right.
+        mock.patch.object(
+            allocation_candidate,
+            '_alloc_candidates_multiple_providers',
+            _keeping_anchors(
+                allocation_candidate._alloc_candidates_multiple_providers
+            ),
+        ),
         # A sharing provider below a root is not looked up by its root.
         mock.patch.object(
             allocation_candidate,
@@ -46,14 +52,22 @@ def repaired() -> Iterator[None]:
         yield
 
 
-def _with_anchor(equal):
+def _keeping_anchors(function):
+    """Let a function tell requests with different anchors apart."""
+    request = allocation_candidate.AllocationRequest
+    equal = request.__eq__
+
     def equal_with_anchor(self, other):
         anchors = self.anchor_root_provider_uuid
         return anchors == other.anchor_root_provider_uuid and equal(
             self, other
         )
 
-    return equal_with_anchor
+    def keeping(*arguments):
+        with mock.patch.object(request, '__eq__', equal_with_anchor):
+            return function(*arguments)
+
+    return keeping
 
 
 def _by_roots(function, position):

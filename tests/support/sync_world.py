@@ -196,8 +196,12 @@ class World:
 
     def sync(self, parts=tuple(plans.Part), parallel=1, forget=False):
         """Run sync once."""
+        return self.carry_out(self.plan(parts, forget), parallel)
+
+    def carry_out(self, plan, parallel=1):
+        """Carry a plan out."""
         return apply.carry_out(
-            self.plan(parts, forget),
+            plan,
             self.placement,
             self.nova.aggregates,
             self.pipeline.locks,

@@ -142,9 +142,33 @@ def test_a_host_that_lacks_the_trait_its_aggregate_requires():
     assert (found.repair_text, found.safe) == (SYNC, True)
 
 
-def test_a_trait_anywhere_in_the_tree_of_a_host_is_there():
+GPU = make_tree(
+    make_compute_node('h1'),
+    make_provider('gpu', inventories={'VGPU': 4}, traits=[LICENSED]),
+)
+ASKING = make_flavor('gpu.small', {**LOCK, 'resources:VGPU': '1'})
+
+
+def test_a_trait_below_a_host_is_there_for_flavors_that_ask_for_it_there():
+    assert kinds([WIN], [GPU], [ASKING, KEYED]) == []
+
+
+def test_a_trait_below_a_host_that_no_flavor_asks_for_is_out_of_reach():
+    [found] = findings([WIN], [GPU], [KEYED])
+    assert (found.kind, found.severity) == (
+        'trait-out-of-reach',
+        Severity.ERROR,
+    )
+    assert found.problem == (
+        'on h1, only provider gpu has it, and no flavor that requires it asks '
+        'for a resource of theirs'
+    )
+
+
+def test_a_trait_on_the_host_as_well_is_in_reach_of_all():
     tree = make_tree(
-        make_compute_node('h1'), make_provider('gpu', traits=[LICENSED])
+        LICENSED_H1,
+        make_provider('gpu', inventories={'VGPU': 4}, traits=[LICENSED]),
     )
     assert kinds([WIN], [tree], [KEYED]) == []
 
@@ -336,7 +360,10 @@ def test_a_tag_that_does_not_do_what_it_looks_like(
 def test_a_tag_that_is_none_of_ours_or_is_right(key, value):
     trait = key.removeprefix('trait:')
     aggregate = make_aggregate('win', {key: value}, ['h1'])
-    node = make_compute_node('h1', traits={trait} - {key})
+    # That of another os-traits than ours among them.
+    node = dataclasses.replace(
+        make_compute_node('h1'), traits=frozenset({trait} - {key})
+    )
     assert kinds([aggregate], [node]) == []
 
 

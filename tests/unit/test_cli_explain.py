@@ -22,7 +22,7 @@ Write = Callable[[str], pathlib.Path]
 def on_example(name: str, *arguments: str) -> tuple[str, ...]:
     """Return the arguments that explain a request for an example cloud."""
     path = str(EXAMPLES / f'{name}.yaml')
-    return ('explain', '--snapshot', path, *arguments)
+    return ('explain', '--hosts', '--snapshot', path, *arguments)
 
 
 WINDOWS = on_example(
@@ -110,6 +110,11 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
     assert summary == {
         'hosts': 4,
         'candidates': 2,
+        'not_known': [
+            'which host filters run after Placement: [filter_scheduler] '
+            'enabled_filters is not set here'
+        ],
+        'placement_differs': None,
         'together': [],
         'drop_any_of': [],
     }
@@ -248,7 +253,7 @@ TREE = """
 def test_constraints_that_exclude_only_together_are_counted_together(
     run: Run, write_cloud: Write
 ) -> None:
-    asked = ('explain', '--snapshot', str(write_cloud(TREE)))
+    asked = ('explain', '--hosts', '--snapshot', str(write_cloud(TREE)))
     finished = run(*asked, '--flavor', 'pinned')
     assert finished.out.splitlines()[:4] == [
         '0 of 1 host may be used.',
@@ -286,7 +291,9 @@ def test_of_a_host_with_several_nodes_each_is_named(
         flavors:
         - {name: metal, extra_specs: {resources:CUSTOM_METAL: 1}}
     """)
-    finished = run('explain', '--snapshot', str(path), '--flavor', 'metal')
+    finished = run(
+        *('explain', '--hosts', '--snapshot', str(path), '--flavor', 'metal')
+    )
     assert list(rows(finished)) == [
         'metal (node-1)',
         'metal (node-2)',
@@ -445,3 +452,112 @@ def test_no_name_is_an_order_to_a_terminal(
     )
     assert r'small\n| other | candidate |\x1b[31m\u202e' in finished.out
     assert all(line.isprintable() for line in finished.out.splitlines())
+
+
+# Many hosts
+
+
+def many(hosts: int, locks: int) -> str:
+    """Return the text of a cloud whose hosts are locked in turn.
+
+    The last lock has one host, which is full, and one host has two locks.
+    """
+    names = [f'cn-{number:04}' for number in range(1, hosts + 1)]
+    aggregates = {
+        f'lock-{number:02}': names[number * 2 : number * 2 + 2]
+        for number in range(1, locks + 1)
+    }
+    aggregates['lock-01'] = [*aggregates['lock-01'], names[4]]
+    return json.dumps(
+        {
+            'version': 1,
+            'settings': {
+                'scheduler': {'enable_isolated_aggregate_filtering': True}
+            },
+            'aggregates': [
+                {
+                    'name': name,
+                    'metadata': {
+                        name.replace('lock-', 'trait:CUSTOM_'): 'required'
+                    },
+                    'hosts': members,
+                }
+                for name, members in aggregates.items()
+            ],
+            'providers': [
+                {
+                    'name': name,
+                    'inventories': {'VCPU': 16},
+                    'usages': {'VCPU': 14 + number % 2} if number > 17 else {},
+                }
+                for number, name in enumerate(names)
+            ],
+            'flavors': [{'name': 'big', 'vcpus': 4}],
+        }
+    )
+
+
+def test_hosts_and_constraints_are_told_by_filter_and_cause(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'many.yaml'
+    path.write_text(many(hosts=20, locks=8))
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
+    lock = 'locked by trait CUSTOM_[01-08], which flavor big does not require'
+    short = 'VCPU: asks 4, free 1 to 2 (16 total x 1.0 - 14 to 15 used)'
+    assert finished.out.splitlines()[:5] == [
+        '2 of 20 hosts may be used.',
+        '',
+        'Hosts excluded by each constraint (in brackets: by it alone):',
+        f'  16 (16)  isolate_aggregates: aggregate lock-[01-08]: {lock}',
+        '  2 (2)  asks VCPU 4',
+    ]
+    assert [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in finished.out.splitlines()
+        if line.startswith('|')
+    ] == [
+        ['Host', 'Verdict', 'Reasons'],
+        ['cn-[0001-0002]', 'candidate', ''],
+        [
+            'cn-[0003-0018]',
+            'excluded',
+            f'in aggregate lock-[01-08], {lock}',
+        ],
+        ['(16 hosts)', '', ''],
+        ['cn-[0019-0020]', 'excluded', short],
+    ]
+
+
+def test_what_to_drop_is_told_by_filter_and_cause(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'many.yaml'
+    path.write_text(many(hosts=20, locks=8))
+    cloud = json.loads(path.read_text())
+    # The two that nothing locks are gone.
+    del cloud['providers'][:2]
+    path.write_text(json.dumps(cloud))
+    finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
+    start = finished.out.index('Nothing fits.')
+    assert finished.out[start:].splitlines()[:4] == [
+        'Nothing fits. Any one of these, dropped, would help:',
+        '  isolate_aggregates: aggregate lock-[01-08]: locked by trait '
+        'CUSTOM_[01-08], which flavor big does not require',
+        '  asks VCPU 4',
+        '',
+    ]
+
+
+def test_each_host_and_each_constraint_may_be_told_by_itself(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'many.yaml'
+    path.write_text(many(hosts=20, locks=8))
+    asked = ('explain', '--snapshot', str(path), '--flavor', 'big')
+    finished = run(*asked, '--hosts')
+    assert len(rows(finished)) == 20
+    assert finished.out.count(' isolate_aggregates: aggregate lock-0') == 8
+    # A line or an entry is a host anyway.
+    assert len(run(*asked, '-f', 'value').out.splitlines()) == 20
+    assert len(json.loads(run(*asked, '-f', 'json').out)['hosts']) == 20

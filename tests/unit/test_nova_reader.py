@@ -103,6 +103,27 @@ def test_the_newest_microversion_that_both_sides_know_is_spoken(
 
 
 @pytest.mark.parametrize(
+    ('newest', 'releases'),
+    [
+        pytest.param('2.96', (31,), id='older than all that are known'),
+        pytest.param('2.100', (31, 32), id='the same in two releases'),
+        pytest.param('2.103', (33,), id='33'),
+        pytest.param('2.104', (34,), id='34'),
+        pytest.param('2.110', (34,), id='newer than all that are known'),
+    ],
+)
+def test_the_release_is_known_by_the_newest_microversion(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    newest: str,
+    releases: tuple[int, ...],
+) -> None:
+    nova.newest = newest
+    nova.answer(http)
+    assert reader().releases == releases
+
+
+@pytest.mark.parametrize(
     ('newest', 'offers'),
     [
         pytest.param(
@@ -269,6 +290,7 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
         'name': 'node-1.example',
         'generation': 1,
         'parent_provider_uuid': None,
+        'root_provider_uuid': 'uuid-node-1',
     }
     http.get(
         f'{PLACEMENT}/resource_providers?name=node-1.example',
@@ -277,6 +299,27 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
     assert LiveCloud(conf, connection).requested_host(
         'node-1.example'
     ) == ComputeHost('node-1.example', ('uuid-node-1',))
+
+
+@pytest.mark.parametrize(
+    ('newest', 'nodes'),
+    [
+        pytest.param(
+            '2.53', {node.uuid: node.host for node in NODES}, id='Nova tells'
+        ),
+        pytest.param('2.52', {}, id='Nova does not tell'),
+    ],
+)
+def test_the_compute_nodes_are_those_that_nova_tells_of(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    conf: cfg.ConfigOpts,
+    newest: str,
+    nodes: dict[str, str],
+) -> None:
+    nova.newest, nova.nodes = newest, NODES
+    nova.answer(http)
+    assert LiveCloud(conf, connection).compute_nodes == nodes
 
 
 # Errors

@@ -438,7 +438,14 @@ def test_providers_are_asked_for_by_what_is_given(
 
 
 @pytest.mark.parametrize(
-    'key', ['uuid', 'name', 'generation', 'parent_provider_uuid']
+    'key',
+    [
+        'uuid',
+        'name',
+        'generation',
+        'parent_provider_uuid',
+        'root_provider_uuid',
+    ],
 )
 def test_a_provider_with_parts_missing_is_refused_before_it_is_used(
     http: requests_mock.Mocker, placement: PlacementClient, key: str

@@ -87,7 +87,7 @@ def test_a_ca_file_that_is_not_there_is_named() -> None:
             502, HTML, '/traits', exception.ServiceError, id='502, but short'
         ),
         pytest.param(
-            500, HTML, LONG, exception.ServiceError, id='500, though long'
+            500, HTML, LONG, exception.ServiceFailed, id='500, though long'
         ),
     ],
 )

@@ -58,6 +58,7 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
                     'name': name,
                     'generation': 1,
                     'parent_provider_uuid': parent,
+                    'root_provider_uuid': parent or uuid,
                 }
                 for uuid, (name, parent, *_) in PROVIDERS.items()
             ]
@@ -152,6 +153,7 @@ def test_a_provider_that_changes_meanwhile_is_read_again(
                         'name': 'node-1',
                         'generation': generation,
                         'parent_provider_uuid': None,
+                        'root_provider_uuid': NODE,
                     }
                 ]
             }
@@ -194,6 +196,7 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
         'name': 'node-1_NUMA0',
         'generation': 1,
         'parent_provider_uuid': NODE,
+        'root_provider_uuid': NODE,
     }
     http.get(
         f'{PLACEMENT}/resource_providers',

@@ -46,6 +46,7 @@ def placement(http: requests_mock.Mocker) -> PlacementClient:
                     'name': name,
                     'generation': 1,
                     'parent_provider_uuid': parent,
+                    'root_provider_uuid': parent or uuid,
                 }
                 for uuid, (name, parent, *_) in PROVIDERS.items()
             ]

@@ -20,7 +20,11 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.operate.sync import plan
 from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import Target
-from isolate_aggregates.placement.provider import Provider, nodes_by_host
+from isolate_aggregates.placement.provider import (
+    Provider,
+    nodes_by_host,
+    trees,
+)
 from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 
@@ -148,13 +152,7 @@ class AuditedCloud:
     @functools.cached_property
     def trees(self) -> Mapping[str, tuple[Provider, ...]]:
         """The providers of each tree, by the uuid of its root."""
-        roots: dict[str, str] = {}
-        found: dict[str, list[Provider]] = {}
-        for provider in self.snapshot.providers:
-            # Parents come before their children.
-            root = roots.get(provider.parent or '', provider.uuid)
-            roots[provider.uuid] = root
-            found.setdefault(root, []).append(provider)
+        found = trees(self.snapshot.providers)
         return {root: tuple(tree) for root, tree in found.items()}
 
     @functools.cached_property

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import os_traits
 
 from isolate_aggregates.aggregates import Aggregate, tags
+from isolate_aggregates.inspect import reach
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
@@ -15,7 +16,7 @@ from isolate_aggregates.request.extra_specs import (
     RESERVATION_TRAIT,
     TRAIT_PREFIX,
 )
-from isolate_aggregates.text import listed
+from isolate_aggregates.text import listed, named, plural
 
 _LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
 
@@ -68,6 +69,40 @@ def _give(
     if given:
         return repairs.SYNC
     return repairs.unset_tags(aggregate, [TRAIT_PREFIX + trait])
+
+
+def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find hosts with a required trait where no server finds it."""
+    images = cloud.snapshot.images if cloud.images_open else ()
+    for trait, requiring in sorted(cloud.required_by.items()):
+        below: dict[str, tuple[Provider, ...]] = {}
+        for host in sorted({host for a in requiring for host in a.hosts}):
+            for node in cloud.nodes.get(host, ()):
+                holders = _holders(cloud, node, trait)
+                if holders and node not in holders:
+                    below[host] = (*below.get(host, ()), *holders)
+        asked = (
+            list(reach.requests(trait, cloud.snapshot.flavors, images))
+            if below
+            else []
+        )
+        hosts = [
+            host
+            for host, holders in below.items()
+            if reach.unreached(holders, trait, asked)
+        ]
+        if hosts:
+            where = {p.name for host in hosts for p in below[host]}
+            yield Finding(
+                'trait-out-of-reach',
+                Severity.ERROR,
+                f'trait {trait}',
+                f'on {listed(hosts)}, only {named("provider", where)} '
+                f'{plural(len(where), "has", "have")} it, and no flavor that '
+                'requires it asks for a resource of theirs',
+                'no server that requires it can land there: Placement looks '
+                'for a trait on what gives something, and nowhere else',
+            )
 
 
 def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:

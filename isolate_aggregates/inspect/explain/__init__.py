@@ -8,7 +8,8 @@
 3. ``offers`` tells which hosts Placement would offer then.
 4. ``verdicts`` finds out that way what excludes each host, and sums up over
    all hosts.
-5. ``together`` finds the words where it is not one requirement but several
+5. ``groups`` tells it in few lines, by filter and cause.
+6. ``together`` finds the words where it is not one requirement but several
    that do not go together.
 """
 

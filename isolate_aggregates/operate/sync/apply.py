@@ -18,7 +18,12 @@ import dataclasses
 import threading
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
+from isolate_aggregates.aggregates import (
+    Aggregate,
+    AggregateIndex,
+    Lock,
+    tags,
+)
 from isolate_aggregates.cloud import save
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.operate.sync import marks
@@ -205,7 +210,14 @@ class _Run:
         locks: Callable[[AggregateIndex], Iterable[Lock]],
     ) -> None:
         index = AggregateIndex(found)
-        snapshot = dataclasses.replace(self._plan.snapshot, index=index)
+        traits = providers.known_traits(self._placement)
+        snapshot = dataclasses.replace(
+            self._plan.snapshot,
+            index=index,
+            below=providers.holders_below(
+                self._placement, traits & tags.all_required(index)
+            ),
+        )
         again = make(
             snapshot, locks(index), self._plan.parts, self._plan.forgets
         )

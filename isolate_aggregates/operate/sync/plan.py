@@ -158,11 +158,12 @@ class _Planner:
             # What else it has is not for sync to say.
             return Target(node.uuid, node.name, '', rollups=self.rollups)
         mine = self._snapshot.index.by_host.get(node.host, ())
+        below = self._snapshot.below.get(node.uuid, {})
         return Target(
             provider=node.uuid,
             name=node.name,
             host=node.host,
-            traits=self._traits(mine)
+            traits=self._traits(mine, below)
             if Part.TRAITS in self._parts and not self._forget
             else None,
             keeps_marks=Part.TRAITS not in self._parts or not self._forget,
@@ -171,6 +172,7 @@ class _Planner:
             else {},
             aggregates=frozenset(aggregate.uuid for aggregate in mine),
             rollups=self.rollups,
+            below=below,
         )
 
     def problems(self) -> Iterator[str]:
@@ -199,6 +201,7 @@ class _Planner:
                 for host in aggregate.hosts
                 for node in by_host.get(host, ())
                 if trait not in node.traits
+                and trait not in self._snapshot.below.get(node.uuid, {})
             }
             if trait == RESERVATION_TRAIT:
                 # That they lack it is as it should be.
@@ -210,12 +213,19 @@ class _Planner:
                 )
 
     def _traits(
-        self, aggregates: Iterable[Aggregate]
+        self, aggregates: Iterable[Aggregate], below: Collection[str]
     ) -> dict[str, tuple[Aggregate, ...]]:
+        """Return the traits that a compute node itself has to have.
+
+        One that a provider below it has is not among them: on the node it
+        would let in servers that ask for nothing of that provider.
+        """
         found: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates:
             for trait in tags.required_traits(aggregate):
-                if not why_not_put(trait, self._snapshot.traits):
+                if trait not in below and not why_not_put(
+                    trait, self._snapshot.traits
+                ):
                     found.setdefault(trait, []).append(aggregate)
         return {trait: tuple(found[trait]) for trait in sorted(found)}
 

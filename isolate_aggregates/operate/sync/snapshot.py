@@ -3,11 +3,12 @@
 
 import dataclasses
 
-from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.aggregates import AggregateIndex, tags
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.track import Track, untracked
 from isolate_aggregates.operate.sync import marks
 from isolate_aggregates.placement.provider import Provider
+from isolate_aggregates.placement.providers import Below
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,6 +21,9 @@ class SyncSnapshot:
     :param problems: What does not fit together, one sentence each.
     :param others: The other root providers that are members of aggregates,
         such as those that share their resources.
+    :param below: Which providers below a compute node have a trait that an
+        aggregate requires. Placement finds it there, for those that ask for
+        something of that provider.
     """
 
     index: AggregateIndex
@@ -27,6 +31,7 @@ class SyncSnapshot:
     traits: frozenset[str]
     problems: tuple[str, ...] = ()
     others: tuple[Provider, ...] = ()
+    below: Below = dataclasses.field(default_factory=dict)
 
 
 def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
@@ -36,17 +41,19 @@ def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
     """
     index = AggregateIndex(cloud.aggregates())
     roots = cloud.roots(track)
+    traits = cloud.traits()
     others = [root for root in roots if root.host is None]
     return SyncSnapshot(
         index=index,
         nodes=tuple(root for root in roots if root.host is not None),
-        traits=cloud.traits(),
+        traits=traits,
         problems=tuple(
             _stray(root.name)
             for root in others
             if marks.marked_traits(root.traits)
         ),
         others=tuple(root for root in others if root.aggregates),
+        below=cloud.holders_below(traits & tags.all_required(index)),
     )
 
 

@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.aggregates.rollups import Rollup
 from isolate_aggregates.operate.sync import marks
-from isolate_aggregates.text import plural
+from isolate_aggregates.text import named, plural
 
 Causes = Mapping[str, tuple[Aggregate, ...]]
 
@@ -114,6 +114,7 @@ class Target:
     :param mirror: The host aggregates it has to be a member of, by uuid.
     :param aggregates: The uuids of the host aggregates its host is in.
     :param rollups: What is wanted of rollups, of all providers alike.
+    :param below: The names of providers below it that have a trait, by trait.
     """
 
     provider: str
@@ -124,6 +125,9 @@ class Target:
     mirror: Mapping[str, Aggregate] = dataclasses.field(default_factory=dict)
     aggregates: frozenset[str] = frozenset()
     rollups: Rollups = dataclasses.field(default_factory=Rollups)
+    below: Mapping[str, tuple[str, ...]] = dataclasses.field(
+        default_factory=dict
+    )
 
     def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
         """Return the traits it shall have in place of some.
@@ -173,9 +177,13 @@ class Target:
             yield self._change(
                 'remove trait',
                 trait if trait in before else marks.of_trait(trait),
-                'sync put it there, and no aggregate of the host requires it '
-                'any more',
+                f'sync put it there, and {self._needless(trait)}',
             )
+
+    def _needless(self, trait: str) -> str:
+        if trait in self.below:
+            return f'{named("provider", self.below[trait])} below it has it'
+        return 'no aggregate of the host requires it any more'
 
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many names or texts in few words: ``cn-[0001-0050]``."""
+
+from collections.abc import Iterable, Iterator, Sequence
+import re
+
+# The most characters of names in a sentence or in a column.
+_LONGEST = 60
+
+# Every second part of a name is a number, and of a text it is a word.
+_NUMBER = re.compile(r'([0-9]+)')
+_WORD = re.compile(r'([^\s,;:()]+)')
+_AMOUNT = re.compile(r'[0-9]+(?:\.[0-9]+)?')
+
+_Parts = tuple[str, ...]
+
+
+def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
+    """Return names in natural order, with ranges for runs of numbers.
+
+    As ClusterShell writes them: ``cn-[0001-0050,0052]``.
+
+    :param names: The names, at least one.
+    :param longest: The most characters before the rest is counted; None for
+        all names.
+    """
+    ordered = sorted(map(_parts, set(names)), key=_natural)
+    whole = _joined(ordered)
+    if longest is None or len(whole) <= longest:
+        return whole
+    # As many as fit: at least one, and never all.
+    fitting, most = 1, 2
+    while len(_joined(ordered[:most])) <= longest:
+        fitting, most = most, 2 * most
+    while most - fitting > 1:
+        middle = (fitting + most) // 2
+        if len(_joined(ordered[:middle])) <= longest:
+            fitting = middle
+        else:
+            most = middle
+    return f'{_joined(ordered[:fitting])} and {len(ordered) - fitting} more'
+
+
+def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
+    """Return texts that differ in names and numbers alone as one.
+
+    Names become ranges, and amounts the smallest and the largest.
+
+    :param most: How many texts to return before the rest is counted.
+    """
+    shapes: dict[_Parts, list[_Parts]] = {}
+    for text in dict.fromkeys(texts):
+        parts = _WORD.split(text)
+        shapes.setdefault(tuple(parts[::2]), []).append(tuple(parts[1::2]))
+    found = [
+        _filled(
+            between, [_spanned(words) for words in zip(*rows, strict=True)]
+        )
+        for between, rows in shapes.items()
+    ]
+    if len(found) > most:
+        return (*found[:most], f'{len(found) - most} more like these')
+    return tuple(found)
+
+
+def _parts(name: str) -> _Parts:
+    return tuple(_NUMBER.split(name))
+
+
+def _natural(parts: _Parts) -> list[tuple[str, int, str]]:
+    texts, numbers = parts[::2], parts[1::2]
+    return [
+        (text, int(number or 0), number)
+        for text, number in zip(texts, (*numbers, ''), strict=True)
+    ]
+
+
+def _joined(names: Sequence[_Parts]) -> str:
+    """Fold the names of each shape, at the number that varies most first."""
+    shapes: dict[_Parts, list[_Parts]] = {}
+    for parts in names:
+        shapes.setdefault(parts[::2], []).append(parts)
+    return ', '.join(
+        ''.join(parts)
+        for found in shapes.values()
+        for parts in _with_ranges(found)
+    )
+
+
+def _with_ranges(names: list[_Parts]) -> list[_Parts]:
+    places = range(1, len(names[0]), 2)
+    values = {place: len({name[place] for name in names}) for place in places}
+    for place in sorted(places, key=lambda n: (-values[n], -n)):
+        if values[place] == 1:
+            break
+        groups: dict[tuple[_Parts, _Parts], list[str]] = {}
+        for name in names:
+            rest = name[:place], name[place + 1 :]
+            groups.setdefault(rest, []).append(name[place])
+        names = [
+            (*before, _range(numbers), *after)
+            for (before, after), numbers in groups.items()
+        ]
+    return names
+
+
+def _range(numbers: Sequence[str]) -> str:
+    """Return numbers in brackets, as they are written, runs as ranges."""
+    if len(numbers) == 1:
+        return numbers[0]
+    found = [
+        first if first == last else f'{first}-{last}'
+        for first, last in _runs(numbers)
+    ]
+    return f'[{",".join(found)}]'
+
+
+def _runs(numbers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if str(int(last) + 1).zfill(len(last)) != number:
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def _spanned(words: Sequence[str]) -> str:
+    different = list(dict.fromkeys(words))
+    if len(different) == 1:
+        return different[0]
+    if all(map(_AMOUNT.fullmatch, different)):
+        return f'{min(different, key=float)} to {max(different, key=float)}'
+    return folded(different)
+
+
+def _filled(between: _Parts, words: Sequence[str]) -> str:
+    return ''.join(
+        part
+        for pair in zip(between, (*words, ''), strict=True)
+        for part in pair
+    )

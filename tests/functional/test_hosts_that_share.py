@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who is a host where compute nodes or children of other trees share.
+
+The answer is that of a real Placement. ``explain`` and ``capacity``, which
+have the providers before them, have to agree with it.
+"""
+
+import json
+
+import pytest
+
+# What two hosts have beside their disks.
+NODE = 'VCPU: 4, MEMORY_MB: 4096'
+FLAVORS = """
+    flavors:
+    - {name: small, vcpus: 1, ram: 1024, disk: 10}
+    - {name: disk, extra_specs: {resources:DISK_GB: 5}}
+    - name: grouped
+      vcpus: 1
+      ram: 1024
+      extra_specs: {resources1:DISK_GB: 5}
+"""
+
+# A compute node that lends its disk to another one.
+SHARING_NODE = f"""
+    placement_aggregates:
+    - {{name: shared}}
+    providers:
+    - name: lender
+      host: lender
+      inventories: {{{NODE}, DISK_GB: 100}}
+      traits: [MISC_SHARES_VIA_AGGREGATE]
+      aggregates: [shared]
+    - name: borrower
+      inventories: {{{NODE}}}
+      aggregates: [shared]
+{FLAVORS}"""
+
+# Storage in a rack that is no host itself.
+STORAGE_BELOW_A_ROOT = f"""
+    placement_aggregates:
+    - {{name: shared}}
+    providers:
+    - name: rack
+      host: null
+      children:
+      - name: storage
+        inventories: {{DISK_GB: 100}}
+        traits: [MISC_SHARES_VIA_AGGREGATE]
+        aggregates: [shared]
+    - name: host
+      inventories: {{{NODE}, DISK_GB: 100}}
+      aggregates: [shared]
+{FLAVORS}"""
+
+
+@pytest.mark.parametrize(
+    ('cloud', 'flavor', 'hosts'),
+    [
+        pytest.param(
+            SHARING_NODE,
+            'small',
+            # The lender shares all it has, so there are three ways.
+            {'borrower': 3, 'lender': 1},
+            id='a compute node that shares, and one that borrows',
+        ),
+        pytest.param(
+            SHARING_NODE,
+            'disk',
+            {'lender': 1},
+            id='nothing is taken from the one that borrows',
+        ),
+        pytest.param(
+            STORAGE_BELOW_A_ROOT,
+            'grouped',
+            {'host': 2},
+            id='a rack that only lends is no host',
+        ),
+        pytest.param(
+            STORAGE_BELOW_A_ROOT,
+            'disk',
+            {'host': 1},
+            id='nor if nothing else is taken',
+        ),
+    ],
+)
+def test_a_host_is_a_compute_node_whatever_is_shared(
+    run, write_cloud, cloud, flavor, hosts
+):
+    asked = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
+    found = run('candidates', *asked, '-f', 'json')
+    assert (found.code, found.err) == (0, '')
+    assert {
+        host['name']: host['candidates']
+        for host in json.loads(found.out)['hosts']
+    } == hosts
+    explained = run('explain', *asked, '--candidates', '-f', 'json')
+    assert [h['name'] for h in json.loads(explained.out)['hosts']] == [*hosts]
+    capacity = run('capacity', *asked, '-f', 'json')
+    assert [h['name'] for h in json.loads(capacity.out)['hosts']] == [*hosts]
+
+
+def test_servers_are_packed_into_a_compute_node_that_shares(run, write_cloud):
+    path = write_cloud(f"""
+    placement_aggregates:
+    - {{name: shared}}
+    providers:
+    - name: lender
+      host: lender
+      inventories: {{MEMORY_MB: 4096, DISK_GB: 100}}
+      traits: [MISC_SHARES_VIA_AGGREGATE]
+      aggregates: [shared]
+      children:
+      - {{name: numa, inventories: {{VCPU: 3}}}}
+{FLAVORS}""")
+    found = run('capacity', '--snapshot', str(path), '--flavor', 'small')
+    assert found.out.startswith('3 more such servers fit.\n')
