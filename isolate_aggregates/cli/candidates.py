@@ -71,7 +71,7 @@ class ListCandidates(output.ReportLister):
                 {'name': host.name, 'reasons': list(host.reasons)}
                 for host in outcome.dropped
             ],
-            'not_known': list(self._not_known),
+            'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome.decision.destination),
             'placement_differs': asking.differing(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
@@ -94,7 +94,7 @@ class ListCandidates(output.ReportLister):
             if more > 0:
                 yield f'  and {more} more'
             yield ''
-        yield from asking.told_not_known(self._not_known)
+        yield from self._not_known.lines()
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'

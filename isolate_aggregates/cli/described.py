@@ -162,8 +162,7 @@ class Described:
             ports = self._cloud.ports(server_id)
         except exception.ServiceError as exc:
             self.not_known.append(
-                f'what the ports of server {server_id} ask for: '
-                f'{str(exc).rstrip(".")}'
+                f'what the ports of server {server_id} ask for: {_said(exc)}'
             )
             return request
         if not ports:
@@ -218,8 +217,7 @@ class Described:
             groups = self._cloud.device_groups(profile, owner)
         except (exception.ServiceError, exception.NotFound) as exc:
             self.not_known.append(
-                f'what device profile {profile} asks for: '
-                f'{str(exc).rstrip(".")}'
+                f'what device profile {profile} asks for: {_said(exc)}'
             )
             return request
         return dataclasses.replace(
@@ -228,7 +226,13 @@ class Described:
 
     def _with_owner(self, request: Request) -> Request:
         """Return the request; it knows whether all hosts are Nova's."""
-        owned, others = self._cloud.owned_nodes
+        try:
+            owned, others = self._cloud.owned_nodes
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA: {_said(exc)}'
+            )
+            return request
         if owned and others:
             self.not_known.append(
                 f'whether Nova requires trait OWNER_NOVA, which {others} of '
@@ -238,3 +242,7 @@ class Described:
         return dataclasses.replace(
             request, owner_nova=bool(owned and not others)
         )
+
+
+def _said(exc: exception.IsolateAggregatesError) -> str:
+    return str(exc).rstrip('.')
