@@ -95,7 +95,9 @@ class Described:
             requested_host=cloud.requested_host(host) if host else None,
             host_forced=bool(forced),
             boot_from_volume=args.boot_from_volume,
-            availability_zone=zone,
+            # Of a server that exists, Nova tells it.
+            availability_zone=zone
+            or (self._conf.default_schedule_zone if args.flavor else None),
             resource_groups=tuple(
                 ResourceGroup(f'_port_{number}', resources, traits)
                 for number, (resources, traits) in enumerate(
