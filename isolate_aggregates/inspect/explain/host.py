@@ -28,7 +28,15 @@ class Context:
 
         :param uuids: Their uuids.
         """
-        return text.named('aggregate', (self.names.get(u, u) for u in uuids))
+        if uuids not in self._named:
+            names = (self.names.get(uuid, uuid) for uuid in uuids)
+            self._named[uuids] = text.named('aggregate', names)
+        return self._named[uuids]
+
+    @functools.cached_property
+    def _named(self) -> dict[frozenset[str], str]:
+        # The same few for thousands of hosts.
+        return {}
 
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:
