@@ -7,6 +7,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, output, usage
+from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates, mistakes
 from isolate_aggregates.query_limit import Shortened
@@ -96,9 +97,10 @@ class ListCandidates(output.ReportLister):
             yield ''
         yield from self._not_known.lines()
         yield 'Constraints:'
-        for constraint in _constraints(outcome.decision.destination):
+        constraints = _constraints(outcome.decision.destination)
+        for constraint in constraints:
             yield f'  {constraint["filter"]}: {constraint["reason"]}'
-        if not outcome.decision.destination.conclusions:
+        if not constraints:
             yield '  none'
         yield ''
         shortened = outcome.decision.shortened
@@ -159,4 +161,5 @@ def _constraints(destination: Destination) -> list[dict[str, str]]:
             'reason': conclusion.constraint.reason,
         }
         for conclusion in destination.conclusions
+        if not isinstance(conclusion.constraint, Remark)
     ]

@@ -95,7 +95,9 @@ class Described:
             requested_host=cloud.requested_host(host) if host else None,
             host_forced=bool(forced),
             boot_from_volume=args.boot_from_volume,
-            availability_zone=zone,
+            # Of a server that exists, Nova tells it.
+            availability_zone=zone
+            or (self._conf.default_schedule_zone if args.flavor else None),
             resource_groups=tuple(
                 ResourceGroup(f'_port_{number}', resources, traits)
                 for number, (resources, traits) in enumerate(
@@ -123,6 +125,11 @@ class Described:
         image = given.image
         if image is None and server.image_id:
             image = self._image(server)
+        elif image is None:
+            self.not_known.append(
+                f'the image in the volume that server {args.server} boots '
+                'from; give it with --image if it has properties that matter'
+            )
         request = dataclasses.replace(
             given,
             flavor=server.flavor,

@@ -181,8 +181,13 @@ def test_without_an_image_it_boots_from_a_volume(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(disk=5000)
-    found = rows(explain_live('--server', SERVER))
+    finished = explain_live('--server', SERVER)
+    found = rows(finished)
     assert found['linux-1'] == 'candidate'
+    assert (
+        f'the image in the volume that server {SERVER} boots from; give it '
+        'with --image if it has properties that matter'
+    ) in not_known(finished)
     assert found['win-1'].startswith('in aggregate win-hosts, ')
     live.boots(image={'id': live.images['debian-12']}, disk=5000)
     found = rows(explain_live('--server', SERVER))
