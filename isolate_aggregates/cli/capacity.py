@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import asking, output
+from isolate_aggregates.cli import asking, differences, output
 from isolate_aggregates.inspect import mistakes
 from isolate_aggregates.inspect.capacity import fitting_servers
 
@@ -45,7 +45,7 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
-            'placement_differs': asking.differing(self._difference),
+            'placement_differs': differences.document(self._difference),
             'hosts': [
                 {
                     'name': one.host,
@@ -60,5 +60,5 @@ class ListCapacity(output.ReportLister):
         """Yield the total."""
         rules = "by Placement's documentation" if self._difference else ''
         yield f'{self._total} more such servers fit{rules and " "}{rules}.'
-        yield from asking.told(self._difference)
+        yield from differences.lines(self._difference)
         yield ''

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import asking, fields, output
+from isolate_aggregates.cli import asking, differences, fields, output
 from isolate_aggregates.inspect import explain, mistakes, ranges
 from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
@@ -141,7 +141,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
-                'placement_differs': asking.differing(self._difference),
+                'placement_differs': differences.document(self._difference),
                 'constraints': [
                     {
                         'constraint': count.cause[0].label,
@@ -185,7 +185,7 @@ class ExplainRequest(output.ReportLister):
             yield 'There are no compute hosts.'
             return
         yield f'{self._found} of {counted(hosts, "host")} may be used.'
-        yield from asking.told(self._difference)
+        yield from differences.lines(self._difference)
         excluding = list(self._counts())
         if excluding:
             yield ''
