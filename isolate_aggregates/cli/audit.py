@@ -94,7 +94,6 @@ class AuditCloud(output.ReportLister):
             self._findings = self._audit(parsed_args)
         if parsed_args.formatter == 'table':
             parsed_args.columns = parsed_args.columns or list(_FOR_PEOPLE)
-            parsed_args.fit_width = True
         return _COLUMNS, [
             (
                 number,

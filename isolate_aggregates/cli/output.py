@@ -8,7 +8,7 @@ from typing import Any
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
-from isolate_aggregates.cli import usage
+from isolate_aggregates.cli import terminal, usage
 from isolate_aggregates.text import all_escaped, escaped
 
 # The formatters that can write more than rows.
@@ -46,12 +46,23 @@ class Lister(usage.Command, lister.Lister):
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
             data = [all_escaped(row) for row in data]
+        _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0
 
     def _write(self, lines: Iterable[str]) -> None:
         for line in lines:
             self.app.stdout.write(f'{escaped(line)}\n')
+
+
+def _fit(command: Any, args: argparse.Namespace) -> None:
+    """Let tables fit the terminal, unless that is asked for in cliff's way."""
+    if (
+        args.formatter == 'table'
+        and command.app.stdout.isatty()
+        and not (args.max_width or args.fit_width)
+    ):
+        command.formatter = terminal.Tables(command.formatter)
 
 
 class ShowOne(usage.Command, show.ShowOne):
@@ -66,6 +77,7 @@ class ShowOne(usage.Command, show.ShowOne):
         """Write the fields."""
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             data = all_escaped(data)
+        _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0
 

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables on a terminal: nothing is wider than it, and no word is broken."""
+
+import argparse
+import io
+
+from cliff.formatters import table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates.cli import terminal
+
+UUID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611c'
+LONG = 'CUSTOM_LICENSED_FOR_WINDOWS_DATACENTER'
+PLAIN = argparse.Namespace(max_width=0, fit_width=False, print_empty=False)
+
+words = st.text('abcdefgh', min_size=1, max_size=12)
+sentences = st.lists(words, max_size=12).map(' '.join)
+
+
+def shown(names, rows, width):
+    stream = io.StringIO()
+    terminal.Tables(table.TableFormatter(), width).emit_list(
+        names, rows, stream, PLAIN
+    )
+    return stream.getvalue()
+
+
+def cells(text):
+    """Return what each cell of a table says, the names of columns first."""
+    found = []
+    for line in text.splitlines():
+        if line.startswith('+'):
+            found.append([])
+        elif line:
+            found[-1].append([cell.strip() for cell in line[1:-1].split('|')])
+    return found
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(words, sentences, sentences, st.integers(0, 99)), min_size=1
+    ),
+    st.integers(60, 100),
+)
+def test_all_words_are_there_and_no_line_is_too_wide(rows, width):
+    text = shown(('Name', 'First', 'Second', 'Number'), rows, width)
+    assert max(map(len, text.splitlines())) <= width
+    *_, lines, _ = cells(text)
+    for at in range(4):
+        told = ' '.join(line[at] for line in lines if line[at])
+        wanted = ' '.join(str(row[at]) for row in rows if str(row[at]))
+        assert told.split() == wanted.split()
+
+
+@settings(deadline=None)
+@given(st.lists(words, min_size=2, max_size=12, unique=True))
+def test_columns_without_room_follow_in_another_table(names):
+    rows = [[f'{number}{name}' for name in names] for number in range(3)]
+    text = shown(names, rows, 40)
+    assert max(map(len, text.splitlines())) <= 40
+    tables = [part for part in cells(text) if part]
+    heads = [head[0] for head in tables[::2]]
+    assert {head[0] for head in heads} == {names[0]}
+    assert [name for head in heads for name in head[1:]] == names[1:]
+    for head, body in zip(heads, tables[1::2], strict=True):
+        assert body == [
+            [row[names.index(name)] for name in head] for row in rows
+        ]
+
+
+def test_what_fits_is_as_wide_as_its_text():
+    rows = [('a', 'one two')]
+    assert shown(('Name', 'Text'), rows, 19).splitlines() == [
+        '+------+---------+',
+        '| Name | Text    |',
+        '+------+---------+',
+        '| a    | one two |',
+        '+------+---------+',
+    ]
+
+
+@pytest.mark.parametrize(
+    ('word', 'told'),
+    [
+        pytest.param(LONG, 'CUSTOM_LICENS...S_DATACENTER', id='a long name'),
+        pytest.param(UUID, UUID, id='a uuid'),
+    ],
+)
+def test_a_name_is_shortened_in_its_middle_but_a_uuid_is_not(word, told):
+    text = shown(('Name', 'Text'), [(word, 'two words')], 40)
+    assert any(line[0] == told for part in cells(text) for line in part)
+
+
+def test_names_of_columns_are_never_made_the_same():
+    names = ['Name', *(f'{"x" * 20}{n}{"y" * 20}' for n in range(2))]
+    text = shown(names, [('a', 'b', 'c')], 60)
+    assert all(name in text for name in names)
+
+
+def test_fields_of_one_thing_fit_too():
+    stream = io.StringIO()
+    terminal.Tables(table.TableFormatter(), 30).emit_one(
+        ('name', 'hosts'), ('a', ' '.join(10 * ['host'])), stream, PLAIN
+    )
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 30
+    assert sum(line.count('host ') for line in lines) >= 10
