@@ -15,6 +15,9 @@ from isolate_aggregates.text import counted
 # So many hosts need not be counted to see how many they are.
 _FEW = 3
 
+# Characters of host names in a row, so that the reasons have room beside them.
+_WIDTH = 40
+
 _LEFT_OUT = 'left out by Placement, which should offer it'
 
 
@@ -107,7 +110,7 @@ class ExplainRequest(output.ReportLister):
 
     def _row(self, group: groups.HostGroup) -> Sequence[Any]:
         hosts = list(map(self._name, group.verdicts))
-        named = [ranges.folded(hosts)]
+        named = [ranges.folded(hosts, _WIDTH)]
         if len(hosts) > _FEW:
             named.append(f'({len(hosts)} hosts)')
         return (
