@@ -223,7 +223,7 @@ class Judge:
         query = request.to_querystring()
         if query not in self._known:
             answer = self._placement.allocation_candidates(request)
-            self._known[query] = self.hosts & answer.by_root().keys()
+            self._known[query] = self.hosts & answer.by_root(request).keys()
         return self._known[query]
 
     def offered_with(self, kept):
