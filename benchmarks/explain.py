@@ -4,60 +4,102 @@
     python benchmarks/explain.py [hosts ...]
 
 The hosts are flat and in 20 host aggregates, half of them tagged; one in three
-is full in one way or another. What is measured begins with a snapshot and ends
-with the texts of all reasons, folded into the few lines that are printed. Of
-several runs the median counts. Each size has a process of its own, whose peak
-memory is that of all of it: Python, the libraries, the snapshot and the
-explanation.
+is full in one way or another. All that Nova itself does with a request is
+switched on, the host filters that look at aggregates too. What is measured
+begins with a snapshot and ends with the texts of all reasons, folded into the
+few lines that are printed. Of several runs the median counts. Each size has a
+process of its own, whose peak memory is that of all of it: Python, the
+libraries, the snapshot and the explanation.
 """
 
 from collections.abc import Callable
+import dataclasses
 import multiprocessing
 import resource
 import statistics
 import sys
 import time
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect import explain, ranges
 from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.placement.simulator.index import ProviderIndex
-from isolate_aggregates.request import RequestSpec
+from isolate_aggregates.request import Request
 from isolate_aggregates.testing import builders
 
 HOSTS = (100, 1_000, 10_000)
 AGGREGATES = 20
 RUNS = 7
+HOST_FILTERS = [
+    'AggregateInstanceExtraSpecsFilter',
+    'AggregateImagePropertiesIsolation',
+    'AggregateMultiTenancyIsolation',
+    'AggregateTypeAffinityFilter',
+    'IsolatedHostsFilter',
+]
 
-FILTERS = Pipeline(
-    {
-        'compute_status': ComputeStatus(),
-        'isolate_aggregates': IsolateAggregates(),
-    }
-)
-REQUEST = builders.make_request(
+
+def chain() -> Pipeline:
+    """Return the filters: ours, and all that Nova does with a request."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_own_opts(conf)
+    conf([], default_config_files=[])
+    for group, option in ia_conf.CLOUD_SETTINGS:
+        if isinstance(conf[group][option], bool):
+            conf.set_override(option, True, group)
+    conf.set_override('enabled_filters', HOST_FILTERS, ia_conf.HOST_FILTERS)
+    mirrored = loading.mirrored(conf)
+    return Pipeline(
+        {
+            'isolate_aggregates': IsolateAggregates(),
+            **{one.name: one.request_filter for one in mirrored},
+        }
+    )
+
+
+FILTERS = chain()
+REQUEST = Request(
     builders.make_flavor(
         'm1.large',
         {
             'trait:HW_CPU_X86_AVX512F': 'required',
             'trait:CUSTOM_SLOW': 'forbidden',
+            'aggregate_instance_extra_specs:ssd': 'true',
         },
         vcpus=4,
         ram=8192,
         disk=80,
     ),
-    builders.make_image('debian-12'),
+    dataclasses.replace(
+        builders.make_image(
+            'debian-12', {'hw_disk_bus': 'virtio', 'os_distro': 'debian'}
+        ),
+        disk_format='qcow2',
+    ),
+    project_id='demo',
+    availability_zone='az1',
+    owner_nova=True,
 )
 
 
 def traits(number: int) -> frozenset[str]:
     """Most hosts have what is asked for; few are slow or disabled."""
-    found = {'HW_CPU_X86_AVX2', 'COMPUTE_NODE'}
+    found = {
+        'HW_CPU_X86_AVX2',
+        'COMPUTE_NODE',
+        'COMPUTE_IMAGE_TYPE_QCOW2',
+        'OWNER_NOVA',
+    }
+    if number % 31:
+        found.add('COMPUTE_STORAGE_BUS_VIRTIO')
     if number % 4:
         found.add('HW_CPU_X86_AVX512F')
     if number % 23 == 0:
@@ -85,13 +127,26 @@ def compute_node(number: int) -> Provider:
     )
 
 
+def metadata(number: int) -> dict[str, str]:
+    """Return the tags of an aggregate."""
+    found = {
+        'availability_zone': 'az1' if number % 5 else 'az2',
+        'filter_tenant_id': 'demo' if number % 7 else 'other',
+        'ssd': 'true' if number % 3 else 'false',
+        'os_distro': 'debian' if number % 11 else 'windows',
+    }
+    if number % 2:
+        found[f'trait:CUSTOM_{number % 5}'] = 'required'
+    return found
+
+
 def cloud(hosts: int) -> Snapshot:
     """Return a cloud, each of its hosts in one of the aggregates."""
     nodes = [compute_node(number) for number in range(hosts)]
     aggregates = [
         builders.make_aggregate(
             f'aggregate-{number}',
-            {f'trait:CUSTOM_{number % 5}': 'required'} if number % 2 else {},
+            metadata(number),
             [node.host or '' for node in nodes[number::AGGREGATES]],
         )
         for number in range(AGGREGATES)
@@ -99,7 +154,7 @@ def cloud(hosts: int) -> Snapshot:
     return builders.make_snapshot(aggregates, nodes)
 
 
-def explained(snapshot: Snapshot, request: RequestSpec) -> explain.Explanation:
+def explained(snapshot: Snapshot, request: Request) -> explain.Explanation:
     """Do what the command does but for reading and printing."""
     return explain.explain(
         snapshot,

@@ -2,8 +2,9 @@
 """Every configuration option, once.
 
 The sample file and the documentation are generated from this module. Options
-in the group ``scheduler`` are Nova's, or named in Nova's specs; where Nova has
-registered one already, Nova's registration is the one that counts.
+in the groups ``scheduler`` and ``filter_scheduler`` are Nova's, or named in
+Nova's specs; where Nova has registered one already, Nova's registration is the
+one that counts.
 """
 
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from isolate_aggregates import exception
 
 GROUP = 'isolate_aggregates'
 SCHEDULER = 'scheduler'
+HOST_FILTERS = 'filter_scheduler'
 BLAZAR = 'blazar:physical:host'
 
 # Keys with a meaning of their own in Nova; a reservation prefix that reaches
@@ -123,7 +125,129 @@ seen. A ``--limit`` on the command line takes precedence over this option.
     ),
 ]
 
+# What these mean to Nova. Commands read them to ask what Nova would ask.
+scheduler_opts += [
+    cfg.BoolOpt(
+        'limit_tenants_to_placement_aggregate',
+        default=False,
+        help="""
+Limit projects to the aggregates that name them.
+
+Nova's own option. An aggregate names a project in a metadata key that starts
+with ``filter_tenant_id``.
+""",
+    ),
+    cfg.BoolOpt(
+        'placement_aggregate_required_for_tenants',
+        default=False,
+        help="""
+Refuse projects that no aggregate names.
+
+Nova's own option.
+
+Related options:
+
+* ``[scheduler] limit_tenants_to_placement_aggregate`` must be true.
+""",
+    ),
+    cfg.BoolOpt(
+        'query_placement_for_image_type_support',
+        default=False,
+        help="""
+Require hosts that can boot from the disk format of the image.
+
+Nova's own option.
+""",
+    ),
+    cfg.BoolOpt(
+        'image_metadata_prefilter',
+        default=False,
+        help="""
+Require hosts that have the devices which properties of the image name.
+
+Nova's own option.
+""",
+    ),
+    cfg.BoolOpt(
+        'query_placement_for_routed_network_aggregates',
+        default=False,
+        help="""
+Require hosts on a segment of each routed network that is asked for.
+
+Nova's own option.
+""",
+    ),
+]
+
+filter_scheduler_opts = [
+    cfg.ListOpt(
+        'enabled_filters',
+        help="""
+The host filters that Nova runs after Placement has answered.
+
+Nova's own option. Commands take into account those that look at aggregates
+alone, and name the others in their answer. If it is not set here, they do not
+know which ones run.
+""",
+    ),
+    cfg.StrOpt(
+        'aggregate_image_properties_isolation_namespace',
+        help="""
+How metadata starts that ``AggregateImagePropertiesIsolation`` looks at.
+
+Nova's own option.
+""",
+    ),
+    cfg.StrOpt(
+        'aggregate_image_properties_isolation_separator',
+        default='.',
+        help="""
+What stands after that namespace in metadata.
+
+Nova's own option.
+""",
+    ),
+    cfg.ListOpt(
+        'isolated_hosts',
+        default=[],
+        help="""
+Hosts that ``IsolatedHostsFilter`` keeps for isolated images.
+
+Nova's own option.
+""",
+    ),
+    cfg.ListOpt(
+        'isolated_images',
+        default=[],
+        help="""
+Ids of images that ``IsolatedHostsFilter`` keeps on isolated hosts.
+
+Nova's own option.
+""",
+    ),
+    cfg.BoolOpt(
+        'restrict_isolated_hosts_to_isolated_images',
+        default=True,
+        help="""
+Whether ``IsolatedHostsFilter`` keeps other images off isolated hosts.
+
+Nova's own option.
+""",
+    ),
+]
+
 isolate_aggregates_opts = [
+    cfg.IntOpt(
+        'nova_release',
+        min=31,
+        max=34,
+        help="""
+The release of Nova whose requests commands repeat.
+
+Later releases add more to a request. By default the microversions of Nova's
+API tell the release, and with a cloud file it is the newest that is supported.
+""",
+    ),
     cfg.ListOpt(
         'request_filters',
         default=[
@@ -368,6 +492,18 @@ CLOUD_SETTINGS = (
     (SCHEDULER, 'placement_req_required_member_prefix'),
     (SCHEDULER, 'placement_req_default_forbidden_member_prefix'),
     (SCHEDULER, 'max_placement_results'),
+    (SCHEDULER, 'limit_tenants_to_placement_aggregate'),
+    (SCHEDULER, 'placement_aggregate_required_for_tenants'),
+    (SCHEDULER, 'query_placement_for_image_type_support'),
+    (SCHEDULER, 'image_metadata_prefilter'),
+    (SCHEDULER, 'query_placement_for_routed_network_aggregates'),
+    (HOST_FILTERS, 'enabled_filters'),
+    (HOST_FILTERS, 'aggregate_image_properties_isolation_namespace'),
+    (HOST_FILTERS, 'aggregate_image_properties_isolation_separator'),
+    (HOST_FILTERS, 'isolated_hosts'),
+    (HOST_FILTERS, 'isolated_images'),
+    (HOST_FILTERS, 'restrict_isolated_hosts_to_isolated_images'),
+    (GROUP, 'nova_release'),
     (GROUP, 'request_filters'),
     (GROUP, 'trait_sources'),
     (GROUP, 'reservation_key_sources'),
@@ -385,6 +521,7 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the generated sample and pages."""
     return [
         (SCHEDULER, scheduler_opts),
+        (HOST_FILTERS, filter_scheduler_opts),
         (BLAZAR, blazar_opts),
         (GROUP, isolate_aggregates_opts + _connection_opts()),
     ]
@@ -402,6 +539,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 def register_own_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options that decide: all but how to reach a live cloud."""
     _register(conf, SCHEDULER, scheduler_opts)
+    _register(conf, HOST_FILTERS, filter_scheduler_opts)
     _register(conf, BLAZAR, blazar_opts)
     _register(conf, GROUP, isolate_aggregates_opts)
 
@@ -444,6 +582,7 @@ def check(conf: cfg.ConfigOpts) -> None:
     connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
     for group, options in (
         (SCHEDULER, scheduler_opts),
+        (HOST_FILTERS, filter_scheduler_opts),
         (BLAZAR, blazar_opts),
         (GROUP, isolate_aggregates_opts + connection),
     ):

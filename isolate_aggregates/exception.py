@@ -172,7 +172,7 @@ class NotUnique(IsolateAggregatesError):
 class ServiceError(IsolateAggregatesError):
     """An OpenStack service did not give a usable answer.
 
-    :param service: ``Nova``, ``Placement``, ``Glance`` or ``Keystone``.
+    :param service: Its name, such as ``Nova``.
     :param url: The endpoint or the address that was called.
     :param problem: What happened, and what to look at.
     """

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Sequence
 import functools
+import logging
 import sys
 from typing import TYPE_CHECKING, Any
 import warnings
@@ -12,7 +13,7 @@ from cliff import app, command, complete, help
 from oslo_config import cfg
 import pbr.version
 
-from isolate_aggregates.cli import overview, settings
+from isolate_aggregates.cli import overview, settings, terminal
 from isolate_aggregates.cli.commands import CommandManager
 
 if TYPE_CHECKING:
@@ -113,6 +114,19 @@ class IsolateAggregatesApp(app.App):
         found = overview.Parser.like(parser)
         found.commands = self.command_manager
         return found
+
+    def configure_logging(self) -> None:
+        """Log to the terminal in lines that fit it."""
+        super().configure_logging()
+        if self.options.debug:
+            return
+        for handler in logging.getLogger().handlers:
+            if isinstance(handler, logging.StreamHandler) and (
+                handler.stream is self.stderr and handler.stream.isatty()
+            ):
+                handler.setFormatter(
+                    terminal.Formatter(self.CONSOLE_MESSAGE_FORMAT)
+                )
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""

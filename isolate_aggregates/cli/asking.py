@@ -2,19 +2,27 @@
 """The request for a server that the arguments of a command describe."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 import contextlib
 import dataclasses
 
 from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import base
+from isolate_aggregates.cli import base, described
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.decision import Decision
 from isolate_aggregates.filters import loading
+from isolate_aggregates.filters.constraints import Remark
+from isolate_aggregates.filters.mirrored import MIRRORS
 from isolate_aggregates.inspect import candidates
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Request
+
+_OURS = 'IsolatedAggregatesFilter'
+_NO_HOST_FILTERS = (
+    'which host filters run after Placement: [filter_scheduler] '
+    'enabled_filters is not set here'
+)
 
 
 def add_arguments(
@@ -31,9 +39,24 @@ def add_arguments(
             '--server',
             metavar='<server>',
             help='Id of a server of the live cloud, whose flavor, image, '
-            'project and hints are used where they are not given',
+            'zone, ports, project and hints are used where they are not given',
         )
     parser.add_argument('--image', metavar='<image>', help='Name or id')
+    parser.add_argument(
+        '--availability-zone',
+        type=_zone,
+        default=(None, None),
+        metavar='<zone>',
+        help='Availability zone to use, or <zone>:<host> to force a host',
+    )
+    parser.add_argument(
+        '--port-request',
+        action='append',
+        default=[],
+        type=_port_request,
+        metavar='<class>=<amount>[,...][,<trait>...]',
+        help='Resources and traits that a port asks for; may be repeated',
+    )
     base.add_project_arguments(parser)
     parser.add_argument(
         '--hint',
@@ -67,13 +90,54 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _zone(text: str) -> tuple[str | None, str | None]:
+    """Return the zone and the host that an argument names, as Nova does.
+
+    :raises ArgumentTypeError: if it names more.
+    """
+    zone, *forced = text.split(':')
+    if len(forced) > 2:
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no availability zone; write <zone>, <zone>:<host> '
+            'or <zone>::<node>'
+        )
+    # A node is of one host.
+    return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
+
+
+def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
+    """Return the resources and the traits that an argument names.
+
+    :raises ArgumentTypeError: if it names no resources.
+    """
+    resources: dict[str, int] = {}
+    traits = set()
+    for part in text.split(','):
+        name, equals, amount = part.partition('=')
+        if equals:
+            resources[name] = base.positive(amount)
+        else:
+            traits.add(name)
+    if not resources or not all((*resources, *traits)):
+        raise argparse.ArgumentTypeError(
+            f'{text!r} is no request of a port; write '
+            '<class>=<amount>,...,<trait>,...'
+        )
+    return resources, frozenset(traits)
+
+
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A request, and what the request filters make of it in a cloud."""
+    """A request, and what the request filters make of it in a cloud.
+
+    :param not_known: What Nova knows and these do not, each a sentence
+        without a full stop.
+    """
 
     cloud: Cloud
     request: Request
     decision: Decision
+    not_known: tuple[str, ...] = ()
 
 
 @contextlib.contextmanager
@@ -85,19 +149,76 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
     """
     with base.opened(app, args) as cloud:
         pipeline = loading.as_in_nova(app.conf)
-        request = _request(args, cloud)
-        yield Question(
-            cloud,
-            request,
+        asking = described.Described(args, cloud, app.conf)
+        request = asking.request()
+        limit = limit_from(args, app.conf)
+        requests = [
+            dataclasses.replace(request, nova_release=release)
+            for release in reversed(asking.releases)
+        ]
+        request = requests[0]
+        decision, *others = (
             candidates.decide_on(
                 cloud,
                 pipeline,
-                request,
-                limit_from(args, app.conf),
+                each,
+                limit,
                 app.conf[ia_conf.GROUP].max_query_length,
-            ),
+            )
+            for each in requests
+        )
+        if any(
+            other.destination.root_required
+            != decision.destination.root_required
+            or older.required_traits != request.required_traits
+            for older, other in zip(requests[1:], others, strict=True)
+        ):
+            asking.not_known.append(
+                'whether Nova is of release '
+                f'{" or ".join(map(str, asking.releases))}, which ask for '
+                'other traits here; set [isolate_aggregates] nova_release'
+            )
+        remarks = (
+            conclusion.constraint.reason
+            for conclusion in decision.destination.conclusions
+            if isinstance(conclusion.constraint, Remark)
+        )
+        yield Question(
+            cloud,
+            request,
+            decision,
+            (*asking.not_known, *remarks, *_afterwards(app.conf)),
         )
         base.warn_if_unguarded(cloud, app.conf)
+
+
+def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
+    """Say what chooses among the hosts that are left."""
+    enabled = conf[ia_conf.HOST_FILTERS].enabled_filters
+    if enabled is None:
+        yield _NO_HOST_FILTERS
+        return
+    known = {mirror.name for mirror in MIRRORS if mirror.host_filter}
+    # It drops what the request filters keep out, which are all here.
+    known.add(_OURS)
+    others = [name for name in enabled if name not in known]
+    if others:
+        yield (
+            f'what the host filters {", ".join(others)} drop after Placement'
+        )
+
+
+def told_not_known(sentences: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a table that say what is not known.
+
+    That nothing is known of host filters is said in documents alone.
+    """
+    told = [each for each in sentences if each != _NO_HOST_FILTERS]
+    if told:
+        yield 'Not known here:'
+        for sentence in told:
+            yield f'  {sentence}'
+        yield ''
 
 
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
@@ -107,34 +228,3 @@ def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     """
     given = getattr(args, 'limit', None)
     return int(given or conf[ia_conf.SCHEDULER].max_placement_results)
-
-
-def _request(args: argparse.Namespace, cloud: Cloud) -> Request:
-    """Return the request that the arguments describe.
-
-    :raises NotFound: if flavor, image or project does not exist.
-    """
-    hints: dict[str, tuple[str, ...]] = {}
-    for key, value in args.hint:
-        hints[key] = (*hints.get(key, ()), value)
-    given = Request(
-        # Replaced below if a server stands for the flavor.
-        flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
-        image=cloud.image(args.image) if args.image else None,
-        project_id=base.project_from(args, cloud),
-        scheduler_hints=hints,
-        requested_host=cloud.requested_host(args.host) if args.host else None,
-        boot_from_volume=args.boot_from_volume,
-    )
-    if args.flavor:
-        return given
-    server = cloud.server(args.server)
-    return dataclasses.replace(
-        given,
-        flavor=server.flavor,
-        image=given.image
-        or (cloud.image(server.image_id) if server.image_id else None),
-        project_id=given.project_id or server.project_id,
-        scheduler_hints={**server.scheduler_hints, **hints},
-        boot_from_volume=given.boot_from_volume or not server.image_id,
-    )

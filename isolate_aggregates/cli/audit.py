@@ -12,7 +12,7 @@ from cliff import commandmanager
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base, output, progress
+from isolate_aggregates.cli import base, output, progress, terminal
 from isolate_aggregates.inspect.audit import (
     AuditedCloud,
     Finding,
@@ -143,7 +143,7 @@ class AuditCloud(output.ReportLister):
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
-            yield f'{mark} {places}: {repairs.shown(repair)}'
+            yield terminal.Shell(f'{mark} {places}: {repairs.shown(repair)}')
 
     def _count(self, level: str) -> int:
         return Counter(f.severity.label for f in self._findings)[level]

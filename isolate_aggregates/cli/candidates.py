@@ -12,6 +12,9 @@ from isolate_aggregates.inspect import candidates, mistakes
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 
+# As many lines say what there is to say; documents have all.
+_MOST_DROPPED = 10
+
 
 class ListCandidates(output.ReportLister):
     """Show the hosts that may be used for a server, and why only those.
@@ -40,6 +43,7 @@ class ListCandidates(output.ReportLister):
             except exception.ServiceFailed as exc:
                 raise mistakes.explained(*question, exc) from exc
             self._difference = mistakes.difference_behind(*question)
+            self._not_known = asked.not_known
         rows = [
             (
                 host.name,
@@ -63,6 +67,11 @@ class ListCandidates(output.ReportLister):
                 }
                 for host in outcome.hosts
             ],
+            'dropped': [
+                {'name': host.name, 'reasons': list(host.reasons)}
+                for host in outcome.dropped
+            ],
+            'not_known': list(self._not_known),
             'constraints': _constraints(outcome.decision.destination),
             'placement_differs': differences.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
@@ -77,6 +86,15 @@ class ListCandidates(output.ReportLister):
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
         yield from differences.lines(self._difference)
         yield ''
+        if outcome.dropped:
+            yield 'Dropped by host filters, after Placement:'
+            for host in outcome.dropped[:_MOST_DROPPED]:
+                yield f'  {host.name}: {"; ".join(host.reasons)}'
+            more = len(outcome.dropped) - _MOST_DROPPED
+            if more > 0:
+                yield f'  and {more} more'
+            yield ''
+        yield from asking.told_not_known(self._not_known)
         yield 'Constraints:'
         for constraint in _constraints(outcome.decision.destination):
             yield f'  {constraint["filter"]}: {constraint["reason"]}'

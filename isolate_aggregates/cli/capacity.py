@@ -30,10 +30,13 @@ class ListCapacity(output.ReportLister):
         """Pack the servers."""
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
-            self._found = fitting_servers(asked.cloud.snapshot, query)
+            self._found = fitting_servers(
+                asked.cloud.snapshot, query, asked.decision.destination
+            )
             self._difference = mistakes.difference(
                 asked.cloud, asked.request, asked.decision
             )
+            self._not_known = asked.not_known
         rows = [(one.host, one.servers) for one in self._found]
         return ('Host', 'Servers'), rows
 
@@ -45,6 +48,7 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
+            'not_known': list(self._not_known),
             'placement_differs': differences.document(self._difference),
             'hosts': [
                 {
@@ -62,3 +66,4 @@ class ListCapacity(output.ReportLister):
         yield f'{self._total} more such servers fit{rules and " "}{rules}.'
         yield from differences.lines(self._difference)
         yield ''
+        yield from asking.told_not_known(self._not_known)

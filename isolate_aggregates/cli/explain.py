@@ -64,6 +64,7 @@ class ExplainRequest(output.ReportLister):
                 resources.resource_request(asked.request),
                 decision.destination,
             )
+            self._not_known = asked.not_known
             # Placement is not asked for what is refused.
             self._difference = (
                 None
@@ -144,6 +145,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
+                'not_known': list(self._not_known),
                 'placement_differs': differences.document(self._difference),
                 'constraints': [
                     {
@@ -205,6 +207,7 @@ class ExplainRequest(output.ReportLister):
             yield ''
             yield from _remedies(self._ways())
         yield ''
+        yield from asking.told_not_known(self._not_known)
 
     def _counts(self) -> Iterable[groups.CountGroup]:
         if self._in_groups:

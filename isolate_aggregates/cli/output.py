@@ -51,8 +51,12 @@ class Lister(usage.Command, lister.Lister):
         return 0
 
     def _write(self, lines: Iterable[str]) -> None:
+        stdout = self.app.stdout
         for line in lines:
-            self.app.stdout.write(f'{escaped(line)}\n')
+            shown = type(line)(escaped(line))
+            if stdout.isatty():
+                shown = terminal.folded(shown)
+            stdout.write(f'{shown}\n')
 
 
 def _fit(command: Any, args: argparse.Namespace) -> None:

@@ -5,10 +5,12 @@ import argparse
 import datetime
 from typing import Any
 
+from isolate_aggregates import entry_points, exception
 from isolate_aggregates.cli import base, progress, usage
 from isolate_aggregates.cli.matrix import add_row_arguments
 from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page
+from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.inspect.report.content import Content
 
 
@@ -32,13 +34,20 @@ class WriteReport(usage.Command):
         )
         add_row_arguments(parser)
         base.add_servers_argument(parser)
+        parser.add_argument(
+            '--calendar',
+            type=base.positive,
+            metavar='<days>',
+            help='Show the room that hosts have for reservations too, from '
+            'now on for so many days',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
         """Gather what there is to show and write the page."""
-        base.check_live(self._usage, parsed_args, 'servers')
+        base.check_live(self._usage, parsed_args, 'servers', 'calendar')
         path = parsed_args.output
         if path != '-':
             # To read a large cloud takes minutes.
@@ -50,9 +59,33 @@ class WriteReport(usage.Command):
             )
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
-            content = Content.of(audited, images, project, now)
+            content = Content.of(
+                audited,
+                images,
+                project,
+                now,
+                self._calendar(parsed_args.calendar, now),
+            )
         if path == '-':
             self.app.stdout.write(page.render(content))
         else:
             page.write(content, path)
             self.app.stdout.write(f'Wrote {path}.\n')
+
+    def _calendar(
+        self, days: int | None, now: datetime.datetime
+    ) -> Calendar | None:
+        if days is None:
+            return None
+        # Reservations build on the commands, so that it is not imported.
+        [command] = entry_points.load(
+            'isolate_aggregates.cli', ['reservation_calendar'], _unknown
+        ).values()
+        found: Calendar = command.picture(
+            self.app.conf, self.app.connect(), now, days
+        )
+        return found
+
+
+def _unknown(name: str, problem: str) -> exception.InvalidRequest:
+    return exception.InvalidRequest(f'The command {name} {problem}')

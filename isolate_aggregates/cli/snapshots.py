@@ -37,7 +37,15 @@ class SaveSnapshot(usage.Command):
             cloud.nova,
             cloud.glance,
             cloud.placement,
-            {(g, o): conf[g][o] for g, o in ia_conf.CLOUD_SETTINGS},
+            {
+                (ia_conf.GROUP, 'nova_release'): cloud.nova_releases[-1],
+                **{
+                    (g, o): conf[g][o]
+                    for g, o in ia_conf.CLOUD_SETTINGS
+                    # What is not set stays unknown.
+                    if conf[g][o] is not None
+                },
+            },
             progress.reading,
         )
         cloud_file.save(snapshot, parsed_args.file)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables that fit the terminal they are shown on.
+"""Tables and lines that fit the terminal they are shown on.
 
-Lines end between words. A word that is too long, such as the name of a trait,
-is shortened in its middle, but not a uuid. Columns for which there is no room
-follow as another table, with the first column again.
+Lines end between words. In a table, a word that is too long, such as the name
+of a trait, is shortened in its middle, but not a uuid; columns for which there
+is no room follow as another table, with the first column again. Elsewhere it
+has a line of its own.
 """
 
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
+import logging
 import re
 import shutil
 import textwrap
@@ -19,10 +21,56 @@ from cliff import columns
 # columns fit, or else the last.
 _LONGEST_WORDS = (40, 28, 20)
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
+_WORD = re.compile(r'\s*\S+')
+# As repairs are quoted.
+_SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
+_HANGING = '  '
 # What a table needs for each column beside its text, and once.
 _BESIDE, _ONCE = 3, 1
 
 Row = Sequence[Any]
+
+
+class Shell(str):
+    """A line with commands, which can be pasted however it is folded."""
+
+    __slots__ = ()
+
+
+class Formatter(logging.Formatter):
+    """Folds what is logged for people."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as lines."""
+        return folded(super().format(record))
+
+
+def folded(text: str, width: int | None = None) -> str:
+    """Return a text whose lines fit, but for words that do not.
+
+    :param width: How many columns the terminal has.
+    """
+    width = width or shutil.get_terminal_size().columns
+    return '\n'.join(
+        _folded(line, width, isinstance(text, Shell))
+        for line in text.split('\n')
+    )
+
+
+def _folded(line: str, width: int, is_shell: bool) -> str:
+    if len(line) <= width:
+        return line
+    # Each with the blanks before it.
+    words = (_SHELL_WORD if is_shell else _WORD).findall(line)
+    end = ' \\' if is_shell else ''
+    indent = line[: len(line) - len(line.lstrip())]
+    lines = [words[0]]
+    for word in words[1:]:
+        if len(lines[-1]) + len(word) + len(end) <= width:
+            lines[-1] += word
+        else:
+            lines.append(f'{indent}{_HANGING}{word.lstrip()}')
+    return f'{end}\n'.join(lines)
 
 
 class Tables:

@@ -4,10 +4,12 @@
 import argparse
 from collections.abc import Sequence
 import itertools
+import sys
 from typing import Any, NoReturn, TypeVar
 
 from cliff import command
 
+from isolate_aggregates.cli import terminal
 from isolate_aggregates.text import meant
 
 _P = TypeVar('_P', bound='Parser')
@@ -37,7 +39,10 @@ class Parser(argparse.ArgumentParser):
 
         :param message: What is wrong.
         """
-        self.exit(2, f'{self.prog}: {message}. See {self.prog} --help.\n')
+        said = f'{self.prog}: {message}. See {self.prog} --help.'
+        if sys.stderr.isatty():
+            said = terminal.folded(said)
+        self.exit(2, f'{said}\n')
 
 
 class CommandParser(Parser):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.cloud.servers import Server
+from isolate_aggregates.cloud.servers import Port, Server
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
@@ -18,6 +18,7 @@ from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
 
 
 class Cloud(Protocol):
@@ -115,6 +116,39 @@ class Cloud(Protocol):
         :param domain: Id or name of its domain; None for any.
         :raises NotFound: if there is none.
         :raises NotUnique: if projects of several domains have the name.
+        """
+
+    @property
+    def nova_releases(self) -> tuple[int, ...]:
+        """The releases of Nova that it may be; none if that is not known."""
+
+    @property
+    def owned_nodes(self) -> tuple[int, int]:
+        """How many compute nodes have the trait OWNER_NOVA, and how many not.
+
+        Nova requires the trait once all its compute services set it.
+        """
+
+    def ports(self, server_id: str) -> Sequence[Port]:
+        """Return the ports of a server.
+
+        :raises ServiceError: if there is no Neutron that tells.
+        """
+
+    def segment_aggregates(self, port: Port) -> Sequence[frozenset[str]]:
+        """Return the aggregates of each segment that a port may be on.
+
+        :raises ServiceError: if there is no Neutron that tells.
+        """
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> Sequence[ResourceGroup]:
+        """Return what a device profile asks for.
+
+        :param owner: Id of the port that names it; empty for a flavor.
+        :raises NotFound: if there is none, as in every saved cloud.
+        :raises ServiceError: if there is no Cyborg that tells.
         """
 
     def server(self, server_id: str) -> Server:

@@ -16,6 +16,8 @@ _KINDS = {
     'flavors': 'flavor',
     'images': 'image',
 }
+# Sections that are lists of names.
+_NAMES = {'traits': 'trait', 'resource_classes': 'resource class'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,11 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
             key=lambda k: (olds.get(k) or news[k])['name'],
         ):
             yield from _change(kind, olds.get(key), news.get(key))
+    for section, kind in _NAMES.items():
+        names = set(old.get(section, ())), set(new.get(section, ()))
+        for name in sorted(names[0] ^ names[1]):
+            was, is_now = (name if name in one else None for one in names)
+            yield Change(kind, name, '', was, is_now)
 
 
 def _by_id(things: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -120,6 +120,7 @@ class _Reader:
             'id', _placed('flavors', ((f.name, f.id) for f in flavors))
         )
         images = tuple(self._images())
+        self._check_names(self._document, ())
         return Snapshot(
             origin=origin,
             aggregates=aggregates,
@@ -128,6 +129,10 @@ class _Reader:
             images=images,
             settings=dict(self._settings()),
             placement_aggregates={key: name for name, key in named},
+            traits=frozenset(self._document.get('traits', [])),
+            resource_classes=frozenset(
+                self._document.get('resource_classes', [])
+            ),
         )
 
     def _note(self, place: Place, text: str) -> None:
@@ -258,6 +263,15 @@ class _Reader:
             for key in ('inventories', 'usages')
             for resource_class in entry.get(key, {})
         ]
+        named += [
+            (
+                ('resource_classes', number),
+                names.wrong_resource_class(resource_class),
+            )
+            for number, resource_class in enumerate(
+                entry.get('resource_classes', [])
+            )
+        ]
         for where, problem in named:
             if problem and problem not in self._unknown:
                 self._unknown.add(problem)
@@ -324,6 +338,7 @@ class _Reader:
                 properties=_texts(entry.get('properties')),
                 owner=entry.get('owner'),
                 visibility=entry.get('visibility'),
+                disk_format=entry.get('disk_format'),
             )
 
 
@@ -361,6 +376,10 @@ def from_snapshot(snapshot: Snapshot) -> dict[str, Any]:
     return {
         'version': VERSION,
         'settings': settings,
+        **_without_empty(
+            traits=sorted(snapshot.traits),
+            resource_classes=sorted(snapshot.resource_classes),
+        ),
         # Memberships are written out as they are, even where Nova's mirror
         # is incomplete.
         'mirror_host_aggregates': False,
@@ -401,6 +420,7 @@ def from_snapshot(snapshot: Snapshot) -> dict[str, Any]:
                 id=i.id,
                 owner=i.owner,
                 visibility=i.visibility,
+                disk_format=i.disk_format,
                 properties=dict(sorted(i.properties.items())),
             )
             for i in snapshot.images

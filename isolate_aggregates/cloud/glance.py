@@ -140,6 +140,7 @@ def _image(found: Mapping[str, Any]) -> Image:
         id=found['id'],
         owner=found.get('owner'),
         visibility=found.get('visibility'),
+        disk_format=found.get('disk_format'),
         properties={
             key: str(value)
             for key, value in found.items()

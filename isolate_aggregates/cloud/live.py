@@ -11,10 +11,17 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, sources
 from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.cyborg import CyborgClient
 from isolate_aggregates.cloud.glance import GlanceClient
 from isolate_aggregates.cloud.keystone import KeystoneClient
+from isolate_aggregates.cloud.neutron import NeutronClient
 from isolate_aggregates.cloud.nova import NovaClient
-from isolate_aggregates.cloud.servers import PlacedServer, Server, Servers
+from isolate_aggregates.cloud.servers import (
+    PlacedServer,
+    Port,
+    Server,
+    Servers,
+)
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
@@ -23,10 +30,12 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Members, PlacementMembers
 from isolate_aggregates.request import ComputeHost, Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest.connection import Connection
 
 # The source that only works inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
+_OWNER = 'OWNER_NOVA'
 
 
 class LiveCloud:
@@ -56,6 +65,11 @@ class LiveCloud:
     def glance(self) -> GlanceClient:
         """Glance."""
         return GlanceClient(self.connection)
+
+    @functools.cached_property
+    def neutron(self) -> NeutronClient:
+        """Neutron."""
+        return NeutronClient(self.connection)
 
     @functools.cached_property
     def placement(self) -> PlacementClient:
@@ -193,6 +207,44 @@ class LiveCloud:
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id of a project from Keystone."""
         return KeystoneClient(self.connection).project(name, domain)
+
+    @property
+    def nova_releases(self) -> tuple[int, ...]:
+        """The releases of Nova that it may be."""
+        return self.nova.releases
+
+    @functools.cached_property
+    def owned_nodes(self) -> tuple[int, int]:
+        """How many compute nodes have OWNER_NOVA, and how many have not."""
+        nodes = self.compute_nodes.keys()
+        if _OWNER not in self.traits():
+            return 0, len(nodes)
+        owned = self.placement.resource_providers(required=[_OWNER])
+        having = nodes & {provider['uuid'] for provider in owned}
+        return len(having), len(nodes) - len(having)
+
+    def ports(self, server_id: str) -> list[Port]:
+        """Return the ports of a server from Neutron."""
+        return self.neutron.ports(server_id)
+
+    def segment_aggregates(self, port: Port) -> list[frozenset[str]]:
+        """Return the aggregates of the segments; each is a provider."""
+        return [
+            self._aggregates_of(segment)
+            for segment in self.neutron.segments(port)
+        ]
+
+    def _aggregates_of(self, segment: str) -> frozenset[str]:
+        try:
+            return providers.aggregates(self.placement, segment)
+        except exception.ServiceNotFound:
+            return frozenset()
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> list[ResourceGroup]:
+        """Return what a device profile asks for, from Cyborg."""
+        return CyborgClient(self.connection).groups(profile, owner)
 
     def server(self, server_id: str) -> Server:
         """Return what a server was asked for with."""

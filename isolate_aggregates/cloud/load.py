@@ -13,7 +13,7 @@ from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 
 _CUSTOM = 'CUSTOM_'
 # One project and user own all usage that a snapshot has.
-_OWNER = str(uuid.UUID(int=0))
+OWNER = str(uuid.UUID(int=0))
 # Takes whatever usage a live cloud may have, beyond its limits too.
 _BOTTOMLESS = Inventory(total=MAX_INT)
 
@@ -26,16 +26,23 @@ def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
     """
     providers = snapshot.providers
     traits = {trait for p in providers for trait in p.traits}
+    traits |= snapshot.traits
     for trait in sorted(t for t in traits if t.startswith(_CUSTOM)):
         with _naming(snapshot, f'trait {trait}'):
             placement.send('PUT', f'/traits/{trait}')
     classes = {rc for p in providers for rc in p.inventories}
+    classes |= snapshot.resource_classes
     for resource_class in sorted(c for c in classes if c.startswith(_CUSTOM)):
         with _naming(snapshot, f'resource class {resource_class}'):
             placement.send('PUT', f'/resource_classes/{resource_class}')
     for provider in providers:
         with _naming(snapshot, f'provider {provider.name}'):
             _load_provider(provider, placement)
+
+
+def consumer(provider: Provider) -> str:
+    """Return the uuid of what uses all that is used of a provider."""
+    return str(uuid.uuid5(uuid.UUID(provider.uuid), 'usage'))
 
 
 @contextlib.contextmanager
@@ -73,13 +80,13 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
         _put_inventories(placement, path, generation, inventories)
         placement.send(
             'PUT',
-            f'/allocations/{uuid.uuid5(uuid.UUID(provider.uuid), "usage")}',
+            f'/allocations/{consumer(provider)}',
             {
                 'allocations': {
                     provider.uuid: {'resources': dict(provider.usages)}
                 },
-                'project_id': _OWNER,
-                'user_id': _OWNER,
+                'project_id': OWNER,
+                'user_id': OWNER,
                 'consumer_generation': None,
             },
         )

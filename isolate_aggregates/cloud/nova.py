@@ -36,6 +36,8 @@ _NODE_UUIDS = api_versions.APIVersion('2.53')
 INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
+# Releases 31 and 32 end with that, 33 ends before the next.
+_RELEASE_34 = api_versions.APIVersion('2.104')
 
 # novaclient is asked with no newer one: what it reads and writes here is the
 # same since then.
@@ -90,6 +92,15 @@ class NovaClient:
         self.direct = client.Service(
             'Nova', connection.adapter('compute'), retry_delay
         )
+
+    @property
+    def releases(self) -> tuple[int, ...]:
+        """The releases of Nova that it may be, oldest first.
+
+        Those that are older or newer than all that are known count as the
+        next to them.
+        """
+        return _releases(self.newest)
 
     # How it is asked.
 
@@ -330,6 +341,16 @@ class NovaClient:
     @property
     def _for_servers(self) -> str:
         return str(min(self.newest, _SCHEDULER_HINTS).get_string())
+
+
+def _releases(newest: api_versions.APIVersion) -> tuple[int, ...]:
+    if newest >= _RELEASE_34:
+        return (34,)
+    if newest > _SCHEDULER_HINTS:
+        return (33,)
+    if newest == _SCHEDULER_HINTS:
+        return (31, 32)
+    return (31,)
 
 
 def flavor_of(found: Any, extra_specs: Mapping[str, str]) -> Flavor:

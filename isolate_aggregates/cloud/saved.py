@@ -10,7 +10,7 @@ import os_traits
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud import load
-from isolate_aggregates.cloud.servers import Server
+from isolate_aggregates.cloud.servers import Port, Server
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.cloud.survey import Survey
 from isolate_aggregates.cloud.track import Track, untracked
@@ -18,6 +18,7 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider, trees
 from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members, SnapshotMembers
+from isolate_aggregates.request.spec import ResourceGroup
 
 
 class SnapshotCloud:
@@ -69,9 +70,10 @@ class SnapshotCloud:
         return tuple(p for p in self.snapshot.providers if p.parent is None)
 
     def traits(self) -> frozenset[str]:
-        """Return the standard traits and those that some provider has."""
-        return frozenset(os_traits.get_traits()).union(
-            *(p.traits for p in self.snapshot.providers)
+        """Return all traits that the snapshot tells of."""
+        return self.snapshot.traits.union(
+            os_traits.get_traits(),
+            *(p.traits for p in self.snapshot.providers),
         )
 
     def holders_below(self, traits: Iterable[str]) -> Below:
@@ -98,6 +100,41 @@ class SnapshotCloud:
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id as it is: a snapshot has no projects."""
         return name
+
+    # A file says in its settings which Nova it was.
+    nova_releases = ()
+
+    @property
+    def owned_nodes(self) -> tuple[int, int]:
+        """How many compute nodes have OWNER_NOVA, and how many have not."""
+        nodes = [p for p in self.snapshot.providers if p.host]
+        owned = sum('OWNER_NOVA' in node.traits for node in nodes)
+        return owned, len(nodes) - owned
+
+    def ports(self, server_id: str) -> tuple[Port, ...]:
+        """Refuse: a snapshot has no servers.
+
+        :raises NotFound: always.
+        """
+        raise exception.NotFound('server', server_id, self.snapshot.origin)
+
+    def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
+        """Refuse: a snapshot has no networks.
+
+        :raises NotFound: always.
+        """
+        raise exception.NotFound('port', port.id, self.snapshot.origin)
+
+    def device_groups(
+        self, profile: str, owner: str = ''
+    ) -> tuple[ResourceGroup, ...]:
+        """Refuse: a snapshot has no device profiles.
+
+        :raises NotFound: always.
+        """
+        raise exception.NotFound(
+            'device profile', profile, self.snapshot.origin
+        )
 
     def server(self, server_id: str) -> Server:
         """Refuse: a snapshot has no servers.

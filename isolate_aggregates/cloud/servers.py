@@ -14,6 +14,7 @@ from urllib import parse
 
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor, Image
+from isolate_aggregates.request.spec import ResourceGroup
 
 if TYPE_CHECKING:
     from isolate_aggregates.rest import client
@@ -30,12 +31,44 @@ class Server:
     :param flavor: Its flavor as it was then.
     :param image_id: Id of its image; None if it boots from a volume.
     :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    :param availability_zone: The zone that it was asked for in, and that it
+        stays in.
+    :param zone_known: Whether Nova tells that zone.
+    :param image_properties: What it keeps of the properties of its image that
+        Nova knows; None if Nova does not tell.
+    :param host: The compute service it is on; None if it is on none.
     """
 
     flavor: Flavor
     image_id: str | None
     project_id: str
     scheduler_hints: Mapping[str, tuple[str, ...]]
+    availability_zone: str | None = None
+    zone_known: bool = True
+    image_properties: Mapping[str, str] | None = None
+    host: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """A port of a server.
+
+    :param network: Id of its network.
+    :param subnet: Id of the subnet of its first fixed address; None without
+        one.
+    :param remote_managed: Whether it is of the type ``remote-managed``.
+    :param groups: What it asks Placement for.
+    :param same_subtree: Ids of those groups that one subtree has to serve.
+    :param device_profile: The device profile that it names.
+    """
+
+    id: str
+    network: str
+    subnet: str | None = None
+    remote_managed: bool = False
+    groups: tuple[ResourceGroup, ...] = ()
+    same_subtree: frozenset[str] = frozenset()
+    device_profile: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,11 +114,26 @@ class Servers:
 def asked_for(document: Mapping[str, Any]) -> Server:
     """Return what a server was asked for with, from 2.47 on."""
     found = document['server']
+    host = found.get('OS-EXT-SRV-ATTR:host')
+    zone = found.get('OS-EXT-AZ:availability_zone')
+    # Before 2.96 that is where it is, once it is somewhere.
+    zone_known = 'pinned_availability_zone' in found or not (host and zone)
+    image = found['image'] or {}
+    properties = image.get('properties')
     return Server(
         flavor=_flavor(found['flavor']),
         image_id=_image_id(found),
         project_id=found['tenant_id'],
         scheduler_hints=hints_from(found.get('scheduler_hints')),
+        availability_zone=found.get(
+            'pinned_availability_zone', None if host else zone
+        )
+        or None,
+        zone_known=zone_known,
+        image_properties=None
+        if properties is None
+        else {key: str(value) for key, value in properties.items()},
+        host=host,
     )
 
 

@@ -23,6 +23,9 @@ class Snapshot:
     :param settings: Scheduler settings of the cloud, by ``(group, option)``.
     :param placement_aggregates: Names of aggregates that only Placement
         knows, by uuid.
+    :param traits: Custom traits that exist although no provider has them.
+    :param resource_classes: Custom resource classes that exist although no
+        provider has an inventory of them.
     """
 
     origin: str
@@ -36,6 +39,8 @@ class Snapshot:
     placement_aggregates: Mapping[str, str] = dataclasses.field(
         default_factory=dict
     )
+    traits: frozenset[str] = frozenset()
+    resource_classes: frozenset[str] = frozenset()
 
     @functools.cached_property
     def index(self) -> AggregateIndex:

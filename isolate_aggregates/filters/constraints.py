@@ -144,6 +144,76 @@ class ForbidRootTrait:
 
 
 @dataclasses.dataclass(frozen=True)
+class RequireRootTrait:
+    """The root provider must have this trait.
+
+    :param trait: The trait.
+    :param cause: Why.
+    """
+
+    trait: str
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Require the trait of the root provider.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.root_required.add(self.trait)
+
+
+@dataclasses.dataclass(frozen=True)
+class Remark:
+    """Something to know that keeps no host out.
+
+    :param cause: What.
+    """
+
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """What there is to know."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Do nothing.
+
+        :param destination: Where the request may go.
+        """
+
+
+@dataclasses.dataclass(frozen=True)
+class DropHosts:
+    """A host filter of Nova drops hosts after Placement has answered.
+
+    :param objection: Returns why the host of a compute service is dropped,
+        empty if it is not.
+    :param cause: Which hosts are dropped.
+    """
+
+    objection: Callable[[str], str] = dataclasses.field(compare=False)
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Which hosts are dropped."""
+        return str(self.cause)
+
+    def narrow(self, destination: Destination) -> None:
+        """Remember who is to be asked about hosts.
+
+        :param destination: Where the request may go, which is changed.
+        """
+        destination.host_objections.append(self.objection)
+
+
+@dataclasses.dataclass(frozen=True)
 class Refuse:
     """No host at all may serve this request.
 

@@ -5,7 +5,7 @@ A filter yields constraints; the pipeline folds them into a destination, which
 puts them onto the query. Constraints can only narrow the choice of hosts.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import dataclasses
 import functools
 from typing import Protocol, runtime_checkable
@@ -62,15 +62,19 @@ class Destination:
     the forbidden aggregates are the union of all calls.
 
     ``refused_by`` is the name of the first filter that left no host.
+    ``host_objections`` say of the host of a compute service why Nova drops it
+    after Placement has answered; they change no query.
     """
 
     def __init__(self) -> None:
         self.required_aggregates: list[frozenset[str]] = []
         self.forbidden: tuple[frozenset[str], ...] = ()
+        self.root_required: set[str] = set()
         self.root_forbidden: set[str] = set()
         self.in_tree: str | None = None
         self.refusals: list[str] = []
         self.refused_by: str | None = None
+        self.host_objections: list[Callable[[str], str]] = []
         self._concluded: list[Conclusion] = []
 
     @property
@@ -148,6 +152,14 @@ class Destination:
         """
         self.refusals.append(reason)
 
+    def dropped(self, host: str) -> list[str]:
+        """Return why Nova drops a host that Placement offers.
+
+        :param host: The name of its compute service.
+        """
+        told = (objection(host) for objection in self.host_objections)
+        return [why for why in told if why]
+
     def check(self) -> None:
         """Raise if the request was refused.
 
@@ -170,6 +182,7 @@ class Destination:
         :raises RequestRefused: if the request was refused.
         """
         self.check()
+        request.root_required |= self.root_required
         request.root_forbidden |= self.root_forbidden
         if forbidden is None:
             forbidden = self.forbidden_aggregates

@@ -17,11 +17,14 @@ from isolate_aggregates import entry_points, exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, Lock
 from isolate_aggregates.aggregates.aggregate import naming
 from isolate_aggregates.filters import contract
+from isolate_aggregates.filters.mirrored import MIRRORS
+from isolate_aggregates.filters.mirrored.host_filters import ENABLED
+from isolate_aggregates.filters.mirrored.mirror import Mirror, MirroringFilter
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline, Timer
 
 NAMESPACE = 'isolate_aggregates.request_filters'
-MIRRORED = 'isolate_aggregates.mirrored_filters'
 
+_PACKAGE = 'isolate-aggregates'
 _OPTION = f'[{ia_conf.GROUP}] request_filters'
 
 
@@ -132,7 +135,7 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     """
     ia_conf.check(conf)
     names = conf[ia_conf.GROUP].request_filters
-    repeating = _installed(MIRRORED)
+    repeating = {mirror.name for mirror in MIRRORS}
     mirrored = [one for one in names if one in repeating]
     if mirrored:
         raise exception.ConfigError(
@@ -144,18 +147,31 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
 
 
 def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
-    """Return the filters that repeat what Nova itself adds.
-
-    :raises FilterError: if one of them cannot be loaded, or none is there.
-    """
-    names = _installed(MIRRORED)
-    if not names:
-        # Without them hosts would be shown that Nova does not use.
-        raise exception.FilterError(
-            MIRRORED,
-            'has no entry points here; install isolate-aggregates again.',
+    """Return the filters that repeat what Nova itself does with a request."""
+    return tuple(
+        LoadedFilter(
+            mirror.name,
+            MirroringFilter(
+                mirror,
+                {(g, o): _frozen(conf[g][o]) for g, o in mirror.options},
+            ),
+            mirror.switch,
         )
-    return _load(MIRRORED, names, conf)
+        for mirror in MIRRORS
+        if not _why_off(mirror, conf)
+    )
+
+
+def _why_off(mirror: Mirror, conf: cfg.ConfigOpts) -> str:
+    """Return why Nova does not do what a mirror repeats; empty if it does."""
+    if mirror.switch:
+        group, option = mirror.switch
+        return '' if conf[group][option] else f'[{group}] {option} is false'
+    group, option = ENABLED
+    # None if the configuration does not say.
+    if mirror.host_filter and mirror.name not in (conf[group][option] or ()):
+        return f'not named in [{group}] {option}'
+    return ''
 
 
 def deciding(
@@ -224,13 +240,7 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
         for number, one in enumerate(loaded, 1)
     ]
     found += [
-        InstalledFilter(
-            one.name,
-            _origin(MIRRORED, one.name),
-            True,
-            'outside nova-scheduler, where Nova itself does the same',
-        )
-        for one in mirrored(conf)
+        _describe_mirror(mirror, _why_off(mirror, conf)) for mirror in MIRRORS
     ]
     named = {one.name for one in loaded}
     found += [
@@ -254,6 +264,18 @@ def _describe(
         return InstalledFilter(loaded.name, origin, False, note)
     note = f'number {number} of {of}'
     return InstalledFilter(loaded.name, origin, True, note)
+
+
+def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
+    rule = f'{mirror.rule.__module__}:{mirror.rule.__name__}'
+    version = metadata.version(_PACKAGE)
+    return InstalledFilter(
+        mirror.name,
+        f'{_PACKAGE} {version}, {rule}',
+        not why_off,
+        why_off
+        or f"outside nova-scheduler, as Nova's {mirror.nova_name} inside",
+    )
 
 
 def _installed(namespace: str) -> Sequence[str]:

@@ -15,6 +15,7 @@ from isolate_aggregates.aggregates import AggregateIndex, Lock
 from isolate_aggregates.filters import contract
 from isolate_aggregates.filters.contract import RequestFilter
 from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.mirrored.mirror import MirroringFilter
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import Declared, matches
 
@@ -94,6 +95,15 @@ class NamedFilter:
         if isinstance(self.request_filter, contract.Replaces):
             return frozenset(self.request_filter.REPLACES)
         return frozenset()
+
+    @functools.cached_property
+    def is_mirrored(self) -> bool:
+        """Whether it repeats what Nova itself does.
+
+        It is shown the whole image: Nova looks at properties that no filter
+        declares.
+        """
+        return isinstance(self.request_filter, MirroringFilter)
 
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
         """Return which aggregates the filter forbids together.
@@ -214,12 +224,13 @@ class Pipeline:
         destination = Destination()
         seen = request.declaring(self.image_properties)
         for one in self.filters:
+            shown = request if one.is_mirrored else seen
             if self._timer is None:
-                one.narrow(destination, seen, aggregates)
+                one.narrow(destination, shown, aggregates)
                 continue
             started_at = time.perf_counter()
             try:
-                one.narrow(destination, seen, aggregates)
+                one.narrow(destination, shown, aggregates)
             finally:
                 self._timer(one.name, time.perf_counter() - started_at)
         return destination

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job: from a request to the hosts that may be used, and why."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 
 from isolate_aggregates.cloud.cloud import Cloud
@@ -31,18 +31,32 @@ class CandidateHost:
 
 
 @dataclasses.dataclass(frozen=True)
+class DroppedHost:
+    """A host that Placement offers, but a host filter of Nova drops.
+
+    :param name: The name of its root resource provider.
+    :param reasons: Why, by each host filter that drops it.
+    """
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Outcome:
     """Where a request may go.
 
     :param decision: What the request filters concluded, and whether the query
         had to be shortened.
     :param query: What was asked of Placement.
-    :param hosts: The hosts it answered with, by name.
+    :param hosts: The hosts it answered with and Nova keeps, by name.
+    :param dropped: The hosts it answered with and Nova drops, by name.
     """
 
     decision: Decision
     query: ResourceRequest
     hosts: tuple[CandidateHost, ...]
+    dropped: tuple[DroppedHost, ...] = ()
 
 
 def decide_on(
@@ -102,7 +116,25 @@ def allowed(
     """
     query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
-    return Outcome(decision, query, _hosts(answer, query, cloud))
+    hosts = _hosts(answer, query, cloud)
+    dropped = tuple(_dropped(hosts, decision, cloud))
+    names = {host.name for host in dropped}
+    kept = tuple(host for host in hosts if host.name not in names)
+    return Outcome(decision, query, kept, dropped)
+
+
+def _dropped(
+    hosts: Iterable[CandidateHost], decision: Decision, cloud: Cloud
+) -> Iterator[DroppedHost]:
+    """Yield the hosts that host filters of Nova drop."""
+    destination = decision.destination
+    if not destination.host_objections:
+        return
+    for host in hosts:
+        service = cloud.compute_nodes.get(host.uuid, host.name)
+        reasons = destination.dropped(service)
+        if reasons:
+            yield DroppedHost(host.name, tuple(reasons))
 
 
 def _hosts(

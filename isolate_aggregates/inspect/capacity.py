@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import dataclasses
 
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator import Simulator
@@ -32,12 +33,16 @@ class HostFit:
 
 
 def fitting_servers(
-    snapshot: Snapshot, request: ResourceRequest
+    snapshot: Snapshot,
+    request: ResourceRequest,
+    destination: Destination | None = None,
 ) -> tuple[HostFit, ...]:
     """Return how many servers fit on each host that may be used.
 
     :param request: What each server asks for, filters included; its limit is
         not looked at.
+    :param destination: What the filters concluded, for the hosts that are
+        dropped after Placement has answered.
     :returns: The hosts that take at least one, by name.
     :raises BadQuery: if Placement would call the query invalid.
     """
@@ -49,7 +54,8 @@ def fitting_servers(
     hosts = [
         index.providers[number]
         for number in index.members(documented.hosts(unlimited))
-        if index.providers[number].host
+        if (host := index.providers[number].host)
+        and not (destination and destination.dropped(host))
     ]
     for root in sorted(hosts, key=lambda provider: provider.host or ''):
         involved = _involved(index, root)

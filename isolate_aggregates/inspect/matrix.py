@@ -89,6 +89,7 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
     forbidden = frozenset().union(*(one.root_traits for one in rules))
     aggregates = snapshot.index.aggregates_of
     names = _names(snapshot)
+    dropping = [each for one in rules for each in one.dropping]
     alike: dict[HostGroup, list[str]] = {}
     for number, node in enumerate(index.providers):
         if not node.host:
@@ -99,6 +100,11 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
             traits=traits.get(number, frozenset()),
             root_traits=forbidden & node.traits,
             trees=trees.get(number, frozenset()),
+            dropped=frozenset(
+                (objection, why)
+                for objection in dropping
+                if (why := objection(node.host))
+            ),
         )
         alike.setdefault(group, []).append(names[node.uuid])
     yield from sorted(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said against one request, on whatever host."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 import dataclasses
 
 from isolate_aggregates import exception, text
@@ -12,6 +12,9 @@ from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
+
+# Says why the host of a compute service is dropped after Placement.
+HostObjection = Callable[[str], str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +40,10 @@ class HostGroup:
     :param traits: What they have, in their tree or shared with it, of the
         traits that some request requires.
     :param root_traits: What their compute nodes have of the traits that some
-        request forbids there.
+        request forbids or requires there.
     :param trees: Uuids of those providers of their tree that some request
         asks for the tree of.
+    :param dropped: Who drops them after Placement has answered, and why.
     """
 
     hosts: tuple[str, ...]
@@ -47,6 +51,7 @@ class HostGroup:
     traits: frozenset[str]
     root_traits: frozenset[str]
     trees: frozenset[str]
+    dropped: frozenset[tuple[HostObjection, str]] = frozenset()
 
 
 class Rules:
@@ -72,6 +77,7 @@ class Rules:
         self._conclusions = conclusions
         self._closed: dict[str, list[int]] = {}
         self._others: list[tuple[int, Destination]] = []
+        self.dropping: dict[HostObjection, int] = {}
         self._members: dict[int, dict[str, Aggregate]] = {}
         self._told: dict[tuple[int, frozenset[str]], Objection] = {}
         for number, conclusion in enumerate(conclusions):
@@ -80,11 +86,14 @@ class Rules:
                 self._members[number] = {
                     a.uuid: a for a in conclusion.constraint.aggregates
                 }
+            for objection in alone.host_objections:
+                self.dropping[objection] = number
             for uuid in alone.forbidden_aggregates:
                 self._closed.setdefault(uuid, []).append(number)
             if (
                 alone.required_aggregates
                 or alone.root_forbidden
+                or alone.root_required
                 or alone.in_tree
                 or alone.refusals
             ):
@@ -115,9 +124,12 @@ class Rules:
 
     @property
     def root_traits(self) -> frozenset[str]:
-        """The traits of a compute node that matter by being forbidden."""
+        """The traits that matter on a compute node itself."""
         return self.forbidden.union(
-            *(alone.root_forbidden for _, alone in self._others)
+            *(
+                alone.root_forbidden | alone.root_required
+                for _, alone in self._others
+            )
         )
 
     @property
@@ -142,6 +154,7 @@ class Rules:
         return (
             *(self._objection(number, group) for number in sorted(found)),
             *self._of_traits(group),
+            *self._of_host_filters(group),
         )
 
     def _objection(self, number: int, group: HostGroup) -> Objection:
@@ -162,6 +175,20 @@ class Rules:
             )
         return self._told[key]
 
+    def _of_host_filters(self, group: HostGroup) -> Iterator[Objection]:
+        if not self.dropping:
+            return
+        told = {
+            self.dropping[objection]: why
+            for objection, why in group.dropped
+            if objection in self.dropping
+        }
+        for number in sorted(told):
+            yield Objection(
+                self._conclusions[number].filter_name,
+                f'dropped after Placement: {told[number]}',
+            )
+
     def _of_traits(self, group: HostGroup) -> Iterator[Objection]:
         missing = self.required - group.traits
         if missing:
@@ -181,6 +208,7 @@ def _objects(alone: Destination, group: HostGroup) -> bool:
         alone.refusals
         or (alone.in_tree and alone.in_tree not in group.trees)
         or not alone.root_forbidden.isdisjoint(group.root_traits)
+        or not alone.root_required <= group.root_traits
         or any(
             choice.isdisjoint(group.aggregates)
             for choice in alone.required_aggregates

@@ -204,6 +204,15 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
                 'Nova does not let a request filter ask for'
             ]
         )
+    if decision.destination.host_objections:
+        raise exception.RequestRefused(
+            [
+                'a request filter drops hosts after Placement has answered, '
+                'which Nova leaves to host filters'
+            ]
+        )
+    if decision.destination.root_required:
+        spec.root_required.update(decision.destination.root_required)
     if decision.destination.root_forbidden:
         spec.root_forbidden.update(decision.destination.root_forbidden)
     for choice in decision.destination.required_aggregates:

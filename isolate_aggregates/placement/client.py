@@ -8,6 +8,8 @@ the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 
 from collections.abc import Callable, Iterable, Mapping
 import dataclasses
+import datetime
+import email.utils
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 
@@ -217,6 +219,24 @@ class PlacementClient:
         """
         answer = self._ask('GET', path, None, feature, (200,))
         return self._service.decode(answer, path)
+
+    def date(self) -> datetime.datetime | None:
+        """Return the time by the clock of the web server before Placement.
+
+        :returns: The time in whole seconds; None if it does not tell.
+        :raises ServiceError: if it gives no usable answer.
+        """
+        answer = self._service.request('GET', '/')
+        try:
+            found = email.utils.parsedate_to_datetime(answer.headers['Date'])
+        except (KeyError, ValueError):
+            return None
+        return found if found.tzinfo else None
+
+    @property
+    def endpoint(self) -> str:
+        """The endpoint, for messages."""
+        return self._service.endpoint
 
     def send(
         self,

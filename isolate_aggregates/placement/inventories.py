@@ -110,6 +110,19 @@ def consumers(
     )
 
 
+def classes(placement: PlacementClient) -> list[str]:
+    """Return the names of all resource classes.
+
+    :raises ServiceError: if they cannot be read.
+    """
+    return placement.read(
+        '/resource_classes',
+        lambda document: [
+            str(found['name']) for found in document['resource_classes']
+        ],
+    )
+
+
 def create_class(placement: PlacementClient, name: str) -> None:
     """Create a custom resource class, unless it is there.
 

@@ -6,18 +6,25 @@ flavor's extra specs say takes precedence over its size, and what Nova would
 pass over with a warning is passed over with a warning.
 """
 
+from collections.abc import Iterable, Sequence
 import math
 
 import os_resource_classes as orc
 from oslo_log import log as logging
 
+from isolate_aggregates import exception
 from isolate_aggregates.placement import group as placement_group
 from isolate_aggregates.request import Flavor, Request, implied
 from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.request.spec import ResourceGroup
 
 LOG = logging.getLogger(__name__)
 
 _MIB_PER_GIB = 1024
+
+# With these hints Nova wants to know all candidates: it chooses among them by
+# the servers that run there.
+_UNLIMITED = frozenset({'group', 'same_host', 'different_host'})
 
 
 def resource_request(
@@ -25,14 +32,24 @@ def resource_request(
 ) -> placement_group.ResourceRequest:
     """Return what a request asks for, before any filter has spoken.
 
-    :param limit: The most candidates to ask for; None for all.
+    :param limit: The most candidates to ask for; None for all. With hints on
+        other servers, or a host of several nodes, all are asked for.
     :raises InvalidRequest: if flavor and image contradict each other or have
         a setting without meaning.
     """
+    host = spec.requested_host
+    if not _UNLIMITED.isdisjoint(spec.scheduler_hints) or (
+        host and len(host.providers) > 1
+    ):
+        limit = None
     request = placement_group.ResourceRequest(limit=limit)
     _add_extra_specs(request, spec.flavor)
+    of_flavor = _suffixes(request)
     implications = implied.translate(
-        spec.flavor.extra_specs, spec.image_properties, spec.flavor.vcpus
+        spec.flavor.extra_specs,
+        spec.image_properties,
+        spec.flavor.vcpus,
+        spec.nova_release,
     )
     unsuffixed = request.group()
     unsuffixed.required_traits |= xs.image_required_traits(
@@ -42,9 +59,41 @@ def resource_request(
     unsuffixed.required_traits |= spec.derived_traits
     unsuffixed.forbidden_traits |= implications.forbidden_traits
     unsuffixed.resources.update(implications.resources)
+    _add_groups(request, spec.resource_groups)
+    request.same_subtree.extend(spec.same_subtree)
     _add_size(request, spec)
     _strip(request)
+    # Placement wants to be told, and a flavor cannot know of ports.
+    if (
+        request.group_policy is None
+        and len(_suffixes(request)) > 1
+        and len(of_flavor) < 2
+    ):
+        request.group_policy = 'none'
     return request
+
+
+def _suffixes(request: placement_group.ResourceRequest) -> Sequence[str]:
+    return [suffix for suffix in request.groups if suffix]
+
+
+def _add_groups(
+    request: placement_group.ResourceRequest, groups: Iterable[ResourceGroup]
+) -> None:
+    """Add what ports and device profiles ask for.
+
+    :raises InvalidRequest: if the flavor has a group of the same name.
+    """
+    for added in groups:
+        if added.id in request.groups:
+            raise exception.InvalidRequest(
+                f'Two request groups have the suffix {added.id!r}; rename '
+                'that of the flavor.'
+            )
+        group = request.group(added.id)
+        group.resources.update(added.resources)
+        group.required_traits |= added.required_traits
+        group.forbidden_traits |= added.forbidden_traits
 
 
 def _add_extra_specs(

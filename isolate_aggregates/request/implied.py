@@ -18,6 +18,13 @@ import os_traits
 
 from isolate_aggregates import exception
 
+# The releases of Nova whose requests are known.
+OLDEST_NOVA = 31
+NEWEST_NOVA = 34
+
+# Before, any host with a slot for an encrypted server would do.
+_ENCRYPTION_TRAITS = 32
+
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
@@ -34,8 +41,12 @@ class Translation:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Settings:
-    """The settings of one flavor and image, and how the two combine."""
+class Settings:
+    """The settings of one flavor and image, and how the two combine.
+
+    :param extra_specs: The flavor's extra specs.
+    :param properties: The image's properties.
+    """
 
     extra_specs: Mapping[str, str]
     properties: Mapping[str, object]
@@ -77,20 +88,22 @@ def translate(
     extra_specs: Mapping[str, str],
     properties: Mapping[str, object],
     vcpus: int,
+    nova: int = NEWEST_NOVA,
 ) -> Translation:
     """Return what the settings of a flavor and an image come to.
 
     :param extra_specs: The flavor's extra specs.
     :param properties: The image's properties.
     :param vcpus: The flavor's number of virtual CPUs.
+    :param nova: The release of Nova that translates them.
     :raises InvalidRequest: if a setting has a value Nova's API would refuse,
         or flavor and image contradict each other.
     """
-    settings = _Settings(extra_specs, properties)
+    settings = Settings(extra_specs, properties)
     resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
     required = {
         *_secure_boot(settings),
-        *_tpm(settings),
+        *tpm(settings),
         *_pci_numa_affinity(settings),
         *_physical_address_bits(settings),
         *_stateless_firmware(settings),
@@ -99,7 +112,8 @@ def translate(
     encryption = _memory_encryption(settings)
     if encryption:
         resources[orc.MEM_ENCRYPTION_CONTEXT] = 1
-        required.add(encryption)
+        if nova >= _ENCRYPTION_TRAITS:
+            required.add(encryption)
     threads = _thread_policy(settings)
     if threads == 'require':
         required.add(os_traits.HW_CPU_HYPERTHREADING)
@@ -108,7 +122,7 @@ def translate(
     return Translation(resources, frozenset(required), frozenset(forbidden))
 
 
-def _cpus(settings: _Settings, vcpus: int) -> dict[str, int]:
+def _cpus(settings: Settings, vcpus: int) -> dict[str, int]:
     flavor, image = settings.checked(
         'hw:cpu_policy', ('shared', 'dedicated', 'mixed')
     )
@@ -133,14 +147,14 @@ def _cpus(settings: _Settings, vcpus: int) -> dict[str, int]:
     return amounts
 
 
-def _emulator_threads(settings: _Settings) -> str | None:
+def _emulator_threads(settings: Settings) -> str | None:
     # Flavors only: images have no say in it.
-    return _Settings(settings.extra_specs, {}).either(
+    return Settings(settings.extra_specs, {}).either(
         'hw:emulator_threads_policy', ('isolate', 'share')
     )
 
 
-def _pinned_cpus(settings: _Settings, vcpus: int) -> int:
+def _pinned_cpus(settings: Settings, vcpus: int) -> int:
     """Return how many CPUs of a mixed server are pinned."""
     everything = set(range(vcpus))
     dedicated = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
@@ -150,7 +164,7 @@ def _pinned_cpus(settings: _Settings, vcpus: int) -> int:
             f"flavor's {vcpus} CPUs."
         )
     realtime = None
-    if _is_true(settings.flavor('hw:cpu_realtime')):
+    if is_true(settings.flavor('hw:cpu_realtime')):
         mask = settings.image('hw:cpu_realtime_mask') or settings.flavor(
             'hw:cpu_realtime_mask'
         )
@@ -188,7 +202,7 @@ def _cpu_set(spec: str) -> set[int]:
     return wanted - unwanted
 
 
-def _thread_policy(settings: _Settings) -> str | None:
+def _thread_policy(settings: Settings) -> str | None:
     flavor, image = settings.checked(
         'hw:cpu_thread_policy', ('prefer', 'isolate', 'require')
     )
@@ -203,7 +217,7 @@ def _thread_policy(settings: _Settings) -> str | None:
     return flavor
 
 
-def _persistent_memory(settings: _Settings) -> dict[str, int]:
+def _persistent_memory(settings: Settings) -> dict[str, int]:
     amounts: dict[str, int] = {}
     for label in (settings.flavor('hw:pmem') or '').split(','):
         if label.strip():
@@ -212,7 +226,8 @@ def _persistent_memory(settings: _Settings) -> dict[str, int]:
     return amounts
 
 
-def _is_true(value: str | None) -> bool:
+def is_true(value: str | None) -> bool:
+    """Tell whether a setting is true, as Nova reads it."""
     # Takes longer to import than a request takes for all else, and few
     # flavors and images ask for what needs it.
     from oslo_utils import strutils
@@ -220,12 +235,10 @@ def _is_true(value: str | None) -> bool:
     return bool(strutils.bool_from_string(value))
 
 
-def _memory_encryption(settings: _Settings) -> str | None:
+def _memory_encryption(settings: Settings) -> str | None:
     flavor = settings.flavor('hw:mem_encryption')
     image = settings.image('hw:mem_encryption')
-    wanted = [
-        _is_true(value) for value in (flavor, image) if value is not None
-    ]
+    wanted = [is_true(value) for value in (flavor, image) if value is not None]
     if not any(wanted):
         return None
     if not all(wanted):
@@ -244,7 +257,7 @@ def _memory_encryption(settings: _Settings) -> str | None:
     return str(models[model])
 
 
-def _secure_boot(settings: _Settings) -> list[str]:
+def _secure_boot(settings: Settings) -> list[str]:
     policy = settings.either(
         'os:secure_boot', ('required', 'disabled', 'optional')
     )
@@ -253,7 +266,8 @@ def _secure_boot(settings: _Settings) -> list[str]:
     return []
 
 
-def _tpm(settings: _Settings) -> list[str]:
+def tpm(settings: Settings) -> list[str]:
+    """Return the traits of a virtual TPM, if one is asked for."""
     versions = {
         '1.2': os_traits.COMPUTE_SECURITY_TPM_1_2,
         '2.0': os_traits.COMPUTE_SECURITY_TPM_2_0,
@@ -273,7 +287,7 @@ def _tpm(settings: _Settings) -> list[str]:
     return [models[model], versions[version]]
 
 
-def _pci_numa_affinity(settings: _Settings) -> list[str]:
+def _pci_numa_affinity(settings: Settings) -> list[str]:
     policy = settings.either(
         'hw:pci_numa_affinity_policy',
         ('required', 'legacy', 'preferred', 'socket'),
@@ -283,7 +297,7 @@ def _pci_numa_affinity(settings: _Settings) -> list[str]:
     return []
 
 
-def _physical_address_bits(settings: _Settings) -> list[str]:
+def _physical_address_bits(settings: Settings) -> list[str]:
     modes = {
         'passthrough': os_traits.COMPUTE_ADDRESS_SPACE_PASSTHROUGH,
         'emulate': os_traits.COMPUTE_ADDRESS_SPACE_EMULATED,
@@ -292,9 +306,9 @@ def _physical_address_bits(settings: _Settings) -> list[str]:
     return [modes[mode]] if mode else []
 
 
-def _stateless_firmware(settings: _Settings) -> list[str]:
+def _stateless_firmware(settings: Settings) -> list[str]:
     stateless = settings.image('hw:firmware_stateless')
     uefi = settings.image('hw:firmware_type') == 'uefi'
-    if uefi and _is_true(stateless):
+    if uefi and is_true(stateless):
         return [os_traits.COMPUTE_SECURITY_STATELESS_FIRMWARE]
     return []

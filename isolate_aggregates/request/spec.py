@@ -48,6 +48,8 @@ class Image:
     :param properties: Custom properties by key, as Glance has them.
     :param owner: Id of the project that owns the image.
     :param visibility: Glance's visibility, such as ``public`` or ``shared``.
+    :param disk_format: Its disk format, such as ``qcow2``; None if it is not
+        known.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Image:
     properties: Mapping[str, str] = dataclasses.field(default_factory=dict)
     owner: str | None = None
     visibility: str | None = None
+    disk_format: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +71,43 @@ class ComputeHost:
 
     name: str
     providers: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class ResourceGroup:
+    """What a port or a device profile asks for, beside flavor and image.
+
+    One provider has to give all of it.
+
+    :param id: What Nova calls the group: the suffix in the query.
+    :param resources: Amounts by resource class.
+    :param required_traits: Traits the provider must have.
+    :param forbidden_traits: Traits the provider must not have.
+    """
+
+    id: str
+    resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    required_traits: frozenset[str] = frozenset()
+    forbidden_traits: frozenset[str] = frozenset()
+
+
+@dataclasses.dataclass(frozen=True)
+class RequestedNetwork:
+    """A network or a port that was asked for.
+
+    :param name: What to call it.
+    :param aggregates: Uuids of the aggregates of its segments, if it is
+        routed; one of them is enough. None if they were not looked up.
+    :param remote_managed: Whether it is a port of the type
+        ``remote-managed``.
+    :param broken: Why its segments cannot be told apart, so that Nova refuses
+        the request; empty if they can.
+    """
+
+    name: str
+    aggregates: tuple[str, ...] | None = ()
+    remote_managed: bool = False
+    broken: str = ''
 
 
 class RequestSpec(Protocol):
@@ -162,6 +202,16 @@ class Request:
         flavor and the image, such as ports and device profiles.
     :param known_traits: All required traits, where they are worked out
         already; None to work them out here.
+    :param availability_zone: The availability zone that was asked for.
+    :param resource_groups: What ports and device profiles ask for.
+    :param same_subtree: Ids of groups that one subtree has to serve.
+    :param networks: The networks and ports that were asked for.
+    :param nova_release: The release of Nova that is asked; each adds more to a
+        request.
+    :param host_forced: Whether the requested host is forced, so that Nova
+        asks no host filter.
+    :param owner_nova: Whether all compute nodes say that they are Nova's,
+        which Nova then requires; None if that is not known.
     """
 
     flavor: Flavor
@@ -175,6 +225,13 @@ class Request:
     boot_from_volume: bool = False
     derived_traits: frozenset[str] = frozenset()
     known_traits: frozenset[str] | None = None
+    availability_zone: str | None = None
+    resource_groups: tuple[ResourceGroup, ...] = ()
+    same_subtree: tuple[frozenset[str], ...] = ()
+    networks: tuple[RequestedNetwork, ...] = ()
+    nova_release: int = implied.NEWEST_NOVA
+    host_forced: bool = False
+    owner_nova: bool | None = None
 
     @property
     def image_properties(self) -> Mapping[str, str]:
@@ -186,14 +243,22 @@ class Request:
         """Every trait this request requires, in any request group."""
         if self.known_traits is not None:
             return self.known_traits
-        return traits_of(
-            self.flavor, self.image_properties, self.derived_traits
-        )
+        return self._traits(self.image_properties)
 
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
         """Every required trait that no image, and so no tenant, can add."""
-        return traits_of(self.flavor, {}, self.derived_traits)
+        return self._traits({})
+
+    def _traits(self, properties: Mapping[str, str]) -> frozenset[str]:
+        return traits_of(
+            self.flavor,
+            properties,
+            self.derived_traits.union(
+                *(group.required_traits for group in self.resource_groups)
+            ),
+            self.nova_release,
+        )
 
     def declaring(self, declared: properties.Declared) -> 'Request':
         """Return the request without the properties that no filter declares.
@@ -215,15 +280,17 @@ def traits_of(
     flavor: Flavor,
     image_properties: Mapping[str, str],
     derived_traits: Collection[str] = (),
+    nova: int = implied.NEWEST_NOVA,
 ) -> frozenset[str]:
     """Return every trait that a flavor and an image require.
 
     :param flavor: The flavor.
     :param image_properties: All properties of the image.
     :param derived_traits: Required traits that come from elsewhere.
+    :param nova: The release of Nova that is asked.
     """
     implications = implied.translate(
-        flavor.extra_specs, image_properties, flavor.vcpus
+        flavor.extra_specs, image_properties, flavor.vcpus, nova
     )
     return (
         xs.required_traits(flavor.extra_specs)

@@ -8,6 +8,7 @@ database. All functions take a :class:`ReservationStore`, which is made of a
 connection and the name of the pool, and the time as an aware ``datetime``::
 
     store = ReservationStore(connection, pool='freepool')
+    now = store.now()
 
     enable_host(store, host)              -> ReservationHost
     disable_host(store, host)
@@ -32,12 +33,14 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
 
-All of them may run at the same time, on several machines. There is no lock:
-the record of a reservation is written as numbered revisions, each of which
-exists once (``record``), and slots are written with the generations at which
-they were decided on (``reconciliation``). What nothing guards is the pool
-itself: ``enable_host`` and ``disable_host`` for one host at the same time
-leave it as one of the two wants, once that one runs again.
+All of them may run at the same time, on several machines, by clocks that
+differ by some seconds (``ReservationStore.now`` refuses more). There is no
+lock: the record of a reservation is written as numbered revisions, each of
+which exists once (``record``), slots are written with the generations at which
+they were decided on, and access is given once both were read again
+(``reconciliation``). What nothing guards is the pool itself: ``enable_host``
+and ``disable_host`` for one host at the same time leave it as one of the two
+wants, once that one runs again.
 
 Errors that can be foreseen are
 :class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all

@@ -4,7 +4,7 @@
 Whatever is there already, or gone already, is fine.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 import contextlib
 import dataclasses
 from typing import Any
@@ -25,6 +25,9 @@ from isolate_aggregates.reservations.record import Record
 from isolate_aggregates.reservations.reservation import Reservation, Shape
 
 _PAGE = 1000
+
+# More than one reservation ever has at a time.
+_REVISIONS = 20
 
 # Since then Nova finds out itself whether a server's disk is shared.
 _SHARED_STORAGE_FOUND_OUT = '2.14'
@@ -73,16 +76,11 @@ class Compute(NovaClient):
     def records(self) -> list[Record]:
         """Return the private flavors that are named as reservations are."""
         with self._asking('the flavors') as nova:
-            return [
-                Record(
-                    flavor_of(found, found.extra_specs),
-                    found.description or '',
-                )
-                for found in paged(
+            return _records(
+                paged(
                     lambda **page: nova.flavors.list(is_public=False, **page)
                 )
-                if found.name == names.flavor(found.id)
-            ]
+            )
 
     def record(self, flavor_id: str) -> Record | None:
         """Return one of them; None if it is gone."""
@@ -91,9 +89,27 @@ class Compute(NovaClient):
                 found = nova.flavors.get(flavor_id)
             except nova_exceptions.NotFound:
                 return None
-            return Record(
-                flavor_of(found, found.extra_specs), found.description or ''
-            )
+            return _record(found)
+
+    def revisions(self, reservation: Reservation) -> list[Record]:
+        """Return the record of a reservation with all its revisions.
+
+        :returns: Nothing if it is gone.
+        """
+        first = self.record(reservation.id)
+        if first is None:
+            return []
+        with self._asking_for(reservation.id) as nova:
+            # Sorted by id they come next, and there are few: earlier ones are
+            # deleted.
+            try:
+                page = nova.flavors.list(
+                    is_public=False, marker=reservation.id, limit=_REVISIONS
+                )
+            except nova_exceptions.BadRequest:
+                # It was deleted meanwhile.
+                return []
+            return [first, *_records(page)]
 
     def create_flavor(
         self, flavor_id: str, shape: Shape, description: str
@@ -339,6 +355,18 @@ class Compute(NovaClient):
         self, flavor_id: str
     ) -> contextlib.AbstractContextManager[Any]:
         return self._asking(f'flavor {names.flavor(flavor_id)}')
+
+
+def _records(flavors: Iterable[Any]) -> list[Record]:
+    return [
+        _record(found)
+        for found in flavors
+        if found.name == names.flavor(found.id)
+    ]
+
+
+def _record(found: Any) -> Record:
+    return Record(flavor_of(found, found.extra_specs), found.description or '')
 
 
 def _revision(reservation: Reservation) -> str:

@@ -10,6 +10,11 @@ from isolate_aggregates.reservations.observed import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.store import MOST_SKEW
+
+# By how much the clocks of two runs may differ: each is checked against that
+# of Placement. See ReservationStore.now.
+CLOCKS_DIFFER = 2 * MOST_SKEW
 
 # What is said of a reservation that is to be changed too late.
 BEGUN = (
@@ -38,7 +43,7 @@ def is_settled(
         or is_misplaced(observed, reservation, leave)
         or has_left(observed, reservation)
         or to_open(observed, reservation, now)
-        or (reservation.has_started(now) and not is_granted)
+        or (is_open(reservation, now) and not is_granted)
     )
 
 
@@ -117,16 +122,34 @@ def to_open(
     now: datetime.datetime,
 ) -> list[str]:
     """Return the hosts whose slots are not open or closed as they should."""
-    return [
-        name
-        for name, found in sorted(observed.slots(reservation.id).items())
-        if found.open != (found.total if takes(reservation, name, now) else 0)
-    ]
+    found = []
+    for name, slots in sorted(observed.slots(reservation.id).items()):
+        admits = takes(reservation, name, now)
+        if admits is not None and slots.open != admits * slots.total:
+            found.append(name)
+    return found
 
 
-def takes(reservation: Reservation, host: str, now: datetime.datetime) -> bool:
-    """Tell whether servers may take the slots on a host."""
-    return reservation.has_started(now) and host not in reservation.leaving
+def takes(
+    reservation: Reservation, host: str, now: datetime.datetime
+) -> bool | None:
+    """Tell whether servers may take the slots on a host; None as is_open."""
+    if host in reservation.leaving:
+        return False
+    return is_open(reservation, now)
+
+
+def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
+    """Tell whether the project may use a reservation that has not ended.
+
+    :returns: None if another run, by a clock that differs a little, may say
+        something else: slots and access then stay as they are.
+    """
+    if not reservation.has_started(now):
+        return None if reservation.start - now <= CLOCKS_DIFFER else False
+    if reservation.end and reservation.end - now <= CLOCKS_DIFFER:
+        return None
+    return True
 
 
 def others_pending(observed: ObservedState, reservation: Reservation) -> bool:

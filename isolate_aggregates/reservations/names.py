@@ -8,6 +8,7 @@ Nothing is ever changed or deleted that does not have such a name.
 """
 
 import dataclasses
+import hashlib
 import re
 import uuid
 
@@ -71,6 +72,22 @@ def reservation_id(text: str) -> str:
         raise exception.InvalidRequest(
             f'{text!r} is not the id of a reservation; give a uuid.'
         ) from None
+
+
+def new_reservation_id() -> str:
+    """Return a new id by which anyone can see that it was made here."""
+    return _marked(str(uuid.uuid4()))
+
+
+def is_made_here(reservation: str) -> bool:
+    """Tell whether an id is one of those made here, not given or Blazar's."""
+    return _marked(reservation) == reservation
+
+
+def _marked(text: str) -> str:
+    # What is random of it, and a digest of that.
+    head = text[:24]
+    return head + hashlib.sha256(head.encode()).hexdigest()[:12]
 
 
 def resource_class(reservation: str) -> str:

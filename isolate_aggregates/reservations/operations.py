@@ -12,6 +12,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import (
     conditions,
     reconciler,
@@ -318,7 +319,8 @@ def repair(
 ) -> list[Status]:
     """Move slots without a server off hosts that cannot serve them.
 
-    Those are down, disabled or gone, or have less than their slots need.
+    Those are down, disabled or gone, or have less than their slots need. With
+    all reservations, resource classes that a crash left behind are deleted.
 
     :param reservation_id: The id of a reservation; None for all.
     :returns: How they are then; what could not be done is among their
@@ -326,7 +328,10 @@ def repair(
     :raises NotFound: if there is none.
     """
     if reservation_id is None:
-        return reconciler.reconcile_all(store, now, move=every_host)
+        classes = inventories.classes(store.placement)
+        statuses = reconciler.reconcile_all(store, now, move=every_host)
+        reconciler.remove_orphans(store, classes)
+        return statuses
     found = store.read().reservation(reservation_id)
     return [reconciler.reconcile(store, found.id, now, move=every_host)]
 

@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings reservations to the state they should be in."""
 
+from collections.abc import Iterable
+import contextlib
 import datetime
 import logging
 
-from isolate_aggregates.reservations import conditions, host_capacity
+from isolate_aggregates import exception
+from isolate_aggregates.placement import inventories
+from isolate_aggregates.reservations import (
+    conditions,
+    host_capacity,
+    names,
+)
 from isolate_aggregates.reservations.healing import Move, no_host
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.reconciliation import Reconciliation
@@ -85,6 +93,29 @@ def reconcile_all(
         run.status(observed, short, before.reservation(name))
         for name, run in runs.items()
     ]
+
+
+def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
+    """Delete the resource classes of reservations that are gone.
+
+    One is left by a run that made it while another one ended the reservation,
+    and was interrupted then. Only those of ids made here are deleted: Blazar
+    makes others of such names, and makes the class before the flavor.
+
+    :param classes: The names of resource classes, read before.
+    """
+    records = store.records()
+    known = {
+        *records.reservations,
+        *records.problems,
+        *records.foreign,
+    }
+    for name in classes:
+        found = names.reservation_of(name)
+        if found and found not in known and names.is_made_here(found):
+            # Where there are slots still, it is not deleted.
+            with contextlib.suppress(exception.ServiceConflict):
+                inventories.delete_class(store.placement, name)
 
 
 def remove_strays(store: ReservationStore, observed: ObservedState) -> None:

@@ -13,7 +13,7 @@ written only if what it was decided from still holds:
   more as they are, after the revision that is replaced was read. A command
   that takes such slots back writes a revision first.
 * Slots are opened only if they are as they were read, and the record is read
-  again afterwards.
+  again before the project gets access, and afterwards.
 
 A command that loses reads again and decides again.
 """
@@ -112,7 +112,6 @@ class Reconciliation:
         self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
         self._has_made_class = False
-        self._has_granted = False
 
     def attempt(
         self,
@@ -391,14 +390,11 @@ class Reconciliation:
 
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
-        has_started = reservation.has_started(self._now)
-        lacks_access = has_started and not self._store.granted([reservation])
-        if (lacks_access and reservation.former) or (
-            self._has_granted and not has_started
-        ):
-            # Of a project that it was for, or before another start was set.
+        lacks_access = conditions.is_open(
+            reservation, self._now
+        ) and not self._store.granted([reservation])
+        if lacks_access and reservation.former:
             self._store.revoke(self.id)
-            self._has_granted = False
         to_open = conditions.to_open(observed, reservation, self._now)
         for name in to_open:
             provider = observed.hosts[name].provider
@@ -413,8 +409,15 @@ class Reconciliation:
                     else slots.closed,
                 )
         if lacks_access:
+            # Once slots are open, no command changes project or start.
+            if not self._store.is_newest(reservation):
+                raise exception.ServiceConflict(
+                    'Nova',
+                    None,
+                    f'has a new record of reservation {self.id}; run the '
+                    'command again.',
+                )
             self._store.grant(reservation)
-            self._has_granted = True
         return bool(to_open or lacks_access)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:

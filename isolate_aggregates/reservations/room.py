@@ -109,6 +109,14 @@ def later(
         return datetime.datetime.max.replace(tzinfo=time.tzinfo)
 
 
+def capacity(host: HostCapacity) -> dict[str, int]:
+    """Return what a host has for reservations in all, by resource class."""
+    return {
+        name: max(0, sum(_shares(host, name)))
+        for name in sorted({*host.capacity}.union(*host.below))
+    }
+
+
 def free_slots(host: HostCapacity, demand: Demand) -> int:
     """Return how many slots of a demand fit on a host, all of its time long.
 
@@ -138,16 +146,15 @@ def periods(
         if time is not None and start < time < end
     }
     times = [start, *sorted(changes), end]
-    classes = {*host.capacity}.union(*host.below)
+    whole = capacity(host)
     found: list[Period] = []
     for since, until in itertools.pairwise(times):
         claims = [claim for claim in host.claims if _includes(claim, since)]
         slots = sum(claim.slots for claim in claims)
         free = {}
-        for name in sorted(classes):
-            shares = _shares(host, name)
+        for name, amount in whole.items():
             taken = sum(c.slots * c.needs.get(name, 0) for c in claims)
-            free[name] = max(0, sum(shares) - taken)
+            free[name] = max(0, amount - taken)
         if found and (found[-1].slots, found[-1].free) == (slots, free):
             since = found.pop().start
         found.append(Period(since, until, slots, free))

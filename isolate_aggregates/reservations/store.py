@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from concurrent import futures
 import dataclasses
 import datetime
+import itertools
+import logging
 from typing import Any
 
 import os_resource_classes as orc
@@ -35,8 +37,17 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
 
+LOG = logging.getLogger(__name__)
+
 # Enough to hide the time on the wire, few enough to be a good guest.
 _PARALLEL = 8
+
+# Of how many reservations Nova is asked again each time who has access. It
+# tells that of one flavor at a time.
+_ASKED_AGAIN = 200
+
+# By how much the clock of a run and that of Placement may differ.
+MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
 _NO_TIME = datetime.timedelta()
@@ -69,14 +80,49 @@ class ReservationStore:
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
         # By uuid of a provider of a full host, what it has at a generation.
         self._providers: dict[str, tuple[int, ProviderSummary]] = {}
-        # By id, incarnation and project of a reservation with access.
+        # By id, incarnation and project of a reservation with access; the one
+        # that was asked for the longest ago comes first.
         self._granted: dict[str, tuple[str, str]] = {}
+        # The ids of those that had access, and have not now.
+        self._lost: set[str] = set()
 
-    def read(self, closely: str | None = None) -> ObservedState:
+    def now(self) -> datetime.datetime:
+        """Return the time, by the clock of this machine.
+
+        Reservations start and end by it, so it is compared with that of
+        Placement, which all machines can see. One that tells no time, as some
+        web servers do not, is not asked for more.
+
+        :raises ServiceError: if they differ by more than ``MOST_SKEW``.
+        """
+        before = _now()
+        told = self.placement.date()
+        after = _now()
+        if told is not None:
+            # It is told in whole seconds.
+            behind = told - after
+            ahead = before - told - datetime.timedelta(seconds=1)
+            if max(behind, ahead) > MOST_SKEW:
+                way = 'behind' if behind > ahead else 'ahead of'
+                seconds = max(behind, ahead).total_seconds()
+                raise exception.ServiceError(
+                    'Placement',
+                    self.placement.endpoint,
+                    f'has a clock that the one here is {seconds:,.0f} s {way};'
+                    ' reservations start and end by the time, so set both, '
+                    'for instance with NTP.',
+                )
+        return after
+
+    def read(
+        self, closely: str | None = None, only: str | None = None
+    ) -> ObservedState:
         """Return how things are.
 
         :param closely: The id of a reservation that may have slots of which
             some are open and others are not.
+        :param only: The id of a reservation; hosts are then left out of which
+            it is certain that they have no slots of it. None for all hosts.
         :raises IsolateAggregatesError: if anything cannot be read.
         """
         listed = self.placement.resource_providers()
@@ -92,6 +138,15 @@ class ReservationStore:
         hosts = self._hosts(
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
+        if only is not None:
+            # What has slots, open or closed, names their class.
+            name = names.resource_class(only)
+            hosts = [
+                host
+                for host in hosts
+                if not (found := summaries.get(host.provider or ''))
+                or name in found.capacity
+            ]
         flavors = self.compute.records()
         records = record.read(flavors)
         changing = {
@@ -124,21 +179,32 @@ class ReservationStore:
     def granted(self, reservations: Iterable[Reservation]) -> set[str]:
         """Return the ids of those whose project may use the flavor.
 
-        Those are not among them whose former project may use it still. Nova is
-        asked once for each; what it said is remembered.
+        Those are not among them whose former project may use it still. What
+        Nova said is remembered, but of some it is asked again each time, as
+        access may have been taken away since: in turn, so that no round costs
+        more, however many there are.
         """
-        wanted = list(reservations)
-        unknown = [r for r in wanted if not self._is_granted(r)]
+        wanted = {found.id: found for found in reservations}
+        asked = [r for r in wanted.values() if not self._is_granted(r)]
+        known = (wanted[name] for name in self._granted if name in wanted)
+        asked += itertools.islice(
+            filter(self._is_granted, known), _ASKED_AGAIN
+        )
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             answers = pool.map(
-                lambda found: self.compute.projects(found.id), unknown
+                lambda found: self.compute.projects(found.id), asked
             )
-            for found, projects in zip(unknown, answers, strict=True):
+            for found, projects in zip(asked, answers, strict=True):
+                before = self._granted.pop(found.id, None)
                 if found.project in projects and not (
                     {*found.former} & {*projects}
                 ):
                     self._granted[found.id] = _grant_of(found)
-        return {found.id for found in wanted if self._is_granted(found)}
+                elif before == _grant_of(found):
+                    self._lost.add(found.id)
+        return {
+            name for name, found in wanted.items() if self._is_granted(found)
+        }
 
     def _is_granted(self, reservation: Reservation) -> bool:
         return self._granted.get(reservation.id) == _grant_of(reservation)
@@ -147,11 +213,28 @@ class ReservationStore:
         """Let the project use the flavor of its reservation."""
         self.compute.grant(reservation.id, reservation.project)
         self._granted[reservation.id] = _grant_of(reservation)
+        if reservation.id in self._lost:
+            self._lost.remove(reservation.id)
+            LOG.warning(
+                'Project %s had lost access to the flavor of its reservation '
+                '%s, and has it again.',
+                reservation.project,
+                reservation.id,
+            )
 
     def revoke(self, reservation: str) -> None:
         """Let no project use the flavor of a reservation any more."""
         self._granted.pop(reservation, None)
         self.compute.revoke(reservation)
+
+    def records(self) -> record.Records:
+        """Return what the records say, and nothing else."""
+        return record.read(self.compute.records())
+
+    def is_newest(self, reservation: Reservation) -> bool:
+        """Tell whether the record of a reservation still says the same."""
+        found = record.read(self.compute.revisions(reservation))
+        return found.reservations.get(reservation.id) == reservation
 
     def read_pool(self) -> Aggregate | None:
         """Return the aggregate of the pool; None if there is none."""
@@ -343,6 +426,10 @@ class ReservationStore:
         if host.generation == found.generation == generation:
             self._known[provider] = generation, slots
         return slots
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 def _grant_of(reservation: Reservation) -> tuple[str, str]:

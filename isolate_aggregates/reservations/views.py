@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be known of reservations; nothing is changed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 import dataclasses
 import datetime
 import logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import host_capacity, room
+from isolate_aggregates.reservations import host_capacity, names, room
 from isolate_aggregates.reservations.observed import Slots
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
@@ -71,7 +71,7 @@ def show(
     :raises NotFound: if there is none.
     :raises ReservationError: if its record cannot be read.
     """
-    observed = store.read()
+    observed = store.read(only=names.reservation_id(reservation_id))
     found = observed.reservation(reservation_id)
     short = host_capacity.shortages(
         store, observed, now, observed.slots(found.id)
@@ -108,12 +108,28 @@ class HostCalendar:
     """The room on a host over some time.
 
     :param obstacle: Why it takes no slots, for a sentence; None if it does.
+    :param capacity: What it has for reservations in all, by resource class.
     :param periods: Its room, in order; empty if it takes none.
     """
 
     host: str
     obstacle: str | None
+    capacity: Mapping[str, int]
     periods: tuple[Period, ...]
+
+
+def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
+    """Check the time that a calendar is about.
+
+    :raises InvalidRequest: if it makes no sense.
+    """
+    check_time('start', start)
+    check_time('end', end)
+    if end <= start:
+        raise exception.InvalidRequest(
+            f'A calendar cannot end at {end.isoformat()}, as it starts at '
+            f'{start.isoformat()}.'
+        )
 
 
 def calendar(
@@ -126,17 +142,12 @@ def calendar(
 
     :raises InvalidRequest: if the time makes no sense.
     """
-    check_time('start', start)
-    check_time('end', end)
-    if end <= start:
-        raise exception.InvalidRequest(
-            f'A calendar cannot end at {end.isoformat()}, as it starts at '
-            f'{start.isoformat()}.'
-        )
+    check_period(start, end)
     return [
         HostCalendar(
             host.host,
             host.obstacle,
+            room.capacity(host),
             () if host.obstacle else tuple(room.periods(host, start, end)),
         )
         for host in host_capacity.whole(store, store.read(), now)

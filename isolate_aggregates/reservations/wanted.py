@@ -37,7 +37,7 @@ def new(
     :raises InvalidRequest: if it makes no sense, or needs what cannot be
         counted.
     """
-    made = names.reservation_id(reservation_id or str(uuid.uuid4()))
+    made = names.reservation_id(reservation_id or names.new_reservation_id())
     check_amount(amount)
     check_time('start', start)
     if end is not None:

@@ -10,11 +10,17 @@ import collections
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 import types
+import uuid as uuids
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.document import derived_uuid
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.placement import names
+from isolate_aggregates.placement.provider import (
+    MAX_INT,
+    Inventory,
+    Provider,
+)
 from isolate_aggregates.request import (
     ComputeHost,
     Flavor,
@@ -29,6 +35,10 @@ Tree = tuple[Provider, ...]
 # What a compute node has if a test does not say; enough for a few servers.
 _COMPUTE_NODE = types.MappingProxyType(
     {'VCPU': 16, 'MEMORY_MB': 32768, 'DISK_GB': 500}
+)
+# What the numbers of an inventory are at least.
+_LEAST = types.MappingProxyType(
+    {'total': 1, 'reserved': 0, 'min_unit': 1, 'max_unit': 1, 'step_size': 1}
 )
 
 
@@ -114,7 +124,7 @@ def make_request(
     image: Image | None = None,
     *,
     project_id: str | None = 'demo',
-    hints: Mapping[str, str | Iterable[str]] | None = None,
+    scheduler_hints: Mapping[str, str | Iterable[str]] | None = None,
     requested_host: ComputeHost | None = None,
 ) -> RequestSpec:
     """Return a request for one server.
@@ -122,7 +132,7 @@ def make_request(
     :param flavor: The flavor; None for that of :func:`make_flavor`.
     :param image: The image; None for a server without one.
     :param project_id: The project the server will belong to.
-    :param hints: Scheduler hints: one value, or several.
+    :param scheduler_hints: Scheduler hints: one value, or several.
     :param requested_host: The host that is asked for, as the method
         ``requested_host(name)`` of what :func:`make_snapshot` returns gives
         it.
@@ -133,7 +143,7 @@ def make_request(
         project_id=project_id,
         scheduler_hints={
             key: (value,) if isinstance(value, str) else tuple(value)
-            for key, value in (hints or {}).items()
+            for key, value in (scheduler_hints or {}).items()
         },
         requested_host=requested_host,
     )
@@ -157,8 +167,11 @@ def make_provider(
     :param aggregates: The aggregates it is a member of in Placement; those
         that only Placement knows by their uuids.
     :param uuid: Its uuid; None to derive one from the name.
+    :raises ValueError: if Placement would not take it: there is no such trait
+        or resource class, a number of an inventory is out of range, something
+        is used that there is no inventory of, or the uuid is none.
     """
-    return Provider(
+    provider = Provider(
         uuid=uuid or derived_uuid('provider', name),
         name=name,
         inventories={
@@ -174,6 +187,7 @@ def make_provider(
             for aggregate in aggregates
         ),
     )
+    return _checked(provider)
 
 
 def make_compute_node(
@@ -226,6 +240,8 @@ def make_snapshot(
     images: Iterable[Image] = (),
     mirror: bool = True,
     origin: str = 'test',
+    traits: Iterable[str] = (),
+    resource_classes: Iterable[str] = (),
 ) -> Snapshot:
     """Return a cloud.
 
@@ -237,8 +253,13 @@ def make_snapshot(
         their hosts in Placement, as Nova makes them. Then each host of an
         aggregate needs a compute node.
     :param origin: What messages call it.
-    :raises ValueError: if an aggregate has an unknown host, or if two
-        providers, or two aggregates, have the same uuid.
+    :param traits: Custom traits that exist although no provider has them.
+        Standard ones always exist.
+    :param resource_classes: Custom resource classes that exist although no
+        provider has an inventory of them. Standard ones always exist.
+    :raises ValueError: if an aggregate has an unknown host, if two providers,
+        or two aggregates, have the same uuid, or if there cannot be such a
+        trait or resource class.
     """
     aggregates = tuple(aggregates)
     flat = _flat(providers)
@@ -247,12 +268,34 @@ def make_snapshot(
     if mirror:
         _check_hosts(aggregates, flat)
         flat = tuple(_mirrored(provider, aggregates) for provider in flat)
-    return Snapshot(
+    snapshot = Snapshot(
         origin=origin,
         aggregates=aggregates,
         providers=flat,
         flavors=tuple(flavors),
         images=tuple(images),
+    )
+    return declare(snapshot, traits, resource_classes)
+
+
+def declare(
+    snapshot: Snapshot,
+    traits: Iterable[str] = (),
+    resource_classes: Iterable[str] = (),
+) -> Snapshot:
+    """Return a cloud with more traits and resource classes.
+
+    :param traits: Traits that exist although no provider has them.
+    :param resource_classes: Resource classes that exist although no provider
+        has an inventory of them.
+    :raises ValueError: if there cannot be such a trait or resource class.
+    """
+    traits, resource_classes = set(traits), set(resource_classes)
+    _check_names(snapshot.origin, traits, resource_classes)
+    return dataclasses.replace(
+        snapshot,
+        traits=snapshot.traits | traits,
+        resource_classes=snapshot.resource_classes | resource_classes,
     )
 
 
@@ -281,14 +324,54 @@ def _mirrored(provider: Provider, aggregates: Iterable[Aggregate]) -> Provider:
 def _check_distinct(
     kind: str, things: Iterable[Aggregate] | Iterable[Provider]
 ) -> None:
-    names = collections.defaultdict(list)
+    named = collections.defaultdict(list)
     for thing in things:
-        names[thing.uuid].append(thing.name)
-    for uuid, same in names.items():
+        named[thing.uuid].append(thing.name)
+    for uuid, same in named.items():
         if len(same) > 1:
             raise ValueError(
                 f'the {kind} {" and ".join(same)} have the same uuid {uuid}'
             )
+
+
+def _check_names(
+    where: str, traits: Iterable[str], resource_classes: Iterable[str]
+) -> None:
+    """Refuse misspelt names: with them a test would prove nothing."""
+    problems = (
+        *map(names.wrong_trait, sorted(traits)),
+        *map(names.wrong_resource_class, sorted(resource_classes)),
+    )
+    for problem in filter(None, problems):
+        raise ValueError(f'{where}: {problem}')
+
+
+def _checked(provider: Provider) -> Provider:
+    """Return a provider, its uuid as Placement writes it.
+
+    :raises ValueError: if Placement would not take it.
+    """
+    where = f'provider {provider.name}'
+    classes = {*provider.inventories, *provider.usages}
+    _check_names(where, provider.traits, classes)
+    for resource_class in sorted(classes - provider.inventories.keys()):
+        raise ValueError(
+            f'{where}: {resource_class} is used, but there is no inventory '
+            'of it'
+        )
+    for resource_class, inventory in provider.inventories.items():
+        for field, least in _LEAST.items():
+            value = getattr(inventory, field)
+            if not least <= value <= MAX_INT:
+                raise ValueError(
+                    f'{where}: the {field} of {resource_class} must be from '
+                    f'{least} to {MAX_INT}, not {value}'
+                )
+    try:
+        uuid = str(uuids.UUID(provider.uuid))
+    except ValueError:
+        raise ValueError(f'{where}: {provider.uuid!r} is no uuid') from None
+    return dataclasses.replace(provider, uuid=uuid)
 
 
 def _check_hosts(aggregates: Iterable[Aggregate], providers: Tree) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs request filters over a request, and says what comes of it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from isolate_aggregates.cloud.saved import SnapshotCloud
@@ -12,6 +12,7 @@ from isolate_aggregates.inspect import candidates
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.simulator import Simulator
 from isolate_aggregates.request import Request, RequestSpec
+from isolate_aggregates.testing import builders
 
 Filters = Mapping[str, Any] | Pipeline
 
@@ -21,6 +22,9 @@ def hosts_for(
     snapshot: Snapshot,
     filters: Filters,
     placement: PlacementClient | None = None,
+    *,
+    traits: Iterable[str] = (),
+    resource_classes: Iterable[str] = (),
 ) -> list[str]:
     """Return the names of the hosts that would be offered, in order.
 
@@ -31,11 +35,17 @@ def hosts_for(
     :param placement: A Placement to ask over HTTP, such as the client of a
         :class:`~isolate_aggregates.testing.placement.PlacementFixture`; None
         to work the answer out in memory.
+    :param traits: Custom traits that exist although no provider has them. A
+        Placement that is asked over HTTP knows its own.
+    :param resource_classes: Custom resource classes that exist although no
+        provider has an inventory of them.
     :raises RequestRefused: if a filter refuses the request.
     :raises FilterError: if a filter fails or breaks its contract.
     :raises BadQuery: if Placement would call the query invalid, as it does
         if a trait is asked for that has not been created.
+    :raises ValueError: if there cannot be such a trait or resource class.
     """
+    snapshot = builders.declare(snapshot, traits, resource_classes)
     cloud = _SimulatedCloud(snapshot, placement)
     outcome = candidates.find(cloud, _pipeline(filters), request, limit=None)
     return [host.name for host in outcome.hosts]
@@ -66,7 +76,10 @@ class _SimulatedCloud(SnapshotCloud):
         # Of the client only allocation_candidates() is used here, and that
         # of the simulator answers in the same way.
         self.placement = placement or cast(
-            PlacementClient, Simulator(snapshot.providers)
+            PlacementClient,
+            Simulator(
+                snapshot.providers, snapshot.traits, snapshot.resource_classes
+            ),
         )
 
 

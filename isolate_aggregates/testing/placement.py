@@ -5,17 +5,19 @@ requests-mock (extra ``testing``) stands in for the network, and
 :mod:`~isolate_aggregates.testing.service` for Placement.
 """
 
+from collections.abc import Iterable
 import functools
 import re
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 from urllib import parse
+import weakref
 
 from keystoneauth1 import adapter, session, token_endpoint
 
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement.client import PlacementClient
-from isolate_aggregates.testing import service
+from isolate_aggregates.testing import builders, service
 
 if TYPE_CHECKING:
     import requests_mock
@@ -23,25 +25,34 @@ if TYPE_CHECKING:
 # Never resolved: the top level domain is reserved for tests.
 URL = 'http://placement.test/placement'
 
+# The endpoints that are answered for, by the mocker they are registered with.
+# A mocker that hides another one would hide its endpoints as well, so all
+# fixtures that are not given one share one.
+_endpoints: 'weakref.WeakKeyDictionary[requests_mock.Mocker, set[str]]'
+_endpoints = weakref.WeakKeyDictionary()
+
 
 class PlacementFixture:
     """Answers for a Placement that has the providers of a snapshot.
 
     A context manager, and good for ``useFixture()`` of testtools and fixtures.
-    It can be read: ``GET`` of ``/``, ``/allocation_candidates``,
-    ``/resource_providers`` and, of one provider, itself and its
-    ``inventories``, ``usages``, ``aggregates`` and ``traits``. A bad query is
-    answered with 400, a microversion that is too new with 406, what there is
-    not with 404, and a change with 405. Microversions before 1.29 are
-    answered with 501.
+    Each ``GET`` of Placement's API is answered, at each microversion, and so
+    is what Placement refuses. A change is answered with 501. Each token is
+    that of an administrator.
 
     :param snapshot: The cloud.
     :param max_microversion: The newest microversion it speaks, to 1.39.
-    :param url: Its endpoint.
+    :param url: Its endpoint. Fixtures that run at the same time need one
+        each.
     :param http: Where else HTTP is mocked, so that other services can answer
         beside it. None to mock HTTP here; whatever is not for Placement then
         raises ``requests_mock.NoMockAddress``.
-    :raises ValueError: if the microversion is none, or newer than 1.39.
+    :param traits: Custom traits that exist although no provider has them, in
+        each cloud that is loaded.
+    :param resource_classes: Custom resource classes that exist although no
+        provider has an inventory of them, in each cloud that is loaded.
+    :raises ValueError: if the microversion is none, or newer than 1.39, or if
+        there cannot be such a trait or resource class.
     """
 
     def __init__(
@@ -51,13 +62,15 @@ class PlacementFixture:
         max_microversion: str = service.NEWEST,
         url: str = URL,
         http: 'requests_mock.Mocker | None' = None,
+        traits: Iterable[str] = (),
+        resource_classes: Iterable[str] = (),
     ) -> None:
         self.url = url.rstrip('/')
         self._prefix = parse.urlsplit(self.url).path
         self._max_microversion = max_microversion
         self._given = http
-        self._own: requests_mock.Mocker | None = None
-        self._is_running = False
+        self._mocker: requests_mock.Mocker | None = None
+        self._declared = tuple(traits), tuple(resource_classes)
         self.load(snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
@@ -66,7 +79,9 @@ class PlacementFixture:
         :param snapshot: The cloud.
         """
         self._service = service.MockedService(
-            snapshot, self._max_microversion, self._prefix
+            builders.declare(snapshot, *self._declared),
+            self._max_microversion,
+            self._prefix,
         )
 
     @functools.cached_property
@@ -83,11 +98,9 @@ class PlacementFixture:
     def start(self) -> Self:
         """Begin to answer.
 
-        :raises RuntimeError: if it does already.
+        :raises RuntimeError: if it, or another fixture, does already.
         :raises ImportError: if requests-mock is not installed.
         """
-        if self._is_running:
-            raise RuntimeError(f'{self.url} is mocked already')
         try:
             import requests_mock
         except ImportError as exc:
@@ -95,25 +108,34 @@ class PlacementFixture:
                 f'Placement cannot be mocked ({exc}); install '
                 'isolate-aggregates[testing].'
             ) from exc
-        mocker = self._given
-        if mocker is None:
-            mocker = self._own = requests_mock.Mocker(case_sensitive=True)
-            mocker.start()
+        mocker = self._given or _own_mocker()
+        endpoints = _endpoints.setdefault(mocker, set())
+        if self.url in endpoints:
+            raise RuntimeError(
+                f'{self.url} is mocked already; give each fixture its own url'
+            )
         mocker.register_uri(
             requests_mock.ANY,
             re.compile(rf'^{re.escape(self.url)}(?=[/?]|$)'),
-            additional_matcher=lambda request: self._is_running,
+            additional_matcher=lambda request: self._mocker is mocker,
             json=self._answer,
         )
-        self._is_running = True
+        if not endpoints and not self._given:
+            mocker.start()
+        endpoints.add(self.url)
+        self._mocker = mocker
         return self
 
     def stop(self) -> None:
         """Answer no more; may be called again."""
-        self._is_running = False
-        if self._own is not None:
-            self._own.stop()
-            self._own = None
+        mocker, self._mocker = self._mocker, None
+        if mocker is None:
+            return
+        endpoints = _endpoints[mocker]
+        endpoints.remove(self.url)
+        if not endpoints and not self._given:
+            mocker.stop()
+            _own_mocker.cache_clear()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -146,12 +168,15 @@ class PlacementFixture:
             request.method,
             parts.path.removeprefix(self._prefix),
             parts.query,
-            request.headers.get('OpenStack-API-Version'),
+            request.headers,
         )
         context.status_code = answer.status
-        context.headers['Content-Type'] = 'application/json'
-        if answer.minor is not None:
-            context.headers['OpenStack-API-Version'] = (
-                f'placement 1.{answer.minor}'
-            )
+        context.headers.update(answer.headers)
         return answer.document
+
+
+@functools.cache
+def _own_mocker() -> 'requests_mock.Mocker':
+    import requests_mock
+
+    return requests_mock.Mocker(case_sensitive=True)

@@ -6,7 +6,7 @@ Name it in the topmost ``conftest.py``, or in a test module::
     pytest_plugins = ['isolate_aggregates.testing.plugin']
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 import contextlib
 from typing import Any
 
@@ -32,6 +32,8 @@ def mocked_placement(
             *,
             max_microversion: str = service.NEWEST,
             url: str = placement.URL,
+            traits: Iterable[str] = (),
+            resource_classes: Iterable[str] = (),
         ) -> placement.PlacementFixture:
             return stack.enter_context(
                 placement.PlacementFixture(
@@ -39,6 +41,8 @@ def mocked_placement(
                     max_microversion=max_microversion,
                     url=url,
                     http=requests_mock,
+                    traits=traits,
+                    resource_classes=resource_classes,
                 )
             )
 

@@ -1,45 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement answers to a GET, as status and JSON.
+"""What Placement answers to a request: status, headers and JSON."""
 
-Formats are those of the `Placement API reference
-<https://docs.openstack.org/api-ref/placement/>`_. Answers are worked out by
-the simulator, so they can be given for the microversions whose rules it
-follows: from 1.29, which brought nested providers, to 1.39.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 import dataclasses
+import datetime
+from email import utils
 import http
 import re
-from typing import Any
+from typing import NamedTuple
+from urllib import parse
 import uuid
 
-from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.client import (
-    AllocationCandidates,
-    ProviderSummary,
+from isolate_aggregates.placement.simulator import query
+from isolate_aggregates.testing.documents import (
+    Asked,
+    Document,
+    Documents,
+    Failure,
 )
-from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.placement.simulator import Simulator, query
 
 NEWEST = mv.ANY_TRAITS.microversion
 
-_OLDEST = mv.NESTED.minor
-# Since these microversions an error has a code, and a candidate says who
-# serves which request group.
+# The microversions that brought what all answers have.
+_CACHE_HEADERS = 15
 _ERROR_CODES = 23
-_MAPPINGS = 34
 
-_VERSION = re.compile(r'([1-9][0-9]*)\.(0|[1-9][0-9]*)')
-_PROVIDER = re.compile(
-    r'/resource_providers/([^/]+)(?:/(inventories|usages|aggregates|traits))?'
-)
-_LINKS = ('inventories', 'usages', 'aggregates', 'traits', 'allocations')
-
-# Nothing ever changes here.
-_GENERATION = 0
 _REQUEST_ID = f'req-{uuid.UUID(int=0)}'
 
 # What a status means, which comes before what is wrong.
@@ -52,8 +39,57 @@ _MEANINGS = {
     'browser.',
     501: 'The server does not do this.',
 }
-# How the simulator's sentence on a bad query begins.
-_INVALID = query.refused('').problem
+
+
+class _Route(NamedTuple):
+    """A path of the API.
+
+    :param methods: What the service can be asked to do there.
+    :param since: The microversion that brought it.
+    :param read: Answers a ``GET``; takes what is asked and the names that the
+        path has in the places of ``{}``.
+    """
+
+    methods: str
+    since: int = 0
+    read: Callable[..., Document | None] = Documents.versions
+
+
+_PROVIDER = '/resource_providers/{}'
+_ROUTES = {
+    '': _Route('GET'),
+    '/': _Route('GET'),
+    '/resource_classes': _Route('GET, POST', 2, Documents.resource_classes),
+    '/resource_classes/{}': _Route(
+        'GET, PUT, DELETE', 2, Documents.resource_class
+    ),
+    '/resource_providers': _Route('GET, POST', 0, Documents.providers),
+    _PROVIDER: _Route('GET, DELETE, PUT', 0, Documents.provider),
+    f'{_PROVIDER}/inventories': _Route(
+        'GET, POST, PUT, DELETE', 0, Documents.inventories
+    ),
+    f'{_PROVIDER}/inventories/{{}}': _Route(
+        'GET, PUT, DELETE', 0, Documents.inventory
+    ),
+    f'{_PROVIDER}/usages': _Route('GET', 0, Documents.usages),
+    f'{_PROVIDER}/aggregates': _Route('GET, PUT', 1, Documents.aggregates),
+    f'{_PROVIDER}/traits': _Route(
+        'GET, PUT, DELETE', 6, Documents.provider_traits
+    ),
+    f'{_PROVIDER}/allocations': _Route('GET', 0, Documents.allocations),
+    '/allocations': _Route('POST', 13),
+    '/allocations/{}': _Route('GET, PUT, DELETE', 0, Documents.consumer),
+    '/allocation_candidates': _Route('GET', 10, Documents.candidates),
+    '/traits': _Route('GET', 6, Documents.traits),
+    '/traits/{}': _Route('GET, PUT, DELETE', 6, Documents.trait),
+    '/usages': _Route('GET', 9, Documents.total_usages),
+    '/reshaper': _Route('POST', 30),
+}
+_PATTERNS = [
+    (re.compile(path.replace('{}', '([^/]+)')), route)
+    for path, route in _ROUTES.items()
+]
+_JSON = re.compile(r'(^|[\s,])(application|\*)/(json|\*)')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,14 +97,13 @@ class Answer:
     """An answer.
 
     :param status: Its status.
-    :param document: Its JSON.
-    :param minor: The microversion it is of, without the ``1.``; None if the
-        one that was asked for is no good.
+    :param document: Its JSON; None for an answer without a body.
+    :param headers: Its headers.
     """
 
     status: int
-    document: Mapping[str, Any]
-    minor: int | None
+    document: Document | None
+    headers: Mapping[str, str]
 
 
 class MockedService:
@@ -83,239 +118,135 @@ class MockedService:
     def __init__(
         self, snapshot: Snapshot, max_microversion: str, prefix: str
     ) -> None:
-        version = _VERSION.fullmatch(max_microversion)
-        known = range(mv.ANY_TRAITS.minor + 1)
-        if not version or version[1] != '1' or int(version[2]) not in known:
+        known = [f'1.{minor}' for minor in range(query.NEWEST + 1)]
+        if max_microversion not in known:
             raise ValueError(
                 f'{max_microversion!r} is no microversion from 1.0 to {NEWEST}'
             )
-        self._newest = int(version[2])
-        self._prefix = prefix
-        self._simulator = Simulator(snapshot.providers)
+        self._newest = known.index(max_microversion)
+        self._documents = Documents(snapshot, self._newest, prefix)
 
     def answer(
-        self, method: str, path: str, query_string: str, version: str | None
+        self,
+        method: str,
+        path: str,
+        query_string: str,
+        headers: Mapping[str, str],
     ) -> Answer:
         """Return the answer to a request.
 
         :param method: The HTTP method.
         :param path: The path, from the endpoint on.
         :param query_string: The query string.
-        :param version: The header ``OpenStack-API-Version``, if any.
+        :param headers: The headers; their names in any case.
         """
+        headers = {name.lower(): value for name, value in headers.items()}
+        sent = {'X-OpenStack-Request-Id': _REQUEST_ID}
         minor = None
+        document: Document | None
         try:
-            minor = self._minor(version)
-            document = self._document(method, path, query_string, minor)
-        except _Failure as failure:
-            return Answer(failure.status, _error(failure, minor), minor)
-        except exception.BadQuery as exc:
-            bad = _Failure(400, exc.problem.removeprefix(_INVALID))
-            return Answer(400, _error(bad, minor), minor)
-        return Answer(200, document, minor)
+            if path not in ('', '/') and 'x-auth-token' not in headers:
+                raise Failure(401, 'a token is needed')
+            minor = self._minor(headers.get('openstack-api-version', ''))
+            sent['OpenStack-API-Version'] = f'placement 1.{minor}'
+            sent['Vary'] = 'openstack-api-version'
+            route, names = _find_route(method, parse.unquote(path), minor)
+            accepted = headers.get('accept', '*/*')
+            if not _JSON.search(accepted):
+                raise Failure(406, f'{accepted} is not application/json')
+            asked = Asked(minor, query_string)
+            document = route.read(self._documents, asked, *names)
+        except Failure as failure:
+            status, document = failure.status, _error(failure, minor)
+            sent.update(failure.headers)
+        except query.Refused as refused:
+            bad = Failure(400, refused.reason)
+            status, document = 400, _error(bad, minor, refused.code)
+        else:
+            status = 204 if document is None else 200
+            if minor >= _CACHE_HEADERS:
+                now = datetime.datetime.now(datetime.UTC)
+                sent['Cache-Control'] = 'no-cache'
+                sent['Last-Modified'] = utils.format_datetime(now, usegmt=True)
+        if document is not None:
+            sent['Content-Type'] = 'application/json'
+        return Answer(status, None if method == 'HEAD' else document, sent)
 
-    def _minor(self, header: str | None) -> int:
+    def _minor(self, header: str) -> int:
         """Return what comes after the point in the microversion asked for."""
-        services = dict(
-            part.strip().partition(' ')[::2]
-            for part in (header or '').split(',')
-        )
-        version = services.get('placement') or '1.0'
+        services = (part.split(None, 1) for part in header.split(','))
+        versions = [
+            words[1].strip()
+            for words in services
+            if len(words) == 2 and words[0].lower() == 'placement'
+        ]
+        version = versions[-1] if versions else '1.0'
         if version == 'latest':
             return self._newest
-        match = _VERSION.fullmatch(version)
-        if not match:
-            raise _Failure(400, f'Invalid microversion: {version}')
-        if match[1] != '1' or int(match[2]) > self._newest:
-            raise _Failure(
+        try:
+            major, minor = map(int, version.split('.', 1))
+        except ValueError:
+            raise Failure(400, f'Invalid microversion: {version}') from None
+        if major != 1 or not 0 <= minor <= self._newest:
+            raise Failure(
                 406,
                 'Invalid microversion: Unacceptable version header: '
                 f'{version}',
-                min_version='1.0',
-                max_version=f'1.{self._newest}',
-            )
-        return int(match[2])
-
-    def _document(
-        self, method: str, path: str, query_string: str, minor: int
-    ) -> dict[str, Any]:
-        found = _PROVIDER.fullmatch(path)
-        if not found and path not in (
-            '',
-            '/',
-            '/allocation_candidates',
-            '/resource_providers',
-        ):
-            raise _Failure(404, f'the mocked Placement has no {path}')
-        if method != 'GET':
-            raise _Failure(405, 'the mocked Placement can only be read')
-        if path in ('', '/'):
-            return self._versions()
-        if minor < _OLDEST:
-            raise _Failure(
-                501,
-                'the mocked Placement answers from microversion '
-                f'1.{_OLDEST} on, not 1.{minor}',
-            )
-        if found:
-            return self._provider(found[1], found[2])
-        if path == '/resource_providers':
-            return self._providers(query_string, minor)
-        return self._candidates(query_string, minor)
-
-    def _versions(self) -> dict[str, Any]:
-        return {
-            'versions': [
-                {
-                    'id': 'v1.0',
+                facts={
                     'min_version': '1.0',
                     'max_version': f'1.{self._newest}',
-                    'status': 'CURRENT',
-                    'links': [{'rel': 'self', 'href': ''}],
-                }
-            ]
-        }
-
-    def _candidates(self, query_string: str, minor: int) -> dict[str, Any]:
-        asked = query.candidates(query.parameters(query_string))
-        _check_features(asked.features(), minor)
-        answer = self._simulator.allocation_candidates(query_string)
-        return {
-            'allocation_requests': _allocation_requests(answer, minor),
-            'provider_summaries': {
-                provider: _summary(summary)
-                for provider, summary in answer.summaries.items()
-            },
-        }
-
-    def _providers(self, query_string: str, minor: int) -> dict[str, Any]:
-        asked = query.providers(query.parameters(query_string))
-        # Providers could be listed by tree long before candidates could.
-        _check_features(set(asked.group.features()) - {mv.IN_TREE}, minor)
-        found = self._simulator.resource_providers(query_string)
-        return {'resource_providers': [self._listed(p) for p in found]}
-
-    def _listed(self, provider: Provider) -> dict[str, Any]:
-        index = self._simulator.index
-        path = f'{self._prefix}/resource_providers/{provider.uuid}'
-        return {
-            'uuid': provider.uuid,
-            'name': provider.name,
-            'generation': _GENERATION,
-            'parent_provider_uuid': provider.parent,
-            'root_provider_uuid': index.uuids[
-                index.root_of[index.numbers[provider.uuid]]
-            ],
-            'links': [
-                {'rel': 'self', 'href': path},
-                *({'rel': r, 'href': f'{path}/{r}'} for r in _LINKS),
-            ],
-        }
-
-    def _provider(self, provider_id: str, part: str | None) -> dict[str, Any]:
-        index = self._simulator.index
-        if provider_id not in index.numbers:
-            raise _Failure(
-                404, f'No resource provider with uuid {provider_id} found'
+                },
             )
-        provider = index.providers[index.numbers[provider_id]]
-        if part is None:
-            return self._listed(provider)
-        return {
-            part: _part(provider, part),
-            'resource_provider_generation': _GENERATION,
-        }
+        return minor
 
 
-class _Failure(Exception):
-    """Something else than an answer with status 200.
-
-    :param status: The status.
-    :param problem: What is wrong.
-    :param facts: What else the answer says.
-    """
-
-    def __init__(self, status: int, problem: str, **facts: str) -> None:
-        super().__init__(problem)
-        self.status = status
-        self.problem = problem
-        self.facts = facts
+def _find_route(
+    method: str, path: str, minor: int
+) -> tuple[_Route, tuple[str, ...]]:
+    """Return what answers a request to read, and the names in its path."""
+    for pattern, route in _PATTERNS:
+        if match := pattern.fullmatch(path):
+            _check_method(method, path, route, minor)
+            return route, match.groups()
+    raise Failure(404, f'the mocked Placement has no {path}')
 
 
-def _error(failure: _Failure, minor: int | None) -> dict[str, Any]:
+def _check_method(method: str, path: str, route: _Route, minor: int) -> None:
+    if method not in route.methods.split(', '):
+        raise Failure(
+            405,
+            f'{method} is not possible at {path}',
+            headers={'Allow': route.methods},
+        )
+    if minor < route.since:
+        raise Failure(404, f'{path} needs microversion 1.{route.since}')
+    if method != 'GET':
+        raise Failure(
+            501,
+            'the mocked Placement can only be read; a test that writes needs '
+            'the embedded one, isolate_aggregates.testing.EmbeddedPlacement',
+        )
+
+
+def _error(
+    failure: Failure, minor: int | None, code: str = query.UNDEFINED
+) -> Document:
     """Return a failure as the JSON of an answer."""
-    error: dict[str, Any] = {
+    title = http.HTTPStatus(failure.status).phrase
+    if failure.status == http.HTTPStatus.UNAUTHORIZED:
+        # It does not get as far as Placement's own format.
+        return {
+            'message': failure.problem,
+            'code': f'{failure.status} {title}',
+            'title': title,
+        }
+    error: Document = {
         'status': failure.status,
-        'title': http.HTTPStatus(failure.status).phrase,
+        'title': title,
         'detail': f'{_MEANINGS[failure.status]}\n\n {failure.problem}  ',
         'request_id': _REQUEST_ID,
         **failure.facts,
     }
     if minor is not None and minor >= _ERROR_CODES:
-        error['code'] = 'placement.undefined_code'
+        error['code'] = code
     return {'errors': [error]}
-
-
-def _check_features(features: Iterable[mv.Feature], minor: int) -> None:
-    """Refuse what a microversion does not understand yet."""
-    for feature in sorted(features):
-        if feature.minor > minor:
-            raise _Failure(
-                400,
-                f'Invalid query string parameters: {feature.purpose} needs '
-                f'{feature.microversion}',
-            )
-
-
-def _allocation_requests(
-    answer: AllocationCandidates, minor: int
-) -> list[dict[str, Any]]:
-    found = []
-    for amounts, mappings in zip(
-        answer.allocation_requests, answer.mappings, strict=True
-    ):
-        candidate: dict[str, Any] = {
-            'allocations': {
-                provider: {'resources': dict(resources)}
-                for provider, resources in amounts.items()
-            }
-        }
-        if minor >= _MAPPINGS:
-            candidate['mappings'] = {
-                suffix: list(providers)
-                for suffix, providers in mappings.items()
-            }
-        found.append(candidate)
-    return found
-
-
-def _summary(summary: ProviderSummary) -> dict[str, Any]:
-    return {
-        'resources': {
-            resource_class: {
-                'capacity': capacity,
-                'used': summary.used[resource_class],
-            }
-            for resource_class, capacity in summary.capacity.items()
-        },
-        'traits': sorted(summary.traits),
-        'parent_provider_uuid': summary.parent,
-        'root_provider_uuid': summary.root,
-    }
-
-
-def _part(provider: Provider, part: str) -> Any:
-    """Return what is told of a provider under a path of its own."""
-    if part == 'inventories':
-        return {
-            resource_class: dataclasses.asdict(inventory)
-            for resource_class, inventory in provider.inventories.items()
-        }
-    if part == 'usages':
-        return {
-            resource_class: provider.usages.get(resource_class, 0)
-            for resource_class in provider.inventories
-        }
-    if part == 'traits':
-        return sorted(provider.traits)
-    return sorted(provider.aggregates)

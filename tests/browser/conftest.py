@@ -17,6 +17,7 @@ from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page as report_page
+from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.inspect.report.content import Content
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -95,9 +96,16 @@ def open_report(
     """Write the report of a cloud and open it."""
     contexts = []
 
-    def write_and_open(cloud: Snapshot | str, **options: Any) -> Opened:
+    def write_and_open(
+        cloud: Snapshot | str,
+        calendar: Calendar | None = None,
+        **options: Any,
+    ) -> Opened:
         path = tmp_path / 'page.html'
-        report_page.write(content_of(cloud), path)
+        content = content_of(cloud)
+        report_page.write(
+            dataclasses.replace(content, calendar=calendar), path
+        )
         context = browser.new_context(**options)
         contexts.append(context)
         opened = Opened(context.new_page())

@@ -153,13 +153,13 @@ def test_the_filter_of_the_example_names_its_locks(installed, tmp_path):
 def test_the_tests_on_the_page_pass(tmp_path):
     files = blocks('python')
     tests = [name for name in files if name.startswith('test_')]
-    assert len(tests) == 5
+    assert len(tests) == 8
     for name in tests:
         (tmp_path / name).write_text(files[name])
     (tmp_path / 'pyproject.toml').touch()
     finished = run_pytest(tmp_path)
     assert finished.returncode == 0, finished.stdout
-    assert '5 passed' in finished.stdout
+    assert '11 passed' in finished.stdout
 
 
 def test_the_program_on_the_page_prints_what_is_shown(tmp_path):

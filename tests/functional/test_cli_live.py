@@ -16,6 +16,8 @@ from live_example import ISOLATE, Live
 import pytest
 import requests_mock
 
+from isolate_aggregates.cloud import file as cloud_file
+
 WINDOWS = ('--flavor', 'm1.small', '--image', 'windows-2022')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
 LINUX_QUERY = (
@@ -232,6 +234,10 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     path = str(tmp_path / 'saved.yaml')
     saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
     assert (saved.code, saved.err) == (0, '')
+    settings = cloud_file.load(path).settings
+    # Which Nova it is, its API tells. What is not set stays unknown.
+    assert settings['isolate_aggregates', 'nova_release'] == 31
+    assert ('filter_scheduler', 'enabled_filters') not in settings
     assert saved.out == (
         'Wrote 2 aggregates, 5 resource providers, 3 flavors and 2 images to '
         f'{path}.\n'

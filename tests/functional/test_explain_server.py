@@ -3,15 +3,19 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+import uuid
 
 from explained import rows
-from http_fakes import AUTH_URL, NOVA
+from http_fakes import AUTH_URL, ENDPOINTS, NOVA, FakeKeystone
 from live_example import ISOLATE, Live
 import pytest
+import requests
 import requests_mock
 
 Run = Callable[..., Any]
 
+NEUTRON = 'http://neutron.test'
+CYBORG = 'http://cyborg.test/accelerator'
 SERVER = '9168b536-cd40-4630-b43f-b259807c6e87'
 
 
@@ -35,6 +39,60 @@ class LiveServer(Live):
             },
         )
 
+    def segment(self, *aggregates: str) -> str:
+        """Make the provider of a segment in Placement; return its uuid."""
+        made = str(uuid.uuid4())
+        uuids = [a.uuid for a in self.nova.aggregates if a.name in aggregates]
+        for method, path, body in (
+            ('POST', '', {'uuid': made, 'name': made}),
+            (
+                'PUT',
+                f'/{made}/aggregates',
+                {'aggregates': uuids, 'resource_provider_generation': 0},
+            ),
+        ):
+            requests.request(
+                method,
+                f'{self.placement_url}/resource_providers{path}',
+                json=body,
+                headers={
+                    'X-Auth-Token': 'admin',
+                    'OpenStack-API-Version': 'placement 1.20',
+                },
+                timeout=60,
+            ).raise_for_status()
+        return made
+
+    def has_ports(self, server_id: str, *ports: Any) -> None:
+        """Have a Neutron, and a server with these ports."""
+        FakeKeystone(
+            self._http,
+            {
+                **ENDPOINTS,
+                'placement': self.placement_url,
+                'network': NEUTRON,
+                'accelerator': CYBORG,
+            },
+        )
+        self._http.get(
+            f'{NEUTRON}/v2.0/ports?device_id={server_id}',
+            json={'ports': list(ports)},
+        )
+
+    def has_segments(self, network: str, *segments: str | None) -> None:
+        """Have a network with a subnet on each of these segments."""
+        self._http.get(
+            f'{NEUTRON}/v2.0/subnets?network_id={network}',
+            json={'subnets': [{'segment_id': each} for each in segments]},
+        )
+
+    def has_profile(self, name: str, *groups: Mapping[str, str]) -> None:
+        """Have a Cyborg that knows a device profile."""
+        self._http.get(
+            f'{CYBORG}/v2/device_profiles?name={name}',
+            json={'device_profiles': [{'name': name, 'groups': groups}]},
+        )
+
 
 def _server(
     request: Any,
@@ -42,6 +100,8 @@ def _server(
     hints: Mapping[str, Any] | None = None,
     extra_specs: Mapping[str, str] | None = None,
     disk: int = 20,
+    zone: str | None = None,
+    host: str | None = None,
 ) -> dict[str, Any]:
     """Return a server as Nova shows it in the microversion asked for."""
     found: dict[str, Any] = {
@@ -61,7 +121,15 @@ def _server(
             'extra_specs': dict(extra_specs or {}),
         },
     }
-    if request.headers['OpenStack-API-Version'] == 'compute 2.100':
+    # Where it is, once it is somewhere.
+    found['OS-EXT-AZ:availability_zone'] = 'az-here' if host else zone or ''
+    found['OS-EXT-SRV-ATTR:host'] = host
+    minor = int(request.headers['OpenStack-API-Version'].partition('.')[2])
+    if minor >= 96:
+        found['pinned_availability_zone'] = zone
+    if minor < 98 and isinstance(image, Mapping):
+        found['image'] = {'id': image['id']}
+    if minor >= 100:
         found['scheduler_hints'] = dict(hints or {})
     return found
 
@@ -154,6 +222,251 @@ def test_the_hints_of_a_server_count_where_nova_tells_them(
     # Given by hand they count in any case.
     finished = explain_live('--server', SERVER, '--hint', 'rack:9=true')
     assert rows(finished)['linux-1'] == refused
+
+
+def not_known(finished: Any) -> list[str]:
+    """Return what a table says is not known."""
+    _, _, after = finished.out.partition('Not known here:\n')
+    return [line.strip() for line in after.partition('\n\n')[0].splitlines()]
+
+
+def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        # linux-1 is the only other host of the zone.
+        extra_specs={'trait:CUSTOM_LICENSED_LINUX': 'required'},
+        zone='az-1',
+    )
+    finished = explain_live('--server', SERVER)
+    found = rows(finished)
+    assert found['win-1'].startswith('in aggregate win-hosts, locked by')
+    assert found['linux-1'] == 'has no trait CUSTOM_LICENSED_LINUX'
+    assert found['linux-2'].startswith(
+        'not in aggregate rack-1: availability zone az-1 was requested'
+    )
+
+
+@pytest.mark.parametrize(
+    ('newest', 'host', 'said', 'told'),
+    [
+        pytest.param('2.100', 'x', 'not in aggregate rack-1', False, id='it'),
+        pytest.param('2.95', None, 'not in aggregate rack-1', False, id='old'),
+        pytest.param('2.95', 'x', 'candidate', True, id='old, on a host'),
+    ],
+)
+def test_the_zone_counts_that_a_server_stays_in(
+    live: LiveServer,
+    explain_live: Run,
+    newest: str,
+    host: str | None,
+    said: str,
+    told: bool,
+) -> None:
+    live.nova.newest = newest
+    live.boots(image={'id': live.images['debian-12']}, zone='az-1', host=host)
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-2'].startswith(said)
+    zone = (
+        f'the availability zone that server {SERVER} was asked for in, which '
+        'Nova tells from 2.96 on; give it with --availability-zone if it had '
+        'any'
+    )
+    assert (zone in not_known(finished)) == told
+    given = explain_live('--server', SERVER, '--availability-zone', 'az-1')
+    assert rows(given)['linux-2'].startswith('not in aggregate rack-1')
+    assert zone not in not_known(given)
+
+
+def test_an_image_counts_as_the_server_keeps_it(
+    live: LiveServer, explain_live: Run
+) -> None:
+    image = {
+        'id': live.images['windows-2022'],
+        # Glance has none of these now, and Nova tells no others.
+        'properties': {'os_secure_boot': 'required'},
+    }
+    live.boots(image=image)
+    found = rows(explain_live('--server', SERVER))
+    assert found['win-1'] == ('has no trait COMPUTE_SECURITY_UEFI_SECURE_BOOT')
+    assert found['linux-1'].endswith('has no trait CUSTOM_LICENSED_WINDOWS')
+    live.nova.newest = '2.97'
+    assert rows(explain_live('--server', SERVER))['win-1'] == 'candidate'
+
+
+PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
+
+
+def test_what_the_ports_of_a_server_ask_for_counts(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-1'] == 'candidate'
+    assert not_known(finished)[-1].startswith(
+        f'what the ports of server {SERVER} ask for: Neutron'
+    )
+    live.has_ports(
+        SERVER,
+        {
+            'id': PORT,
+            'network_id': 'net',
+            'fixed_ips': [],
+            'binding:vnic_type': 'remote-managed',
+            'resource_request': {
+                'request_groups': [
+                    {
+                        'id': PORT,
+                        'required': ['CUSTOM_PHYSNET_X'],
+                        'resources': {'NET_BW_EGR_KILOBIT_PER_SEC': 1000},
+                    }
+                ],
+                'same_subtree': [PORT],
+            },
+        },
+    )
+    finished = explain_live('--server', SERVER)
+    assert rows(finished)['linux-1'] == (
+        f'has no trait COMPUTE_REMOTE_MANAGED_PORTS: port {PORT} is '
+        'remote-managed, which needs trait COMPUTE_REMOTE_MANAGED_PORTS on '
+        f'the host; group {PORT}: has no trait CUSTOM_PHYSNET_X; '
+        f'group {PORT}: NET_BW_EGR_KILOBIT_PER_SEC: has none'
+    )
+    assert not any('ports' in each for each in not_known(finished))
+
+
+def test_what_neutron_tells_operators_alone_is_not_taken_for_nothing(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    told = port('p1', 'flat')
+    del told['binding:host_id']
+    live.has_ports(SERVER, told)
+    assert not_known(explain_live('--server', SERVER))[-1] == (
+        f'what the ports of server {SERVER} ask for: Neutron at {NEUTRON} '
+        'does not tell what ports ask of Placement; use credentials with the '
+        'admin role'
+    )
+
+
+def test_a_server_without_ports_may_have_been_asked_for_with_networks(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(image={'id': live.images['debian-12']})
+    live.has_ports(SERVER)
+    assert not_known(explain_live('--server', SERVER)) == [
+        f'whether a host was requested for server {SERVER}, which Nova does '
+        'not tell; give it with --host',
+        f'the networks that server {SERVER} was asked for with: it has no '
+        'ports now; give what they ask for with --port-request',
+    ]
+
+
+def port(name: str, network: str) -> dict[str, Any]:
+    """Return a port that asks for nothing but its network."""
+    return {
+        'id': name,
+        'network_id': network,
+        'fixed_ips': [],
+        'binding:host_id': '',
+    }
+
+
+def test_a_routed_network_keeps_a_server_on_its_segments(
+    live: LiveServer,
+    run: Run,
+    in_environment: None,
+    config: Any,
+    http: requests_mock.Mocker,
+) -> None:
+    path = config(
+        '[scheduler]\nquery_placement_for_routed_network_aggregates = true\n'
+    )
+
+    def explain(*ports: Any) -> Any:
+        live.has_ports(SERVER, *ports)
+        return run(
+            *('--config-file', path, 'explain', '--hosts'),
+            *('--server', SERVER),
+        )
+
+    live.boots(image={'id': live.images['debian-12']})
+    # Each segment is a provider in an aggregate of Placement.
+    live.has_segments('flat', None)
+    live.has_segments('routed', live.segment('rack-1'))
+    assert rows(explain(port('p1', 'flat')))['linux-2'] == 'candidate'
+    found = rows(explain(port('p1', 'flat'), port('p2', 'routed')))
+    assert found['linux-1'] == 'candidate'
+    assert found['linux-2'] == (
+        'not in aggregate rack-1: port p2 is routed, and its segments are '
+        'there'
+    )
+    live.has_segments('odd', live.segment())
+    found = rows(explain(port('p3', 'odd')))
+    assert found['linux-1'] == (
+        'a segment of the network of port p3 has no aggregate'
+    )
+    live.has_segments('gone', str(uuid.uuid4()))
+    found = rows(explain(port('p5', 'gone')))
+    assert found['linux-1'] == (
+        'a segment of the network of port p5 has no aggregate'
+    )
+    # Neutron does not tell of that one.
+    http.get(f'{NEUTRON}/v2.0/subnets?network_id=dark', status_code=500)
+    assert not_known(explain(port('p4', 'dark')))[-1] == (
+        'the segments of port p4 are not known, whose aggregates Nova requires'
+    )
+
+
+def test_a_device_profile_asks_for_more(
+    live: LiveServer, explain_live: Run
+) -> None:
+    live.boots(
+        image={'id': live.images['debian-12']},
+        extra_specs={'accel:device_profile': 'fpga'},
+    )
+    live.has_ports(SERVER, {**port('p1', 'flat'), 'device_profile': 'nic'})
+    group = {'resources:FPGA': '1', 'trait:CUSTOM_F': 'required', 'x:y': 'z'}
+    live.has_profile('fpga', group)
+    live.has_profile('nic', {'resources:CUSTOM_NIC': '1'})
+    found = rows(explain_live('--server', SERVER))
+    for text in (
+        'has no trait COMPUTE_ACCELERATORS: ',
+        'group device_profile_0: has no trait CUSTOM_F',
+        'group device_profile_0: FPGA: has none',
+        'group device_profile_0p1: CUSTOM_NIC: has none',
+    ):
+        assert text in found['linux-1']
+
+
+@pytest.mark.parametrize(
+    ('extra_spec', 'trait'),
+    [
+        ({'hw:sound_model': 'virtio'}, 'COMPUTE_SOUND_MODEL_VIRTIO'),
+        ({'hw:mem_encryption': 'true'}, 'HW_CPU_X86_AMD_SEV'),
+    ],
+)
+def test_what_two_releases_ask_otherwise_is_told(
+    live: LiveServer,
+    explain_live: Run,
+    extra_spec: Mapping[str, str],
+    trait: str,
+) -> None:
+    live.boots(image={'id': live.images['debian-12']}, extra_specs=extra_spec)
+    live.has_ports(SERVER, port('p1', 'flat'))
+    finished = explain_live('--server', SERVER)
+    # The newer one asks for more.
+    assert trait in rows(finished)['linux-1']
+    assert (
+        'whether Nova is of release 31 or 32, which ask for other traits '
+        'here; set [isolate_aggregates] nova_release'
+    ) in not_known(finished)
+    live.boots(image={'id': live.images['debian-12']})
+    assert not any(
+        'release' in each
+        for each in not_known(explain_live('--server', SERVER))
+    )
 
 
 def test_what_is_given_goes_before_what_the_server_has(

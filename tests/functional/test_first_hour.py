@@ -2,15 +2,30 @@
 """What a stranger meets in the first hour, on a terminal of 80 columns."""
 
 from collections.abc import Callable
+import contextlib
+import fcntl
 from importlib import metadata
+import os
+import pathlib
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
 from typing import Any
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
 import pytest
 
-from isolate_aggregates.cli import app
+from isolate_aggregates.cli import app, terminal
+from isolate_aggregates.inspect.audit import repairs
 
 Run = Callable[..., Any]
+
+ROOT = pathlib.Path(__file__).parents[2]
+WIDTH = 80
 
 COMMANDS = sorted(
     e.name.replace('_', ' ') for e in metadata.entry_points(group=app.COMMANDS)
@@ -74,3 +89,99 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
     assert finished.code == 0
     assert finished.out.startswith('usage: ')
     assert f' {command} ' in finished.out.splitlines()[0]
+
+
+# On a terminal
+
+
+def on_terminal(*arguments: str) -> str:
+    """Run a program on a terminal of 80 columns and return what it shows."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(
+        theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, WIDTH, 0, 0)
+    )
+    environment = {k: v for k, v in os.environ.items() if k != 'COLUMNS'}
+    with subprocess.Popen(
+        [
+            pathlib.Path(sys.executable).parent / 'isolate-aggregates',
+            *arguments,
+        ],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        cwd=ROOT,
+        env=environment,
+    ):
+        os.close(theirs)
+        shown = b''
+        # Linux says so when nothing has the terminal open any more.
+        with contextlib.suppress(OSError):
+            while read := os.read(ours, 65536):
+                shown += read
+    os.close(ours)
+    return shown.decode().replace('\r\n', '\n')
+
+
+CAMPUS = ('--snapshot', 'examples/campus.yaml')
+WRONG = """\
+version: 1
+aggregates:
+- name: win
+  hosts: [h1, h3]
+  metadata:
+    trait:CUSTOM_WIN: required
+providers:
+- {name: h1, inventories: {VCPUS: 8}}
+- {name: h2, traits: [custom_win], aggregates: [wn]}
+"""
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        pytest.param(('list', *CAMPUS), id='list'),
+        pytest.param(('matrix', *CAMPUS), id='matrix'),
+        pytest.param(('audit', *CAMPUS), id='audit'),
+        pytest.param(
+            ('explain', *CAMPUS, '--flavor', 'm1.large'), id='explain'
+        ),
+        pytest.param(('show', 'gpus', *CAMPUS), id='show'),
+        pytest.param(('filter', 'list'), id='filter list'),
+        pytest.param(('snapshot', 'diff', *CAMPUS[1:], CAMPUS[1]), id='empty'),
+        pytest.param(('explain', '--flavr', 'x'), id='a wrong option'),
+        pytest.param(('capacity', '--flavor', 'x'), id='no credentials'),
+        pytest.param(
+            ('audit', '--snapshot', '{wrong}'), id='a wrong cloud file'
+        ),
+    ],
+)
+def test_no_line_is_wider_than_the_terminal(
+    tmp_path: pathlib.Path, arguments: tuple[str, ...]
+) -> None:
+    wrong = tmp_path / 'c.yaml'
+    wrong.write_text(WRONG)
+    shown = on_terminal(*(a.format(wrong=wrong) for a in arguments))
+    assert shown.strip()
+    assert 'Traceback' not in shown
+    assert 'usage:' not in shown
+    # Words as long as paths have a line of their own.
+    assert [
+        line
+        for line in shown.splitlines()
+        if len(line) > WIDTH and len(line.split()) > 1
+    ] == []
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.text('abc \\\'$"=', max_size=30), min_size=1))
+def test_commands_can_be_pasted_however_they_are_folded(
+    arguments: list[str],
+) -> None:
+    line = repairs.shown((('printf', r'%s\0', *arguments),))
+    finished = subprocess.run(
+        ['bash', '-c', terminal.folded(terminal.Shell(line), 20)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert finished.stdout == ''.join(f'{one}\0' for one in arguments)

@@ -142,6 +142,7 @@ def test_what_loads_plugins_by_name_is_seen_to_load_a_client():
     assert 'stevedore' in _loads('isolate_aggregates.entry_points')
 
 
-def test_helpers_for_tests_load_no_client_of_nova():
+def test_helpers_for_tests_load_no_client_of_nova_and_no_service():
     loaded = _loads('isolate_aggregates.testing')
-    assert not loaded & {'novaclient', 'openstack'}
+    assert 'isolate_aggregates.testing.service' in loaded
+    assert not loaded & {'nova', 'novaclient', 'openstack', 'placement'}

@@ -6,7 +6,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud import load, save
-from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 
 CLOUD = """
 aggregates:
@@ -59,6 +59,21 @@ def test_all_of_a_cloud_can_be_read_back_from_placement(cloud_from):
         cloud.snapshot.aggregates, NoNova(), NoNova(), cloud.placement, {}
     )
     assert again.providers == cloud.snapshot.providers
+
+
+def test_what_no_provider_has_exists_if_the_cloud_says_so(cloud_from):
+    cloud = cloud_from(
+        'traits: [CUSTOM_KEY]\nresource_classes: [CUSTOM_GOLD]\n'
+        'providers: [{name: cn1, inventories: {VCPU: 1}}]\n'
+    )
+    for change in (
+        {'resources': {'CUSTOM_GOLD': 1}},
+        {'resources': {'VCPU': 1}, 'required_traits': {'CUSTOM_KEY'}},
+    ):
+        request = ResourceRequest(groups={'': RequestGroup(**change)})
+        answer = cloud.placement.allocation_candidates(request)
+        assert answer.allocation_requests == ()
+    assert 'CUSTOM_KEY' in cloud.traits()
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mocked Placement that helps to test filters answers as the real one."""
 
-from collections.abc import Iterator, Mapping
-import dataclasses
-import json
+from collections.abc import Iterator
 import pathlib
 import sys
-from typing import Any
 import unittest
+from urllib.parse import quote
 
 import fixtures
 from keystoneauth1 import adapter
+from mocked_answers import Comparable, comparable
 import pytest
 import requests
 import requests_mock
@@ -41,20 +40,9 @@ def real() -> Iterator[adapter.Adapter]:
 
 
 @pytest.fixture
-def mocked() -> Iterator[testing.PlacementFixture]:
-    """A mocked one that has it too."""
-    with testing.PlacementFixture(NESTED) as placement:
-        yield placement
-
-
-@dataclasses.dataclass(frozen=True)
-class Comparable:
-    """What has to be the same of two answers."""
-
-    status: int
-    content_type: str
-    microversion: str | None
-    document: Any
+def mocked() -> testing.PlacementFixture:
+    """A mocked one that has it too, to be started."""
+    return testing.PlacementFixture(NESTED)
 
 
 def ask(
@@ -62,45 +50,32 @@ def ask(
     path: str,
     version: str | None,
     method: str = 'GET',
+    **headers: str,
 ) -> Comparable:
     """Return an answer without what may differ."""
-    headers = {'Accept': 'application/json'}
+    headers = {name.replace('_', '-'): text for name, text in headers.items()}
     if version is not None:
         headers['OpenStack-API-Version'] = version
-    answer = client.request(path, method, headers=headers, raise_exc=False)
-    return Comparable(
+    answer = client.request(
+        path, method, headers={'Accept': 'application/json'} | headers,
+        raise_exc=False,
+    )  # fmt: skip
+    return comparable(
         answer.status_code,
-        answer.headers['Content-Type'],
-        answer.headers.get('OpenStack-API-Version'),
-        comparable(answer.json()),
+        answer.headers,
+        answer.json() if answer.content and is_json(answer) else None,
     )
 
 
-def comparable(value: Any) -> Any:
-    """Return JSON in one order, without what may differ.
-
-    Generations count changes, errors have words, codes and numbers of their
-    own.
-    """
-    if isinstance(value, Mapping):
-        free = (
-            'generation', 'resource_provider_generation', 'detail', 'code',
-            'request_id',
-        )  # fmt: skip
-        return {
-            key: 'something' if key in free else comparable(item)
-            for key, item in sorted(value.items())
-        }
-    if isinstance(value, list):
-        return sorted(map(comparable, value), key=json.dumps)
-    return value
+def is_json(answer: requests.Response) -> bool:
+    """Say whether an answer is JSON."""
+    return answer.headers['Content-Type'] == 'application/json'
 
 
 RACK_ = f'in:{RACK.uuid}'
-NUMA0 = '/resource_providers/{numa0}'
+CONSUMER = load.consumer(NESTED.providers[1])
 
 
-@pytest.mark.parametrize('minor', [29, 33, 34, 39])
 @pytest.mark.parametrize(
     'path',
     [
@@ -125,6 +100,43 @@ NUMA0 = '/resource_providers/{numa0}'
         '/resource_providers/{numa1}/traits',
         '/resource_providers/{cn3}/inventories',
         '/resource_providers/{cn3}/nonesuch',
+        '/resource_providers/{numa1}/inventories/VCPU',
+        '/resource_providers/{numa1}/inventories/DISK_GB',
+        '/resource_providers/{numa1}/inventories/nonesuch',
+        '/resource_providers/{numa0}/allocations',
+        '/resource_providers/{cn3}/allocations',
+        '/resource_providers/{cn3}/allocations/nonesuch',
+        '/resource_classes',
+        '/resource_classes/VCPU',
+        '/resource_classes/CUSTOM_VF',
+        '/resource_classes/CUSTOM_NONE',
+        '/traits',
+        '/traits?associated=true',
+        '/traits?associated=FALSE',
+        '/traits?associated=perhaps',
+        '/traits?name=in:CUSTOM_A,HW_CPU_X86_AVX,nonesuch',
+        '/traits?name=startswith:CUSTOM_&associated=true',
+        '/traits?name=nonesuch:CUSTOM_A',
+        '/traits?name=CUSTOM_A',
+        '/traits?nonesuch=1',
+        '/traits/CUSTOM_A',
+        '/traits/CUSTOM%5FA',
+        '/traits/HW_CPU_X86_AVX',
+        '/traits/CUSTOM_NONE',
+        f'/allocations/{CONSUMER}',
+        '/allocations/nonesuch',
+        '/allocations',
+        '/reshaper',
+        '/usages',
+        '/usages?project_id=nonesuch',
+        '/usages?project_id=',
+        f'/usages?project_id={load.OWNER}',
+        f'/usages?project_id={load.OWNER}&user_id={load.OWNER}',
+        f'/usages?project_id={load.OWNER}&user_id=nonesuch',
+        f'/usages?project_id={load.OWNER}&consumer_type=all',
+        f'/usages?project_id={load.OWNER}&consumer_type=unknown',
+        f'/usages?project_id={load.OWNER}&consumer_type=INSTANCE',
+        f'/usages?project_id={load.OWNER}&consumer_type=in-stance',
         '/resource_providers/nonesuch',
         '/resource_providers/nonesuch/traits',
         '/nonesuch',
@@ -154,27 +166,168 @@ NUMA0 = '/resource_providers/{numa0}'
         '/allocation_candidates?resources_A=VCPU:1&required_B=CUSTOM_A'
         '&group_policy=none&same_subtree=_A,_B',
         '/allocation_candidates?resources=VCPU:1&required=in:CUSTOM_A,CUSTOM_B',
+        # Of several, an old Placement takes the last.
+        '/allocation_candidates?resources=VCPU:1&required=CUSTOM_A'
+        '&required=HW_CPU_X86_AVX',
+        '/allocation_candidates?resources=VCPU:1&required=,&required=CUSTOM_A',
+        '/resource_providers?required=CUSTOM_A&required=HW_CPU_X86_AVX',
+        '/allocation_candidates?resources1=VCPU:1&required1=CUSTOM_A'
+        '&required1=!CUSTOM_B',
+        f'/allocation_candidates?resources=VCPU:1&member_of={RACK_}'
+        f'&member_of={RACK_}',
+        # Separators.
+        '/allocation_candidates?resources=VCPU:1;limit=9',
+        '/allocation_candidates?resources=VCPU:1%3Blimit=9',
+        '/resource_providers?name=cn3;uuid={cn3}',
+        '/resource_providers?name=%FF',
+        # Large numbers.
+        f'/allocation_candidates?resources=VCPU:1&limit={2**63}',
+        f'/allocation_candidates?resources=VCPU:1&limit={10**30}',
+        # Ways to write a uuid.
+        *(
+            f'/{path}={quote(uuid)}'
+            for uuid in (
+                UUIDS['numa1'].upper(),
+                UUIDS['numa1'].replace('-', ''),
+                f'{{{UUIDS["numa1"]}}}',
+                f'urn:uuid:{UUIDS["numa1"]}',
+                f' {UUIDS["numa1"]} ',
+                UUIDS['numa1'][:-1],
+                '',
+            )
+            for path in (
+                'resource_providers?uuid',
+                'resource_providers?in_tree',
+                'resource_providers?member_of',
+                'allocation_candidates?resources=VCPU:1&in_tree',
+                'allocation_candidates?resources=VCPU:1&member_of',
+            )
+        ),
+        # Codes of errors.
+        '/allocation_candidates?resources=VCPU:1'
+        '&root_required=CUSTOM_A&root_required=CUSTOM_B',
+        '/allocation_candidates?resources=VCPU:1'
+        '&root_required=CUSTOM_A,!CUSTOM_A',
+        '/allocation_candidates?resources=VCPU:1&root_required=,',
+        '/allocation_candidates?resources=VCPU:1&same_subtree=',
+        '/allocation_candidates?resources=VCPU:1&same_subtree=_A',
+        '/allocation_candidates?resources=VCPU:1&required_A=CUSTOM_A',
+        '/allocation_candidates?required=CUSTOM_A',
+        '/allocation_candidates?required=CUSTOM_A&root_required=CUSTOM_A,,',
+        '/allocation_candidates?resources=VCPU:1&required=CUSTOM_A,!CUSTOM_A',
     ],
 )  # fmt: skip
-def test_the_mocked_placement_answers_as_the_real_one_does(
-    real, mocked, path, minor
+def test_the_mocked_placement_answers_as_the_real_one_does(real, mocked, path):
+    versions = [f'placement 1.{minor}' for minor in (9, 16, 24, 28, 35, 39)]
+    path = path.format(**UUIDS)
+    with mocked:
+        found = {v: ask(mocked.adapter, path, v) for v in versions}
+    assert found == {v: ask(real, path, v) for v in versions}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    'path',
+    [
+        '/resource_providers/{numa0}',
+        '/resource_providers/{numa0}/aggregates',
+        '/resource_providers/{numa0}/allocations',
+        f'/resource_providers?member_of={RACK.uuid}',
+        f'/resource_providers?member_of={RACK.uuid}&member_of={RACK.uuid}',
+        '/resource_providers?resources=VCPU:4',
+        '/resource_providers?in_tree={numa1}',
+        '/resource_providers?required=CUSTOM_A',
+        '/resource_providers?required=!CUSTOM_A',
+        '/resource_providers?required=CUSTOM_A&required=HW_CPU_X86_AVX',
+        '/resource_classes/VCPU',
+        '/traits/CUSTOM_A',
+        f'/allocations/{CONSUMER}',
+        f'/usages?project_id={load.OWNER}',
+        '/allocation_candidates?resources=VCPU:2,MEMORY_MB:1',
+        '/allocation_candidates?resources=VCPU:2,DISK_GB:10',
+        '/allocation_candidates?resources=VCPU:1&limit=9',
+        '/allocation_candidates?resources=VCPU:1&required=CUSTOM_A',
+        '/allocation_candidates?resources=VCPU:1&required=!CUSTOM_A',
+        '/allocation_candidates?resources=VCPU:1&required=in:CUSTOM_A',
+        f'/allocation_candidates?resources=VCPU:1&member_of={RACK.uuid}',
+        f'/allocation_candidates?resources=VCPU:1&member_of=!{RACK.uuid}',
+        f'/allocation_candidates?resources=VCPU:1&member_of={RACK.uuid}'
+        f'&member_of={RACK.uuid}',
+        '/allocation_candidates?resources=VCPU:1&in_tree={numa1}',
+        '/allocation_candidates?resources=VCPU:1&resources1=MEMORY_MB:1',
+        '/allocation_candidates?resources=VCPU:1&resources01=MEMORY_MB:1',
+        '/allocation_candidates?resources1=VCPU:1&group_policy=none',
+        '/allocation_candidates?resources=VCPU:1&root_required=!CUSTOM_A',
+        '/allocation_candidates?resources1=VCPU:1&same_subtree=1',
+        '/allocation_candidates?resources1=VCPU:1&same_subtree=2',
+        '/nonesuch',
+    ],
+)  # fmt: skip
+def test_each_microversion_has_what_it_brought(real, mocked, path):
+    versions = [f'placement 1.{minor}' for minor in range(40)]
+    path = path.format(**UUIDS)
+    with mocked:
+        found = {v: ask(mocked.adapter, path, v) for v in versions}
+    assert found == {v: ask(real, path, v) for v in versions}
+
+
+@pytest.mark.parametrize('method', ['GET', 'HEAD', 'POST', 'PUT', 'PATCH'])
+@pytest.mark.parametrize(
+    'path',
+    [
+        '',
+        '/',
+        '/allocation_candidates',
+        '/usages',
+        '/resource_providers/{cn3}/usages',
+        '/nonesuch',
+    ],
+)
+def test_what_cannot_be_done_is_refused_as_by_the_real_one(
+    real, mocked, path, method
 ):
     path = path.format(**UUIDS)
-    version = f'placement 1.{minor}'
-    mocked.stop()
-    expected = ask(real, path, version)
+    expected = ask(real, path, 'placement 1.39', method)
     with mocked:
-        assert ask(mocked.adapter, path, version) == expected
+        assert ask(mocked.adapter, path, 'placement 1.39', method) == expected
+
+
+@pytest.mark.parametrize('path', ['/', '/traits', '/nonesuch'])
+def test_without_a_token_only_the_root_is_answered(real, mocked, path):
+    def without_token(client):
+        answer = client.session.get(
+            f'{client.get_endpoint()}{path}',
+            authenticated=False, raise_exc=False,
+        )  # fmt: skip
+        return comparable(answer.status_code, answer.headers, answer.json())
+
+    expected = without_token(real)
+    with mocked:
+        assert without_token(mocked.adapter) == expected
+
+
+@pytest.mark.parametrize(
+    'accept',
+    ['text/plain', 'text/html,application/json', '*/*', 'application/*'],
+)
+def test_an_answer_is_json(real, mocked, accept):
+    path = '/resource_providers'
+    expected = ask(real, path, 'placement 1.39', accept=accept)
+    with mocked:
+        found = ask(mocked.adapter, path, 'placement 1.39', accept=accept)
+    assert found.status == expected.status
 
 
 def test_the_questions_that_are_compared_are_telling(mocked):
     """A few of the answers, lest all of them are empty."""
     candidates = '/allocation_candidates?resources=VCPU:2,DISK_GB:10'
-    found = ask(mocked.adapter, candidates, 'placement 1.39').document
+    usages = f'/resource_providers/{UUIDS["numa0"]}/usages'
+    with mocked:
+        found = ask(mocked.adapter, candidates, 'placement 1.39').document
+        used = ask(mocked.adapter, usages, 'placement 1.39').document
     assert len(found['allocation_requests']) == 3
     assert len(found['provider_summaries']) == 6
-    usages = NUMA0.format(**UUIDS) + '/usages'
-    assert ask(mocked.adapter, usages, 'placement 1.39').document == {
+    assert used == {
         'resource_provider_generation': 'something',
         'usages': {'VCPU': 1, 'MEMORY_MB': 0},
     }
@@ -188,12 +341,20 @@ def test_the_questions_that_are_compared_are_telling(mocked):
         pytest.param('placement nonesuch', 400, id='no version'),
         pytest.param('placement latest', 200, id='the newest there is'),
         pytest.param('compute 9.9,placement 1.39', 200, id='two services'),
+        pytest.param('placement 9.9,Placement 1.39', 200, id='the last'),
+        pytest.param('placement  1.10 ', 200, id='blanks'),
+        pytest.param('placement 1.010', 200, id='more digits'),
+        pytest.param('placement 1', 400, id='half a version'),
+        pytest.param('placement 1.-1', 406, id='before the first'),
+        pytest.param('placement 1.2.3', 400, id='more than a version'),
+        pytest.param('placement', 200, id='no version'),
+        pytest.param('compute 2.1', 200, id='another service'),
+        pytest.param(None, 200, id='no header'),
     ],
 )
 def test_a_microversion_means_what_it_means_to_the_real_one(
     real, mocked, version, status
 ):
-    mocked.stop()
     expected = ask(real, '/resource_providers', version)
     with mocked:
         assert ask(mocked.adapter, '/resource_providers', version) == expected
@@ -201,29 +362,31 @@ def test_a_microversion_means_what_it_means_to_the_real_one(
 
 
 @pytest.mark.parametrize(
-    ('path', 'status'), [('/allocation_candidates', 405), ('/nonesuch', 404)]
+    ('method', 'path'),
+    [
+        ('POST', '/resource_providers'),
+        ('PUT', '/resource_providers/nonesuch'),
+        ('DELETE', '/resource_providers/nonesuch/inventories/VCPU'),
+        ('PUT', '/traits/CUSTOM_X'),
+        ('PUT', '/allocations/nonesuch'),
+        ('POST', '/allocations'),
+    ],
 )
-def test_a_change_is_refused_as_by_the_real_one(real, mocked, path, status):
-    mocked.stop()
-    expected = ask(real, path, 'placement 1.39', 'PUT')
+def test_what_changes_something_is_not_done(mocked, method, path):
+    with mocked, pytest.raises(exception.ServiceError) as caught:
+        mocked.client.send(method, path, {'name': 'cn5'})
+    assert '501' in str(caught.value)
+    assert (
+        'the mocked Placement can only be read; a test that writes needs the '
+        'embedded one, isolate_aggregates.testing.EmbeddedPlacement'
+    ) in str(caught.value)
+
+
+def test_a_path_that_came_later_is_unknown(mocked):
     with mocked:
-        assert ask(mocked.adapter, path, 'placement 1.39', 'PUT') == expected
-    assert expected.status == status
-
-
-def test_nothing_can_be_changed(mocked):
-    with pytest.raises(exception.ServiceError, match='can only be read'):
-        mocked.client.send('POST', '/resource_providers', {'name': 'cn5'})
-
-
-def test_without_a_microversion_only_the_root_is_answered(mocked):
-    assert ask(mocked.adapter, '/', None).microversion == 'placement 1.0'
-    for version in (None, 'placement', 'compute 2.1'):
-        answer = ask(mocked.adapter, '/resource_providers', version)
-        assert answer.status == 501
-        assert answer.microversion == 'placement 1.0'
-        [error] = answer.document['errors']
-        assert sorted(error) == ['detail', 'request_id', 'status', 'title']
+        for path, method in [('/reshaper', 'POST'), ('/allocations', 'POST')]:
+            answer = ask(mocked.adapter, path, 'placement 1.12', method)
+            assert answer.status == 404
 
 
 def test_keystoneauth_finds_out_which_microversions_there_are():
@@ -254,7 +417,7 @@ def test_a_microversion_whose_rules_are_not_known_is_refused(version):
 
 def test_a_bad_query_is_told_once(mocked):
     flavor = testing.make_flavor(extra_specs={'trait:CUSTOM_X': 'required'})
-    with pytest.raises(exception.BadQuery) as caught:
+    with mocked, pytest.raises(exception.BadQuery) as caught:
         testing.hosts_for(
             testing.make_request(flavor), NESTED, {}, mocked.client
         )
@@ -300,6 +463,37 @@ def test_it_answers_while_the_context_is_open():
         placement.client.resource_providers()
 
 
+def test_several_answer_at_the_same_time():
+    two = testing.PlacementFixture(TWO)
+    empty = testing.PlacementFixture(
+        testing.make_snapshot(), url='http://other.test'
+    )
+    with two:
+        empty.start()
+        assert len(two.client.resource_providers()) == 2
+        assert empty.client.resource_providers() == []
+    # The one that was started first is stopped first.
+    assert empty.client.resource_providers() == []
+    with pytest.raises(requests_mock.NoMockAddress):
+        two.client.resource_providers()
+    with two:
+        assert len(two.client.resource_providers()) == 2
+        empty.stop()
+        assert len(two.client.resource_providers()) == 2
+
+
+def test_two_cannot_answer_for_one_endpoint(mocked_placement):
+    with testing.PlacementFixture(TWO), pytest.raises(RuntimeError) as caught:
+        testing.PlacementFixture(NESTED).start()
+    assert str(caught.value) == (
+        'http://placement.test/placement is mocked already; give each fixture '
+        'its own url'
+    )
+    mocked_placement(TWO)
+    with pytest.raises(RuntimeError, match='is mocked already'):
+        mocked_placement(NESTED)
+
+
 def test_it_can_be_started_again_but_not_twice():
     placement = testing.PlacementFixture(TWO)
     for _ in range(2):
@@ -309,6 +503,33 @@ def test_it_can_be_started_again_but_not_twice():
         assert len(placement.client.resource_providers()) == 2
         placement.stop()
         placement.stop()
+
+
+def test_it_knows_the_traits_and_classes_that_it_is_told():
+    declared = {'traits': ['CUSTOM_KEY'], 'resource_classes': ['CUSTOM_GOLD']}
+    told = testing.PlacementFixture(TWO, **declared)
+    cloud = testing.make_snapshot(providers=TWO.providers, **declared)
+    for placement in (told, testing.PlacementFixture(cloud)):
+        with placement:
+            assert knows_both(placement.adapter)
+    told.load(testing.make_snapshot())
+    with told:
+        assert knows_both(told.adapter)
+    with testing.PlacementFixture(TWO) as placement:
+        assert not knows_both(placement.adapter)
+
+
+def knows_both(client: adapter.Adapter) -> bool:
+    """Say whether Placement knows CUSTOM_KEY and CUSTOM_GOLD."""
+    return {
+        client.get(path, microversion='1.39', raise_exc=False).ok
+        for path in (
+            '/allocation_candidates?resources=VCPU:1&required=CUSTOM_KEY',
+            '/allocation_candidates?resources=CUSTOM_GOLD:1',
+            '/traits/CUSTOM_KEY',
+            '/resource_classes/CUSTOM_GOLD',
+        )
+    } == {True}
 
 
 def test_it_can_change_its_cloud():

@@ -10,13 +10,16 @@ import os
 import signal
 import threading
 
+from oslo_config import cfg
 import pytest
-from reservation_world import PROJECT, World
+from reservation_world import HOUR, PROJECT, World
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
 from isolate_aggregates.cli import app
+from isolate_aggregates.inspect.report import calendar as page_calendar
 from isolate_aggregates.reservations import healing
-from isolate_aggregates.reservations.commands import times
+from isolate_aggregates.reservations.commands import calendar, times
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
@@ -242,6 +245,25 @@ def test_a_calendar_shows_what_is_free_when(command, done, world):
             (1 if 'Z' in wrong else 2),
             '',
         )
+
+
+def test_the_report_has_a_picture_of_what_is_free(done, world):
+    world.fail_host('h2')
+    now = times.now()
+    done(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
+    world.boot('plain', 'h1', None, {'VCPU': 2})
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    found = page_calendar.picture(
+        calendar.ShowCalendar.picture(conf, world.connection(), now, 1)
+    )
+    one, two = found['hosts']
+    assert two == {'name': 'h2', 'obstacle': 'is down', 'periods': []}
+    assert [
+        (p['from'], p['to'], p['slots'], p['free']['VCPU'], p['taken'])
+        for p in one['periods']
+    ] == [(0, 0.25, 0, 8, 0), (0.25, 0.75, 1, 4, 0.5), (0.75, 1, 0, 8, 0)]
 
 
 def test_those_that_end_soon_have_a_status_of_their_own(

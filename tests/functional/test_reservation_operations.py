@@ -637,6 +637,25 @@ def test_unknown_names(world):
         reservations.show(world.store, uuid(9, 'none'), NOW)
 
 
+def test_to_show_one_reservation_only_its_hosts_are_read(world):
+    world.add_host('h3', vcpus=3)
+    found = reserve(world, 1, start=1, end=2)
+    for start in (2, 3):
+        reserve(world, 4, start=start, end=start + 1)
+    # A host that is full is in no answer, and might have some.
+    assert world.boot('o1', 'h3', flavor_needs={'VCPU': 3})
+    world.store = world.new_store()
+    world.wire.calls.clear()
+    status = reservations.show(world.store, found.reservation.id, NOW)
+    assert status == found
+    read = {
+        url.split('/')[-2]
+        for _, url in world.wire.calls
+        if url.endswith('/inventories')
+    }
+    assert read == {world.child('h1'), world.child('h3')}
+
+
 def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
     for start in range(3):
         reserve(world, 4, start=start + 1, end=start + 2)

@@ -9,11 +9,13 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.constraints import (
+    DropHosts,
     Forbid,
     ForbidRootTrait,
     InTree,
     Refuse,
     Require,
+    RequireRootTrait,
 )
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import adapter
@@ -377,6 +379,19 @@ def test_a_trait_that_a_filter_forbids_is_forbidden_beside_novas_own():
     spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
     applied(spec, ForbidRootTrait('CUSTOM_A', 'because'))
     assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
+
+
+def test_a_trait_that_a_filter_requires_is_required_beside_novas_own():
+    spec = objects.RequestSpec()
+    spec.root_required.add('OWNER_NOVA')
+    applied(spec, RequireRootTrait('CUSTOM_A', 'because'))
+    assert spec.root_required == {'OWNER_NOVA', 'CUSTOM_A'}
+
+
+def test_hosts_that_a_request_filter_cannot_drop_refuse():
+    drop = DropHosts(lambda host: 'because', 'because')
+    with pytest.raises(exception.RequestRefused, match='drops hosts after'):
+        applied(objects.RequestSpec(), drop)
 
 
 def test_a_tree_that_nova_cannot_be_asked_for_refuses():

@@ -285,10 +285,11 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         hints=None,
         project=nova_fixtures.PROJECT_ID,
         status='ACTIVE',
+        zone=None,
     ):
         """Ask for a server as a user would; return it as an operator."""
         server = self._build_server(
-            image_uuid=image, flavor_id=flavor, networks='none'
+            image_uuid=image, flavor_id=flavor, networks='none', az=zone
         )
         made = self.user(project).post_server(
             {'server': server, 'os:scheduler_hints': hints or {}}

@@ -2,6 +2,8 @@
 """A server without a host is explained from a live Nova and Placement."""
 
 from base import CONF, IMAGE, ISOLATE, LiveTest
+from day_two import CommandTest
+from nova.scheduler.client import report
 
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
@@ -54,3 +56,61 @@ class ExplainTest(LiveTest):
             ],
             'host2': ['VCPU: asks 11, max_unit 10'],
         }
+
+
+class ExplainZoneTest(CommandTest):
+    """What nova-scheduler refuses, the command explains."""
+
+    def verdicts(self, server):
+        """Return what is said of each host."""
+        finished = self.run_command(
+            'explain', '--server', server['id'], '-f', 'json'
+        )
+        assert (finished.code, finished.err) == (0, '')
+        return {
+            host['name']: '; '.join(host['reasons'])
+            for host in finished.document['hosts']
+        }
+
+    def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(self):
+        self.give_trait('host1', LICENSED)
+        self.aggregate('first', ['host1'], zone='az1')
+        self.aggregate('second', ['host2'], zone='az2')
+        self.aggregate(
+            'licensed', ['host1'], {f'trait:{LICENSED}': 'required'}
+        )
+        small = self._create_flavor(name='small')
+        failed = self.boot(small, zone='az1', status='ERROR')
+        found = self.verdicts(failed)
+        assert found['host1'].startswith('in aggregate licensed, locked by')
+        assert found['host2'] == (
+            'not in aggregate first: availability zone az1 was requested'
+        )
+        # A server that runs stays in its zone, and only in one it asked for.
+        pinned = self.boot(small, zone='az2')
+        assert self.verdicts(pinned)['host2'] == ''
+        anywhere = self.boot(small)
+        assert 'zone' not in str(self.verdicts(anywhere))
+
+    def test_the_query_is_the_one_that_nova_scheduler_sends(self):
+        self.aggregate('first', ['host2'], zone='az1')
+        flavor = self._create_flavor(
+            name='odd', extra_spec={'hw:virtio_packed_ring': 'true'}
+        )
+        sent = []
+        ask = report.SchedulerReportClient.get_allocation_candidates
+
+        def recorded(client, context, resources):
+            sent.append(resources.to_querystring())
+            return ask(client, context, resources)
+
+        self.stub_out(
+            f'{report.__name__}.SchedulerReportClient'
+            '.get_allocation_candidates',
+            recorded,
+        )
+        self.boot(flavor, zone='az1', status='ERROR')
+        finished = self.run_command(
+            'query', '--flavor', 'odd', '--availability-zone', 'az1'
+        )
+        assert [finished.out.strip()] == sent

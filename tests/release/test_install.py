@@ -15,13 +15,14 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 # What has to be installed for modules that not everybody needs.
 NEEDS = {
     'isolate_aggregates.reservations.blazar': 'blazar',
+    'isolate_aggregates.reservations.ical': 'calendar',
     'isolate_aggregates.inspect.metrics': 'metrics',
     'isolate_aggregates.nova': 'nova',
     # pytest itself loads it.
     'isolate_aggregates.testing.plugin': 'pytest',
 }
 
-EXTRAS = ['', 'blazar', 'embedded', 'metrics', 'osc', 'testing']
+EXTRAS = ['', 'blazar', 'calendar', 'embedded', 'metrics', 'osc', 'testing']
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
 # The oldest release that is supported is the one to hold us back.

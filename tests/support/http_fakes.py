@@ -230,6 +230,7 @@ def _image(image: Image) -> dict[str, Any]:
         'name': image.name,
         'owner': image.owner,
         'visibility': image.visibility,
+        'disk_format': image.disk_format,
         'status': 'active',
         'min_disk': 0,
         'tags': ['tag'],

@@ -58,6 +58,7 @@ class Nova:
         self.is_slow = False
         self.deleted = []
         self.on_delete = lambda server: None
+        self.on_grant = lambda flavor, project: None
         self._turn = threading.Lock()
 
     def keep(self):
@@ -182,6 +183,7 @@ class Nova:
             if what['tenant'] in granted:
                 return 409, {'conflictingRequest': {'message': 'there'}}
             granted.add(what['tenant'])
+            self.on_grant(flavor, what['tenant'])
         else:
             granted.remove(what['tenant'])
         return 200, self._access(flavor)
@@ -261,6 +263,8 @@ class Wire(adapters.HTTPAdapter):
         self.fault = None
         # Called before a call is carried.
         self.meddle = None
+        # The time that web servers tell, if they do.
+        self.date = None
 
     def send(self, request, **kwargs):
         """Carry a call."""
@@ -274,6 +278,8 @@ class Wire(adapters.HTTPAdapter):
             answer = self._ask_nova(request)
         else:
             answer = super().send(request, **kwargs)
+        if self.date:
+            answer.headers['Date'] = self.date
         return self._fail(request, 'lost') if fault == 'lost' else answer
 
     def _ask_nova(self, request):
@@ -383,6 +389,13 @@ class World:
                 },
             },
         )
+        self.add_node(name)
+        if enable:
+            self._enable(name, root)
+
+    def add_node(self, name):
+        """Add a compute node to Nova alone; return its uuid."""
+        root = uuid(1, name)
         self.nova.nodes[root] = {
             'id': root,
             'hypervisor_hostname': name,
@@ -390,8 +403,7 @@ class World:
             'state': 'up',
             'status': 'enabled',
         }
-        if enable:
-            self._enable(name, root)
+        return root
 
     def add_device(self, host, name, traits=(), **amounts):
         """Add a provider below a compute node; return its uuid."""
@@ -431,11 +443,7 @@ class World:
 
     def _enable(self, name, root):
         """Do what the library does, in fewer calls."""
-        if not self.nova.aggregates:
-            self.direct.send('PUT', f'/traits/{names.TRAIT}')
-            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
-            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
-        pool = self.nova.aggregates[1]
+        pool = self.set_pool()
         pool['hosts'].append(name)
         self.direct.send(
             'PUT',
@@ -449,6 +457,14 @@ class World:
             f'/resource_providers/{child}/traits',
             {'resource_provider_generation': 0, 'traits': [names.TRAIT]},
         )
+
+    def set_pool(self):
+        """Return the pool, made if there is none yet."""
+        if not self.nova.aggregates:
+            self.direct.send('PUT', f'/traits/{names.TRAIT}')
+            self.nova.create_aggregate({}, {'aggregate': {'name': 'freepool'}})
+            self.nova.aggregates[1]['metadata'] = dict(names.POOL_METADATA)
+        return self.nova.aggregates[1]
 
     def _provide(self, name, uuid, parent):
         self.direct.send(

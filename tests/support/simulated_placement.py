@@ -52,11 +52,13 @@ class SimulatedPlacement(adapter.Adapter):
     ) -> requests.Response:
         """Answer a request."""
         path, _, query = url.partition('?')
-        version = microversion and f'placement {microversion}'
-        found = self._service.answer(method, path, query, version)
+        headers = {'X-Auth-Token': 'admin'}
+        if microversion:
+            headers['OpenStack-API-Version'] = f'placement {microversion}'
+        found = self._service.answer(method, path, query, headers)
         answer = requests.Response()
         answer.status_code = found.status
-        answer.headers['Content-Type'] = 'application/json'
+        answer.headers.update(found.headers)
         answer._content = json.dumps(found.document).encode()
         return answer
 

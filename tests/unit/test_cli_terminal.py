@@ -108,3 +108,12 @@ def test_fields_of_one_thing_fit_too():
     lines = stream.getvalue().splitlines()
     assert max(map(len, lines)) <= 30
     assert sum(line.count('host ') for line in lines) >= 10
+
+
+# Lines
+
+
+def test_lines_end_between_words_and_what_follows_is_indented():
+    assert terminal.folded(f'  1 (1)  one two\nshort\n{UUID} x', 14) == (
+        f'  1 (1)  one\n    two\nshort\n{UUID}\n  x'
+    )

@@ -307,6 +307,14 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
             id='trait in lower case',
         ),
         pytest.param(
+            'traits: [CUSTOM_A, custom_b]\nresource_classes: [VCPUS]',
+            'traits (line 2): custom_b is not a standard trait; the name of '
+            'a custom one is CUSTOM_ and A-Z, 0-9 or _; resource_classes '
+            '(line 3): VCPUS is not a standard resource class (did you mean '
+            'VCPU?); the name of a custom one is CUSTOM_ and A-Z, 0-9 or _',
+            id='declared names',
+        ),
+        pytest.param(
             'providers: [{name: a, traits: [CUSTOM_A, CUSTOM_A]}]',
             'provider a, traits (line 2): has CUSTOM_A more than once',
             id='the same trait twice',
@@ -863,6 +871,8 @@ def snapshots(draw):
                 )
             )
         ),
+        traits=draw(st.frozensets(TRAITS)),
+        resource_classes=draw(st.frozensets(CLASSES)),
     )
 
 

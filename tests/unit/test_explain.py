@@ -7,6 +7,7 @@ Requests are written as the query string that they come to.
 from collections.abc import Iterable
 from typing import Any
 
+from mirrors import mirrored
 import pytest
 
 from isolate_aggregates import exception
@@ -19,8 +20,6 @@ from isolate_aggregates.filters.constraints import (
 )
 from isolate_aggregates.filters.destination import Constraint, Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
-from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
-from isolate_aggregates.filters.mirrored.requested_host import RequestedHost
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect.explain import Explanation, explain
@@ -100,8 +99,7 @@ def tree(*children: Provider, **more: Any) -> Tree:
 
 FILTERS = Pipeline(
     {
-        'compute_status': ComputeStatus(),
-        'requested_host': RequestedHost(),
+        **mirrored('compute_status', 'requested_host'),
         'reservation_prefix': ReservationPrefix(
             ('reservation:',), ('reservation:',)
         ),

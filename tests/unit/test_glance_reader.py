@@ -17,7 +17,7 @@ WINDOWS = Image(
     owner='project-1',
     visibility='public',
 )
-DEBIAN = Image('debian', f'{ID}2', visibility='public')
+DEBIAN = Image('debian', f'{ID}2', visibility='public', disk_format='qcow2')
 
 
 def reader() -> GlanceClient:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which request may go to which host, and why not."""
 
+from mirrors import mirrored
 import pytest
 
 from isolate_aggregates.aggregates import Lock
@@ -14,7 +15,6 @@ from isolate_aggregates.filters.constraints import (
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.filters.isolate_tenants import IsolateTenants
 from isolate_aggregates.filters.judge import objections
-from isolate_aggregates.filters.mirrored.compute_status import ComputeStatus
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.filters.reservation_prefix import ReservationPrefix
 from isolate_aggregates.inspect import columns
@@ -39,7 +39,7 @@ FILTERS = {
     'reservation_prefix': ReservationPrefix(
         ('reservation:',), ('reservation:',)
     ),
-    'compute_status': ComputeStatus(),
+    **mirrored('compute_status'),
     'isolate_tenants': IsolateTenants(),
 }
 

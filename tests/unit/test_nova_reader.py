@@ -103,6 +103,27 @@ def test_the_newest_microversion_that_both_sides_know_is_spoken(
 
 
 @pytest.mark.parametrize(
+    ('newest', 'releases'),
+    [
+        pytest.param('2.96', (31,), id='older than all that are known'),
+        pytest.param('2.100', (31, 32), id='the same in two releases'),
+        pytest.param('2.103', (33,), id='33'),
+        pytest.param('2.104', (34,), id='34'),
+        pytest.param('2.110', (34,), id='newer than all that are known'),
+    ],
+)
+def test_the_release_is_known_by_the_newest_microversion(
+    http: requests_mock.Mocker,
+    nova: FakeNova,
+    newest: str,
+    releases: tuple[int, ...],
+) -> None:
+    nova.newest = newest
+    nova.answer(http)
+    assert reader().releases == releases
+
+
+@pytest.mark.parametrize(
     ('newest', 'offers'),
     [
         pytest.param(

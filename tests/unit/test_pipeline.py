@@ -126,19 +126,23 @@ def test_filters_that_are_loaded_already_are_not_loaded_again(conf):
 
 
 def test_where_there_is_no_nova_what_nova_adds_is_added_last(conf):
-    assert loading.as_in_nova(conf).names == (
-        'reservation_prefix',
-        'compute_status',
-        'requested_host',
+    first, *mirrored = loading.as_in_nova(conf).names
+    assert first == 'reservation_prefix'
+    assert {'compute_status', 'requested_host'} <= set(mirrored)
+    assert loading.mirrored(conf)[0].is_mirrored
+    assert not loading.deciding(conf).filters[0].is_mirrored
+
+
+def test_what_nova_adds_is_switched_on_where_it_is_in_nova(conf):
+    off = {'tenant_aggregate', 'IsolatedHostsFilter'}
+    assert off.isdisjoint(loading.as_in_nova(conf).names)
+    conf.set_override(
+        'limit_tenants_to_placement_aggregate', True, ia_conf.SCHEDULER
     )
-
-
-def test_without_what_nova_adds_hosts_would_be_shown_in_vain(
-    conf, monkeypatch
-):
-    monkeypatch.setattr(loading, 'MIRRORED', 'isolate_aggregates.nonesuch')
-    with pytest.raises(exception.FilterError, match='has no entry points'):
-        loading.as_in_nova(conf)
+    conf.set_override(
+        'enabled_filters', ['IsolatedHostsFilter'], ia_conf.HOST_FILTERS
+    )
+    assert off <= set(loading.as_in_nova(conf).names)
 
 
 def test_what_nova_itself_adds_is_not_to_be_named(conf):
@@ -236,33 +240,36 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
 
 def test_all_installed_filters_are_listed_those_that_run_first(conf):
     rows = loading.installed_filters(conf)
-    assert [(row.name, row.enabled, row.note) for row in rows] == [
-        ('reservation_prefix', True, 'number 2 of 2'),
-        (
-            'compute_status',
-            True,
-            'outside nova-scheduler, where Nova itself does the same',
-        ),
-        (
-            'requested_host',
-            True,
-            'outside nova-scheduler, where Nova itself does the same',
-        ),
+    found = [(row.name, row.enabled, row.note) for row in rows]
+    as_in_nova = "outside nova-scheduler, as Nova's %s inside"
+    assert found[0] == ('reservation_prefix', True, 'number 2 of 2')
+    assert found[1] == (
+        'compute_status',
+        True,
+        as_in_nova % 'compute_status_filter',
+    )
+    enabled = [row.enabled for row in rows]
+    assert enabled == sorted(enabled, reverse=True)
+    assert {
         (
             'isolate_aggregates',
             False,
             '[scheduler] enable_isolated_aggregate_filtering is false',
         ),
         (
-            'blazar_reservation',
+            'tenant_aggregate',
             False,
-            'not named in [isolate_aggregates] request_filters',
+            '[scheduler] limit_tenants_to_placement_aggregate is false',
         ),
         (
-            'isolate_tenants',
+            'IsolatedHostsFilter',
             False,
-            'not named in [isolate_aggregates] request_filters',
+            'not named in [filter_scheduler] enabled_filters',
         ),
+    } < set(found)
+    assert found[-2:] == [
+        (name, False, 'not named in [isolate_aggregates] request_filters')
+        for name in ('blazar_reservation', 'isolate_tenants')
     ]
     assert all(row.origin.startswith('isolate-aggregates ') for row in rows)
 

@@ -403,6 +403,13 @@ def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
             id='servers of a file',
         ),
         pytest.param(
+            ['--output', 'page.html', '--calendar', '30'],
+            2,
+            '--calendar needs a live cloud: leave out --calendar or '
+            '--snapshot',
+            id='reservations of a file',
+        ),
+        pytest.param(
             ['--output', 'missing/page.html'],
             1,
             'The report cannot be written to missing/page.html: No such '

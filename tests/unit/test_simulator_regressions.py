@@ -75,6 +75,30 @@ def test_an_allocation_is_from_min_unit_to_max_unit_in_steps():
     assert fine == [4, 6, 8]
 
 
+def test_nothing_is_a_multiple_of_a_step_of_zero():
+    units = Inventory(99, step_size=0)
+    assert ask('resources=VCPU:1', has('h', VCPU=units)) == []
+
+
+@pytest.mark.parametrize('limit', [2**63 - 1, 2**63, 10**40])
+def test_a_limit_may_be_larger_than_any_list(limit):
+    query = f'resources=VCPU:1&limit={limit}'
+    assert ask(query, has('h', VCPU=1)) == [{'h': {'VCPU': 1}}]
+
+
+@pytest.mark.parametrize(
+    ('minor', 'hosts'), [(17, ['b']), (38, ['b']), (39, [])]
+)
+def test_of_several_required_the_last_one_counts_before_1_39(minor, hosts):
+    cloud = (
+        has('a', VCPU=1, traits=['CUSTOM_A']),
+        has('b', VCPU=1, traits=['HW_NUMA_ROOT']),
+    )
+    query = 'resources=VCPU:1&required=CUSTOM_A&required=HW_NUMA_ROOT'
+    answer = simulator(*cloud).allocation_candidates(query, minor)
+    assert [*answer.summaries] == [uuid_of(host) for host in hosts]
+
+
 def test_more_may_be_in_use_than_there_is():
     host = has('h', VCPU=4, MEMORY_MB=4, usages={'VCPU': 9})
     assert ask('resources=VCPU:1', host) == []

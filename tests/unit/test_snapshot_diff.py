@@ -74,6 +74,17 @@ def test_things_that_come_and_go_are_changes_as_a_whole():
     assert (come.name, come.before) == ('big', None)
 
 
+def test_names_that_come_and_go_are_changes():
+    assert changed(
+        traits=frozenset({'CUSTOM_B', 'CUSTOM_A'}),
+        resource_classes=frozenset({'CUSTOM_C'}),
+    ) == [
+        Change('trait', 'CUSTOM_A', '', None, 'CUSTOM_A'),
+        Change('trait', 'CUSTOM_B', '', None, 'CUSTOM_B'),
+        Change('resource class', 'CUSTOM_C', '', None, 'CUSTOM_C'),
+    ]
+
+
 def test_settings_count_too():
     assert changed(settings={('scheduler', 'max_placement_results'): 7}) == [
         Change(

@@ -2,6 +2,7 @@
 """What helps others to test their filters."""
 
 import pathlib
+import re
 
 import pytest
 from small_clouds import LOCKED, NESTED, OPEN, TWO, forbid_locked
@@ -44,7 +45,7 @@ def test_a_request_has_what_it_is_given():
         testing.make_flavor('f', {'a:b': 'c'}, vcpus=2, ram=3, disk=4),
         testing.make_image('i', {'os_type': 'x'}, owner='o', visibility='v'),
         project_id=None,
-        hints={'reservation': 'one', 'different_host': ['a', 'b']},
+        scheduler_hints={'reservation': 'one', 'different_host': ['a', 'b']},
         requested_host=TWO.requested_host('cn2'),
     )
     flavor, image = request.flavor, request.image
@@ -86,9 +87,9 @@ def test_a_compute_node_has_what_it_is_given():
         usages={'VCPU': 1},
         traits=['CUSTOM_A'],
         aggregates=[OPEN, 'another'],
-        uuid='u',
+        uuid='0F' * 16,
     ) == Provider(
-        'u',
+        '0f0f0f0f-0f0f-0f0f-0f0f-0f0f0f0f0f0f',
         'node-1',
         host='ironic',
         inventories={'VCPU': Inventory(1), 'PCPU': Inventory(2, 1)},
@@ -169,6 +170,67 @@ def test_two_of_one_uuid_are_refused(aggregates, providers, kind):
         testing.make_snapshot(aggregates, providers)
 
 
+@pytest.mark.parametrize(
+    ('given', 'problem'),
+    [
+        pytest.param(
+            {'traits': ['HW_CPU_X86_AVX9']},
+            'HW_CPU_X86_AVX9 is not a standard trait (did you mean ',
+            id='no such standard trait',
+        ),
+        pytest.param(
+            {'traits': ['CUSTOM-KEY']},
+            'CUSTOM-KEY is not a standard trait',
+            id='misspelt custom trait',
+        ),
+        pytest.param(
+            {'traits': [f'CUSTOM_{"A" * 249}']},
+            f'CUSTOM_{"A" * 249} is not a standard trait',
+            id='custom trait that is too long',
+        ),
+        pytest.param(
+            {'inventories': {'VPCU': 1}},
+            'VPCU is not a standard resource class',
+            id='misspelt class of an inventory',
+        ),
+        pytest.param(
+            {'usages': {'custom_gold': 1}},
+            'custom_gold is not a standard resource class',
+            id='misspelt class of a usage',
+        ),
+        pytest.param(
+            {'inventories': {'VCPU': 1}, 'usages': {'PCPU': 1}},
+            'PCPU is used, but there is no inventory of it',
+            id='usage of what there is not',
+        ),
+        pytest.param(
+            {'inventories': {'VCPU': Inventory(4, step_size=0)}},
+            'the step_size of VCPU must be from 1 to 2147483647, not 0',
+            id='steps of nothing',
+        ),
+        pytest.param(
+            {'inventories': {'VCPU': Inventory(4, reserved=-1)}},
+            'the reserved of VCPU must be from 0 to 2147483647, not -1',
+            id='less than nothing',
+        ),
+        pytest.param(
+            {'inventories': {'DISK_GB': 2**31}},
+            'the total of DISK_GB must be from 1 to 2147483647, not '
+            '2147483648',
+            id='more than Placement stores',
+        ),
+        pytest.param({'uuid': 'u'}, "'u' is no uuid", id='no uuid'),
+    ],
+)
+@pytest.mark.parametrize(
+    'make', [testing.make_provider, testing.make_compute_node]
+)
+def test_what_placement_would_not_take_is_refused(make, given, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)) as caught:
+        make('cn1', **given)
+    assert str(caught.value).startswith(f'provider cn1: {problem}')
+
+
 # Hosts and reasons.
 
 
@@ -210,7 +272,44 @@ def test_a_broken_filter_is_named():
         )
 
 
-def test_a_trait_that_nobody_made_is_a_bad_query():
-    flavor = testing.make_flavor(extra_specs={'trait:CUSTOM_X': 'required'})
-    with pytest.raises(exception.BadQuery, match='CUSTOM_X'):
-        testing.hosts_for(testing.make_request(flavor), TWO, {})
+@pytest.mark.parametrize(
+    'extra_spec',
+    ['trait:CUSTOM_X', 'resources:CUSTOM_X'],
+    ids=['trait', 'class'],
+)
+def test_a_trait_or_class_that_nobody_made_is_a_bad_query(extra_spec):
+    value = 'required' if extra_spec.startswith('trait') else '1'
+    flavor = testing.make_flavor(extra_specs={extra_spec: value})
+    request = testing.make_request(flavor)
+    with pytest.raises(exception.BadQuery, match=r'there is no .* CUSTOM_X'):
+        testing.hosts_for(request, TWO, {})
+    declared = {'traits': ['CUSTOM_X'], 'resource_classes': ['CUSTOM_X']}
+    assert testing.hosts_for(request, TWO, {}, **declared) == []
+    cloud = testing.make_snapshot(providers=TWO.providers, **declared)
+    assert testing.hosts_for(request, cloud, {}) == []
+
+
+def test_a_standard_trait_needs_no_host_that_has_it():
+    flavor = testing.make_flavor(
+        extra_specs={
+            'trait:HW_CPU_X86_AVX2': 'forbidden',
+            'resources:VGPU': '0',
+        }
+    )
+    request = testing.make_request(flavor)
+    assert testing.hosts_for(request, TWO, {}) == ['cn1', 'cn2']
+
+
+@pytest.mark.parametrize(
+    'declared',
+    [{'traits': ['KEY']}, {'resource_classes': ['GOLD']}],
+    ids=['trait', 'class'],
+)
+def test_a_misspelt_declaration_is_refused(declared):
+    match = '^test: [A-Z]+ is not a standard (trait|resource class)'
+    with pytest.raises(ValueError, match=match):
+        testing.make_snapshot(**declared)
+    with pytest.raises(ValueError, match=match):
+        testing.hosts_for(testing.make_request(), TWO, {}, **declared)
+    with pytest.raises(ValueError, match=match):
+        testing.PlacementFixture(TWO, **declared)

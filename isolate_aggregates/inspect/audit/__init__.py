@@ -45,6 +45,7 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
     demands.contradictions,
     demands.traits_nowhere,
     demands.classes_nowhere,
+    demands.metadata_nowhere,
     keys.no_flavors,
     keys.hosts_that_nothing_opens,
     keys.tenants_images,

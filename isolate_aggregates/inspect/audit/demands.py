@@ -4,6 +4,8 @@
 from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import exception
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.mirrored import host_filters
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
@@ -109,6 +111,35 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                     if ended
                     else repairs.unset_spec(flavor, key),
                 )
+
+
+def metadata_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that want metadata which no host's aggregates have.
+
+    Only where Nova's host filter for it is enabled.
+    """
+    name = host_filters.INSTANCE_EXTRA_SPECS
+    judge = next((f for f in cloud.mirrored if f.name == name), None)
+    if judge is None or not cloud.nodes:
+        return
+    for flavor in cloud.snapshot.flavors:
+        destination = Destination()
+        judge.narrow(destination, Request(flavor), cloud.index)
+        if not all(map(destination.dropped, cloud.nodes)):
+            continue
+        wanted = host_filters.wanted_metadata(flavor.extra_specs)
+        told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
+        # What other flavors may want of the same hosts is not known.
+        single = wanted[0][2] if len(wanted) == 1 else None
+        yield Finding(
+            'metadata-nowhere',
+            Severity.WARNING,
+            f'flavor {flavor.name}',
+            f'wants hosts in aggregates with {told}, and no host is, so '
+            f'{name} drops all of them',
+            _NOWHERE,
+            repairs.unset_spec(flavor, single) if single else (),
+        )
 
 
 def traits_if_valid(

@@ -98,7 +98,7 @@ class DividedRequest:
         asked.limit = None
         destination.apply_to(asked)
         if '' in asked.groups and '' not in request.groups:
-            raise query.refused(
+            raise query.Refused(
                 'all resources are in groups with a suffix, so there is no '
                 'group that required or forbidden aggregates could go with.'
             )

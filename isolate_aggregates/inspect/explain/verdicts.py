@@ -22,7 +22,10 @@ from isolate_aggregates.inspect.explain import together
 from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.inspect.explain.host import Context, HostProviders
 from isolate_aggregates.inspect.explain.offers import Offers
-from isolate_aggregates.inspect.explain.requirements import Requirement
+from isolate_aggregates.inspect.explain.requirements import (
+    Concluded,
+    Requirement,
+)
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.placement.simulator.index import (
@@ -76,7 +79,7 @@ class Verdict:
 
     @property
     def is_candidate(self) -> bool:
-        """Whether Placement offers the host."""
+        """Whether Placement offers the host, and Nova keeps it."""
         return not self.causes
 
     @property
@@ -174,6 +177,13 @@ class _Explainer:
             for number, provider in enumerate(snapshot.providers)
             if provider.host
         )
+        # Host filters ask nothing of Placement.
+        self._dropped = {
+            place: self._dropped_by(requirement.conclusion.alone)
+            for place, requirement in enumerate(self._requirements)
+            if isinstance(requirement, Concluded)
+            and requirement.conclusion.alone.host_objections
+        }
 
     def explain(self) -> Explanation:
         alike = list(self._all_alike())
@@ -193,7 +203,18 @@ class _Explainer:
             request = self._divided.without(self._cause(dropped))
         except exception.RequestRefused:
             return 0
+        for place, some in self._dropped.items():
+            if place not in dropped:
+                hosts &= ~some
         return self._offers.among(hosts, request)
+
+    def _dropped_by(self, alone: Destination) -> ProviderSet:
+        providers = self._index.providers
+        return self._index.set_of(
+            number
+            for number in self._index.members(self._hosts)
+            if alone.dropped(providers[number].host or '')
+        )
 
     def _cause(self, places: Collection[int]) -> Cause:
         return tuple(self._requirements[place] for place in sorted(places))

@@ -14,6 +14,7 @@ from isolate_aggregates.inspect.audit import (
 )
 from isolate_aggregates.inspect.matrix import Matrix, matrix, requests
 from isolate_aggregates.inspect.overview import LockOverview, overview
+from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
 
@@ -27,6 +28,7 @@ class Content:
 
     :param project_id: Id of the project that the requests are of.
     :param made_at: When the page is made, in UTC.
+    :param calendar: The room for reservations; None to leave it out.
     """
 
     cloud: AuditedCloud
@@ -35,6 +37,7 @@ class Content:
     findings: tuple[Finding, ...]
     project_id: str | None
     made_at: datetime.datetime
+    calendar: Calendar | None = None
 
     @classmethod
     def of(
@@ -43,6 +46,7 @@ class Content:
         images: Sequence[Image],
         project_id: str | None,
         made_at: datetime.datetime,
+        calendar: Calendar | None = None,
     ) -> 'Content':
         """Gather what there is to show.
 
@@ -59,6 +63,7 @@ class Content:
             tuple(audit(cloud)),
             project_id,
             made_at,
+            calendar,
         )
 
     @property

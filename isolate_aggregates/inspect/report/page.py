@@ -8,7 +8,7 @@ to load anything from.
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 import contextlib
 import hashlib
 import importlib.resources
@@ -19,6 +19,7 @@ import markupsafe
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.cloud import atomic
+from isolate_aggregates.inspect.report import calendar
 from isolate_aggregates.inspect.report import content as report_content
 from isolate_aggregates.inspect.report.cells import cells
 from isolate_aggregates.inspect.report.content import Content
@@ -27,9 +28,11 @@ from isolate_aggregates.inspect.report.content import Content
 def render(content: Content) -> str:
     """Return the page."""
     files = importlib.resources.files(__package__)
-    style, script, template = (
-        (files / name).read_text(encoding='utf-8')
-        for name in ('page.css', 'page.js', 'page.html')
+    names = ['page.html', 'page.css', 'page.js']
+    if content.calendar:
+        names.append('calendar.js')
+    template, style, *scripts = (
+        (files / name).read_text(encoding='utf-8') for name in names
     )
     environment = jinja2.Environment(
         autoescape=True,
@@ -39,6 +42,7 @@ def render(content: Content) -> str:
         finalize=_shown,
     )
     environment.filters['number'] = lambda value: f'{value:,}'
+    environment.filters['moment'] = calendar.shown
     locks = [overview.lock for overview in content.locks]
     return environment.from_string(template).render(
         content=content,
@@ -47,10 +51,13 @@ def render(content: Content) -> str:
         cells=text.all_escaped(
             cells(content.matrix, content.aggregates, locks)
         ),
+        marks=content.calendar and calendar.marks(content.calendar),
+        rooms=content.calendar
+        and text.all_escaped(calendar.picture(content.calendar)),
         # Files of this package, not anybody's input.
         style=markupsafe.Markup(style),  # noqa: S704
-        script=markupsafe.Markup(script),  # noqa: S704
-        policy=_policy(style, script),
+        scripts=[markupsafe.Markup(script) for script in scripts],  # noqa: S704
+        policy=_policy(style, scripts),
     )
 
 
@@ -88,14 +95,14 @@ def _translated(path: str | os.PathLike[str]) -> Iterator[None]:
         raise exception.ReportError(path, exc.strerror or str(exc)) from exc
 
 
-def _policy(style: str, script: str) -> str:
+def _policy(style: str, scripts: Iterable[str]) -> str:
     return '; '.join(
         (
             "default-src 'none'",
             # An empty one of its own, or browsers ask for an icon.
             'img-src data:',
             f'style-src {_source(style)}',
-            f'script-src {_source(script)}',
+            f'script-src {" ".join(map(_source, scripts))}',
             "base-uri 'none'",
             "form-action 'none'",
         )

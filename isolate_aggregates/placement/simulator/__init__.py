@@ -15,7 +15,8 @@ Read it from the question to the answer:
 6. ``answer`` writes that down as candidates.
 7. ``service`` is the whole: the service.
 
-The rules are those of the newest microversion in the `Placement API reference
+A question is one of the newest microversion, or of the one that is named with
+it. The rules are those in the `Placement API reference
 <https://docs.openstack.org/api-ref/placement/>`_. Where the reference is
 silent, the rule was learned by comparing answers with the real service, and
 the docstring says so.

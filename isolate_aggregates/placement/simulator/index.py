@@ -230,10 +230,11 @@ class Stock:
         """Return the providers that give out such an amount at once.
 
         It must be from ``min_unit`` to ``max_unit`` and a multiple of
-        ``step_size``.
+        ``step_size``. Of zero nothing is a multiple, as in SQL.
         """
         accepting = 0
         for (smallest, largest, step), providers in self._by_units:
-            if smallest <= amount <= largest and amount % step == 0:
+            in_steps = step and amount % step == 0
+            if in_steps and smallest <= amount <= largest:
                 accepting |= providers
         return accepting

@@ -1,28 +1,82 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads query strings as Placement does, and refuses those it refuses.
 
-What is refused, with status 400, depends on the query alone; that a trait or
-a resource class is not known is found out later.
+What is refused, with status 400, depends on the query and its microversion
+alone; that a trait or a resource class is not known is found out later.
+Checks come in the order of the service: the first that fails decides the
+error code.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import dataclasses
 import re
 from urllib import parse
+import uuid
 
 from oslo_utils import uuidutils
 
 from isolate_aggregates import exception
+from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.group import (
     Param,
     RequestGroup,
     ResourceRequest,
 )
 
+# The microversion of a query that comes without one; all of them are written
+# without the "1." here.
+NEWEST = mv.ANY_TRAITS.minor
+
+# The service's codes for errors. Most have no code of their own.
+UNDEFINED = 'placement.undefined_code'
+BAD_VALUE = 'placement.query.bad_value'
+DUPLICATE_KEY = 'placement.query.duplicate_key'
+MISSING_VALUE = 'placement.query.missing_value'
+
+# All values of a parameter, by its name.
+_Values = Mapping[str, Sequence[str]]
+
 _GROUPED = re.compile(
     r'(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?'
 )
-_LIMIT = re.compile(r'[1-9][0-9]*')
+_NUMBER = re.compile(r'[1-9][0-9]*')
+
+# The microversions that brought the parameters.
+_OF_CANDIDATES = {
+    'resources': mv.CANDIDATES.minor,
+    'limit': mv.LIMIT.minor,
+    'required': mv.REQUIRED_TRAITS.minor,
+    'member_of': mv.MEMBER_OF.minor,
+    'group_policy': mv.GRANULAR.minor,
+    'in_tree': mv.IN_TREE.minor,
+    'root_required': mv.ROOT_REQUIRED.minor,
+    'same_subtree': mv.SAME_SUBTREE.minor,
+}
+_OF_PROVIDERS = {
+    'name': 0,
+    'uuid': 0,
+    'member_of': 3,
+    'resources': 4,
+    'in_tree': 14,
+    'required': 18,
+}
+
+
+class Refused(exception.BadQuery):
+    """A query that the service answers with 400.
+
+    :param reason: What is wrong with it.
+    :param code: The service's code for that.
+    """
+
+    def __init__(self, reason: str, code: str = UNDEFINED) -> None:
+        self.reason = reason
+        self.code = code
+        super().__init__(
+            'Placement',
+            None,
+            f'would call the request invalid (400): {reason}',
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +93,9 @@ class ProviderQuery:
     uuid: str | None = None
 
 
-def candidates(params: Iterable[Param]) -> ResourceRequest:
+def candidates(
+    params: Iterable[Param], minor: int = NEWEST
+) -> ResourceRequest:
     """Read the parameters of ``GET /allocation_candidates``.
 
     The groups of the request come in the order in which the query names them.
@@ -47,115 +103,188 @@ def candidates(params: Iterable[Param]) -> ResourceRequest:
     empty: the first may be allowed, the second never is.
 
     :param params: The parameters, decoded.
-    :raises BadQuery: if the service would call them invalid.
+    :param minor: The microversion.
+    :raises Refused: if the service would call them invalid.
     """
-    request = ResourceRequest()
-    problems = []
-    params = list(params)
-    for name, value in params:
-        try:
-            if name in _ONCE:
-                _ONCE[name](request, [v for n, v in params if n == name])
-            else:
-                _add(request, name, value)
-        except ValueError as exc:
-            problems.append(f'{name}={value}: {exc}')
-    _refuse(problems or _contradictions(request))
+    values = _by_name(params)
+    _refuse([*_unknown(values, _since, minor), *_malformed(values, minor)])
+    # Of a limit or a policy that is repeated the service checks the last and
+    # uses the first. The API reference does not say that they may be.
+    request = ResourceRequest(
+        limit=int(values['limit'][0]) or None if 'limit' in values else None,
+        group_policy=values.get('group_policy', [''])[0] or None,
+    )
+    _read_root_required(request, values.get('root_required', ()))
+    _read_same_subtree(request, values.get('same_subtree', ()))
+    problems: list[str] = []
+    for name, found in values.items():
+        if match := _GROUPED.fullmatch(name):
+            group = request.group(match[2] or '')
+            problems += _read(group, match[1], name, found, minor)
+    _refuse(problems)
+    _check_groups(request, minor)
     return request
 
 
-def providers(params: Iterable[Param]) -> ProviderQuery:
+def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
     """Read the parameters of ``GET /resource_providers``.
 
     Of a parameter that may not be repeated the service only sees the last.
 
     :param params: The parameters, decoded.
-    :raises BadQuery: if the service would call them invalid.
+    :param minor: The microversion.
+    :raises Refused: if the service would call them invalid.
     """
-    query = ProviderQuery(RequestGroup())
-    problems = []
-    params = list(params)
-    last = dict(params)
-    for name, value in params:
-        if name not in _REPEATED and value != last[name]:
-            continue
-        try:
-            if name == 'name':
-                # An empty name asks for nothing; the service takes it so.
-                query = dataclasses.replace(query, name=value or None)
-            elif name == 'uuid':
-                query = dataclasses.replace(query, uuid=_uuid(value))
-            elif name in _READERS:
-                _READERS[name](query.group, value)
-            else:
-                raise ValueError('there is no such parameter')
-        except ValueError as exc:
-            problems.append(f'{name}={value}: {exc}')
+    values = _by_name(params)
+    last = {name: found[-1] for name, found in values.items()}
+    _refuse(
+        [
+            *_unknown(values, _OF_PROVIDERS.get, minor),
+            *(
+                f'{name}={last[name]}: is no uuid with dashes'
+                for name in ('uuid', 'in_tree')
+                if name in last and not _is_dashed_uuid(last[name])
+            ),
+        ]
+    )
+    group = RequestGroup()
+    problems: list[str] = []
+    for name in filter(_READERS.get, values):
+        found = values[name] if name in _REPEATED else [last[name]]
+        problems += _read(group, name, name, found, minor)
     _refuse(problems)
-    return query
+    # An empty name asks for nothing; the service takes it so.
+    return ProviderQuery(group, last.get('name') or None, last.get('uuid'))
 
 
 def parameters(query: str) -> list[Param]:
     """Return the parameters of a query string, decoded.
 
+    They are separated by ``&`` or ``;``.
+
     :param query: The query string, without the question mark.
+    :raises Refused: if it is not UTF-8.
     """
-    return parse.parse_qsl(query, keep_blank_values=True)
+    try:
+        return parse.parse_qsl(
+            query.replace(';', '&'), keep_blank_values=True, errors='strict'
+        )
+    except UnicodeDecodeError:
+        raise Refused(f'{query} is not UTF-8') from None
 
 
-def refused(problem: str) -> exception.BadQuery:
-    """Return the error for a query that the service answers with 400."""
-    return exception.BadQuery(
-        'Placement', None, f'would call the request invalid (400): {problem}'
-    )
+def _refuse(problems: Iterable[str], code: str = UNDEFINED) -> None:
+    reason = '; '.join(problems)
+    if reason:
+        raise Refused(reason, code)
 
 
-def _refuse(problems: list[str]) -> None:
-    if problems:
-        raise refused('; '.join(problems))
+def _by_name(params: Iterable[Param]) -> _Values:
+    values: dict[str, list[str]] = {}
+    for name, value in params:
+        values.setdefault(name, []).append(value)
+    return values
 
 
-def _add(request: ResourceRequest, name: str, value: str) -> None:
-    """Add one parameter to a request."""
-    if name == 'root_required':
-        if request.root_required or request.root_forbidden:
-            raise ValueError('it may be given once')
-        if value.startswith('in:'):
+def _unknown(
+    values: _Values, since: Callable[[str], int | None], minor: int
+) -> Iterator[str]:
+    """Find parameters that there are not, or not yet."""
+    for name, found in values.items():
+        first = since(name)
+        if first is None or first > minor:
+            yet = f' before microversion 1.{first}' if first else ''
+            yield f'{name}={found[-1]}: there is no such parameter{yet}'
+
+
+def _since(name: str) -> int | None:
+    """Return the microversion that brought a parameter of candidates."""
+    match = _GROUPED.fullmatch(name)
+    if not match or match[2] is None:
+        return _OF_CANDIDATES.get(name)
+    numbered = _NUMBER.fullmatch(match[2])
+    suffixes = mv.GRANULAR if numbered else mv.STRING_SUFFIXES
+    return max(_OF_CANDIDATES[match[1]], suffixes.minor)
+
+
+def _malformed(values: _Values, minor: int) -> Iterator[str]:
+    """Find what is wrong with the parameters that have no groups."""
+    if minor < mv.GRANULAR.minor and 'resources' not in values:
+        yield 'no resources are asked for'
+    limits = values.get('limit', ['1'])
+    if not _NUMBER.fullmatch(limits[-1]) or not limits[0].isdecimal():
+        yield f'limit={limits[-1]}: a limit is a whole number from 1 up'
+    policy = values.get('group_policy', ['none'])[-1]
+    if policy not in ('none', 'isolate'):
+        yield f'group_policy={policy}: the policy is none or isolate'
+
+
+def _read_root_required(
+    request: ResourceRequest, values: Sequence[str]
+) -> None:
+    if not values:
+        return
+    if len(values) > 1:
+        raise Refused('root_required may be given once', DUPLICATE_KEY)
+    root = RequestGroup()
+    try:
+        if values[0].startswith('in:'):
             raise ValueError('the root cannot be asked for one of several')
-        root = RequestGroup()
-        _traits(root, value)
-        request.root_required = root.required_traits
-        request.root_forbidden = root.forbidden_traits
-    elif name == 'same_subtree':
+        _traits(root, values[0], NEWEST)
+    except ValueError as exc:
+        raise Refused(f'root_required={values[0]}: {exc}') from None
+    both = sorted(root.required_traits & root.forbidden_traits)
+    _refuse(
+        (f'root_required both requires and forbids {t}' for t in both),
+        BAD_VALUE,
+    )
+    request.root_required = root.required_traits
+    request.root_forbidden = root.forbidden_traits
+
+
+def _read_same_subtree(
+    request: ResourceRequest, values: Sequence[str]
+) -> None:
+    for value in values:
         suffixes = frozenset(part.strip() for part in value.split(','))
         if '' in suffixes:
-            raise ValueError('only groups with a suffix can be named')
+            raise Refused(
+                f'same_subtree={value}: only groups with a suffix can be '
+                'named',
+                BAD_VALUE,
+            )
         request.same_subtree.append(suffixes)
-    elif match := _GROUPED.fullmatch(name):
-        kind, suffix = match[1], match[2] or ''
-        _READERS[kind](request.group(suffix), value)
-    else:
-        raise ValueError('there is no such parameter')
 
 
-def _limit(request: ResourceRequest, values: Sequence[str]) -> None:
-    """Read a limit; if it is repeated, check the last and use the first.
+def _read(
+    group: RequestGroup,
+    kind: str,
+    name: str,
+    values: Sequence[str],
+    minor: int,
+) -> Iterator[str]:
+    """Add what the values of a parameter ask for to a group.
 
-    So does the service, with ``group_policy`` too. The API reference does not
-    say that they may be repeated.
+    :returns: What is wrong with them.
     """
-    if not _LIMIT.fullmatch(values[-1]) or not values[0].isdecimal():
-        raise ValueError('a limit is a whole number from 1 up')
-    request.limit = int(values[0]) or None
+    if kind == 'required' and minor < mv.ANY_TRAITS.minor:
+        # No mistake, and hard to notice: all others are lost.
+        values = values[-1:]
+    for number, value in enumerate(values):
+        try:
+            if kind == 'member_of' and number:
+                _check(mv.REPEATED_MEMBER_OF, minor)
+            _READERS[kind](group, value, minor)
+        except ValueError as exc:
+            yield f'{name}={value}: {exc}'
 
 
-def _group_policy(request: ResourceRequest, values: Sequence[str]) -> None:
-    if values[-1] not in ('none', 'isolate'):
-        raise ValueError('the policy is none or isolate')
-    request.group_policy = values[0] or None
+def _check(feature: mv.Feature, minor: int) -> None:
+    if feature.minor > minor:
+        raise ValueError(f'{feature.purpose} needs {feature.microversion}')
 
 
-def _resources(group: RequestGroup, value: str) -> None:
+def _resources(group: RequestGroup, value: str, minor: int) -> None:
     resources: dict[str, int] = {}
     for part in value.split(','):
         resource_class, colon, amount = part.partition(':')
@@ -170,10 +299,14 @@ def _resources(group: RequestGroup, value: str) -> None:
     group.resources = resources
 
 
-def _traits(group: RequestGroup, value: str) -> None:
+def _traits(group: RequestGroup, value: str, minor: int) -> None:
     one_of = value.startswith('in:')
     traits = [part.strip() for part in value.removeprefix('in:').split(',')]
     forbidden = {t.lstrip('!') for t in traits if t.startswith('!')}
+    if one_of:
+        _check(mv.ANY_TRAITS, minor)
+    if forbidden:
+        _check(mv.FORBIDDEN_TRAITS, minor)
     if not all((*traits, *forbidden)):
         raise ValueError('a trait has no name')
     if one_of and forbidden:
@@ -185,20 +318,21 @@ def _traits(group: RequestGroup, value: str) -> None:
     group.required_traits |= {t for t in traits if not t.startswith('!')}
 
 
-def _aggregates(group: RequestGroup, value: str) -> None:
+def _aggregates(group: RequestGroup, value: str, minor: int) -> None:
     uuids = value.removeprefix('!')
     if ',' in uuids and not uuids.startswith('in:'):
         raise ValueError('several aggregates are written in:UUID,UUID')
     choice = frozenset(uuids.removeprefix('in:').split(','))
-    for uuid in choice:
-        _uuid(uuid)
+    for aggregate in choice:
+        _uuid(aggregate)
     if value.startswith('!'):
+        _check(mv.FORBIDDEN_AGGREGATES, minor)
         group.forbidden_aggregates |= choice
     else:
         group.aggregates.append(choice)
 
 
-def _in_tree(group: RequestGroup, value: str) -> None:
+def _in_tree(group: RequestGroup, value: str, minor: int) -> None:
     group.in_tree = _uuid(value.strip())
 
 
@@ -208,10 +342,19 @@ def _uuid(value: str) -> str:
     return value
 
 
+def _is_dashed_uuid(value: str) -> bool:
+    """Say whether a schema with the format ``uuid`` takes a value."""
+    try:
+        uuid.UUID(value)
+    except ValueError:
+        return False
+    return all(value[position] == '-' for position in (8, 13, 18, 23))
+
+
 # What /resource_providers takes several of.
 _REPEATED = ('required', 'member_of')
-_ONCE = {'limit': _limit, 'group_policy': _group_policy}
-_READERS = {
+# Adds one value of a parameter to a group.
+_READERS: Mapping[str, Callable[[RequestGroup, str, int], None]] = {
     'resources': _resources,
     'required': _traits,
     'member_of': _aggregates,
@@ -219,25 +362,30 @@ _READERS = {
 }
 
 
-def _contradictions(request: ResourceRequest) -> list[str]:
-    """Return what is wrong with parameters that are right one by one."""
-    return [
-        *_resourceless(request),
-        *_subtrees(request),
-        *_conflicts(request),
-        *_policy(request),
-    ]
+def _check_groups(request: ResourceRequest, minor: int) -> None:
+    """Refuse parameters that are right one by one, and not together.
+
+    :raises Refused: if the service would.
+    """
+    coded = minor >= mv.SAME_SUBTREE.minor
+    bad_value = BAD_VALUE if coded else UNDEFINED
+    if not any(group.resources for group in request.groups.values()):
+        raise Refused(
+            'no group asks for resources',
+            MISSING_VALUE if coded else UNDEFINED,
+        )
+    _refuse(_resourceless(request), bad_value)
+    _refuse(_subtrees(request), bad_value)
+    _refuse(_conflicts(request))
+    _refuse(_policy(request))
 
 
 def _resourceless(request: ResourceRequest) -> Iterator[str]:
     """Find groups that should ask for resources, and do not.
 
     A group without resources only makes sense as a member of
-    ``same_subtree``, and one group has to ask for some.
+    ``same_subtree``.
     """
-    if not any(group.resources for group in request.groups.values()):
-        yield 'no group asks for resources'
-        return
     related = frozenset().union(*request.same_subtree)
     for suffix, group in request.groups.items():
         if not group.resources and suffix not in related:
@@ -255,9 +403,7 @@ def _subtrees(request: ResourceRequest) -> Iterator[str]:
 
 
 def _conflicts(request: ResourceRequest) -> Iterator[str]:
-    """Find traits that are required and forbidden by one group or root."""
-    for trait in sorted(request.root_required & request.root_forbidden):
-        yield f'root_required both requires and forbids {trait}'
+    """Find traits that are required and forbidden by one group."""
     for suffix, group in request.groups.items():
         for trait in sorted(group.required_traits & group.forbidden_traits):
             yield f'required{suffix} both requires and forbids {trait}'

@@ -2,11 +2,14 @@
 """Placement over a snapshot: a question in, the service's answer out."""
 
 from collections.abc import Iterable
+import dataclasses
 import itertools
+import sys
 
 import os_resource_classes
 import os_traits
 
+from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
 from isolate_aggregates.placement.provider import Provider
@@ -22,6 +25,7 @@ from isolate_aggregates.placement.simulator.index import (
     ProviderIndex,
     ProviderSet,
 )
+from isolate_aggregates.placement.simulator.merge import Combination
 
 _NOTHING = AllocationCandidates((), (), {})
 
@@ -43,19 +47,19 @@ class Simulator:
         resource_classes: Iterable[str] = (),
     ) -> None:
         self.index = ProviderIndex(providers)
-        self._traits = {
-            *os_traits.get_traits(),
-            *self.index.traits,
-            *traits,
-        }
-        self._classes = {
-            *os_resource_classes.STANDARDS,
-            *self.index.stocks,
-            *resource_classes,
-        }
+        self.traits = frozenset(
+            (*os_traits.get_traits(), *self.index.traits, *traits)
+        )
+        self.resource_classes = frozenset(
+            (
+                *os_resource_classes.STANDARDS,
+                *self.index.stocks,
+                *resource_classes,
+            )
+        )
 
     def allocation_candidates(
-        self, request: ResourceRequest | str
+        self, request: ResourceRequest | str, minor: int = query.NEWEST
     ) -> AllocationCandidates:
         """Answer ``GET /allocation_candidates``.
 
@@ -63,20 +67,51 @@ class Simulator:
         promises no order; where ``limit`` leaves some out, it may be others.
 
         :param request: The request, or the query string of one.
+        :param minor: The microversion, without the ``1.``.
         :raises BadQuery: if the service would call the query invalid.
         :raises InvalidRequest: if no query can be made of the request.
         """
         asked = query.candidates(
             query.parameters(request)
             if isinstance(request, str)
-            else request.to_queryparams()
+            else request.to_queryparams(),
+            minor,
         )
         servings = self.servings(asked)
         if not servings:
             return _NOTHING
         found = merge.combinations(self.index, asked, servings)
-        chosen = list(itertools.islice(found, asked.limit))
-        return answer(self.index, servings, chosen)
+        most = min(asked.limit or sys.maxsize, sys.maxsize)
+        if minor >= mv.NESTED.minor or self.index.roots == self.index.everyone:
+            chosen = list(itertools.islice(found, most))
+            return answer(self.index, servings, chosen)
+        return self._without_trees(servings, found, most)
+
+    def _without_trees(
+        self,
+        servings: list[Serving],
+        found: Iterable[Combination],
+        most: int,
+    ) -> AllocationCandidates:
+        """Return an answer for clients that know of no nested providers.
+
+        It has no candidates with two providers of one tree, and says nothing
+        of providers that no candidate takes from.
+        """
+        index = self.index
+        fine, known = [], set()
+        for combination in found:
+            givers = set(itertools.chain.from_iterable(combination))
+            if len({index.root_of[giver] for giver in givers}) == len(givers):
+                fine.append(combination)
+                known |= {index.uuids[giver] for giver in givers}
+        whole = answer(index, servings, fine[:most])
+        summaries = {
+            provider: summary
+            for provider, summary in whole.summaries.items()
+            if provider in known
+        }
+        return dataclasses.replace(whole, summaries=summaries)
 
     def hosts(self, request: ResourceRequest) -> ProviderSet:
         """Return the roots of the trees that some candidate takes from.
@@ -94,12 +129,15 @@ class Simulator:
             return 0
         return merge.local_anchors(self.index, asked, servings)
 
-    def resource_providers(self, query_string: str = '') -> list[Provider]:
+    def resource_providers(
+        self, query_string: str = '', minor: int = query.NEWEST
+    ) -> list[Provider]:
         """Answer ``GET /resource_providers``, in the order of the snapshot.
 
+        :param minor: The microversion, without the ``1.``.
         :raises BadQuery: if the service would call it invalid.
         """
-        asked = query.providers(query.parameters(query_string))
+        asked = query.providers(query.parameters(query_string), minor)
         found = self._providers(asked.group)
         return [
             provider
@@ -176,12 +214,14 @@ class Simulator:
         return conditions.meeting_all(index, group)
 
     def _check_traits(self, traits: Iterable[str]) -> None:
-        self._check('trait', traits, self._traits)
+        self._check('trait', traits, self.traits)
 
     def _check_classes(self, group: RequestGroup) -> None:
-        self._check('resource class', group.resources, self._classes)
+        self._check('resource class', group.resources, self.resource_classes)
 
-    def _check(self, kind: str, names: Iterable[str], known: set[str]) -> None:
+    def _check(
+        self, kind: str, names: Iterable[str], known: frozenset[str]
+    ) -> None:
         unknown = sorted(set(names) - known)
         if unknown:
-            raise query.refused(f'there is no {kind} {", ".join(unknown)}')
+            raise query.Refused(f'there is no {kind} {", ".join(unknown)}')

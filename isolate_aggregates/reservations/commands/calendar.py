@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation calendar``: the room on hosts over time."""
+"""``reservation calendar``: the room on hosts over time, or an iCalendar."""
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
 import datetime
 from typing import Any
 
-from isolate_aggregates import reservations
+from oslo_config import cfg
+
+from isolate_aggregates import exception, reservations
 from isolate_aggregates.cli import output
+from isolate_aggregates.cloud import atomic
+from isolate_aggregates.inspect.report.calendar import Calendar
+from isolate_aggregates.reservations import views
 from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.rest.connection import Connection
 
 
 class ShowCalendar(output.ReportLister):
@@ -16,10 +23,23 @@ class ShowCalendar(output.ReportLister):
 
     A row is a time in which the room on a host stays the same. What all
     reservations need counts, and what other servers use. As json or yaml: one
-    document with the hosts and their periods.
+    document with the hosts and their periods. With --ical the reservations
+    themselves, as a file that calendar programs read.
     """
 
     nothing = 'There are no hosts for reservations.'
+
+    @staticmethod
+    def picture(
+        conf: cfg.ConfigOpts,
+        connection: Connection,
+        now: datetime.datetime,
+        days: int,
+    ) -> Calendar:
+        """Return the room from now on, for a picture of it on a page."""
+        end = times.resolve(datetime.timedelta(days=days), now)
+        store = common.store(conf, connection)
+        return Calendar(now, end, reservations.calendar(store, now, now, end))
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -33,22 +53,78 @@ class ShowCalendar(output.ReportLister):
             help=f'Until when, {common.TIME}, or how long after its start, '
             'such as 7d; default: 30d',
         )
+        parser.add_argument(
+            '--ical',
+            metavar='<file>',
+            help='Write an iCalendar file with the reservations of that time '
+            'instead; - for the standard output',
+        )
         self._usage = parser
         return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Show the room, or write an iCalendar file."""
+        if parsed_args.ical is None:
+            return super().run(parsed_args)
+        self._write_ical(parsed_args)
+        return 0
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Look at the hosts."""
         now = times.now()
-        try:
-            self._start = times.resolve(parsed_args.start, now)
-            self._end = times.resolve(parsed_args.end, self._start)
-        except argparse.ArgumentTypeError as exc:
-            self._usage.error(str(exc))
+        self._resolve(parsed_args, now)
         store = common.store(self.app.conf, self.app.connect())
         self._hosts = reservations.calendar(store, now, self._start, self._end)
         return ('Host', 'Start', 'End', 'Slots', 'Free'), list(self._rows())
+
+    def _resolve(
+        self, args: argparse.Namespace, now: datetime.datetime
+    ) -> None:
+        try:
+            self._start = times.resolve(args.start, now)
+            self._end = times.resolve(args.end, self._start)
+        except argparse.ArgumentTypeError as exc:
+            self._usage.error(str(exc))
+
+    def _write_ical(self, args: argparse.Namespace) -> None:
+        try:
+            from isolate_aggregates.reservations import ical
+        except ImportError as exc:
+            raise exception.InvalidRequest(
+                'An iCalendar file needs icalendar; install '
+                'isolate-aggregates[calendar].'
+            ) from exc
+        now = times.now()
+        self._resolve(args, now)
+        views.check_period(self._start, self._end)
+        path = args.ical
+        if path != '-':
+            with _told(path):
+                atomic.check(path)
+        store = common.store(self.app.conf, self.app.connect())
+        unreadable: list[exception.ReservationError] = []
+        content = ical.calendar(
+            (
+                status
+                for status in reservations.list_reservations(
+                    store, now, unreadable.append
+                )
+                if _is_within(status.reservation, self._start, self._end)
+            ),
+            now,
+            self._end,
+        )
+        if unreadable:
+            # A calendar without them would say that they are gone.
+            raise unreadable[0]
+        if path == '-':
+            self.app.stdout.write(content)
+            return
+        with _told(path), atomic.replacing(path) as stream:
+            stream.write(content)
+        self.app.stdout.write(f'Wrote {path}.\n')
 
     def document(self) -> dict[str, Any]:
         """Return the hosts with their periods."""
@@ -97,6 +173,24 @@ class ShowCalendar(output.ReportLister):
         free: str,
     ) -> Sequence[Any]:
         return host, times.text(start), times.text(end), slots, free
+
+
+def _is_within(
+    found: reservations.Reservation,
+    start: datetime.datetime,
+    end: datetime.datetime,
+) -> bool:
+    return found.start < end and (found.end is None or found.end > start)
+
+
+@contextlib.contextmanager
+def _told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise exception.InvalidRequest(
+            f'The calendar cannot be written to {path}: {exc.strerror or exc}.'
+        ) from exc
 
 
 def _inline(free: Mapping[str, int]) -> str:

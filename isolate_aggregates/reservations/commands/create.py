@@ -124,7 +124,7 @@ class CreateReservation(_SizedReservation):
         if parsed_args.dry_run:
             return common.one(reservations.preview(store, found, now))
         try:
-            return common.one(reservations.create(store, found, now))
+            return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:
             LOG.warning(
                 'Reservation %s may have been begun; reservation reconcile '

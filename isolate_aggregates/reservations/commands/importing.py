@@ -52,7 +52,7 @@ class ImportReservations(output.ReportLister):
         store = common.store(self.app.conf, self.app.connect())
         self._is_done = parsed_args.apply
         do = importing.carry_out if self._is_done else importing.plan
-        self._found: list[Import] = do(store, times.now())
+        self._found: list[Import] = do(store, store.now())
         for one in self._found:
             if one.problem:
                 LOG.warning('Reservation %s is left: %s.', one.id, one.problem)

@@ -8,7 +8,7 @@ from typing import Any
 
 from isolate_aggregates import reservations
 from isolate_aggregates.cli import base, periodic
-from isolate_aggregates.reservations.commands import common, times
+from isolate_aggregates.reservations.commands import common
 from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
 
 
@@ -31,7 +31,7 @@ class RepairReservations(common.ReservationLister):
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         return self.rows(
-            reservations.repair(store, times.now(), parsed_args.reservation)
+            reservations.repair(store, store.now(), parsed_args.reservation)
         )
 
     def run(self, parsed_args: argparse.Namespace) -> int:
@@ -76,7 +76,7 @@ class ReconcileReservations(common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Reconcile them."""
         store = common.store(self.app.conf, self.app.connect())
-        return self.rows(reservations.reconcile_all(store, times.now()))
+        return self.rows(reservations.reconcile_all(store, store.now()))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
@@ -98,7 +98,7 @@ class ReconcileReservations(common.ReservationLister):
 
         def once(stopped: Callable[[], bool]) -> None:
             nonlocal shown, told
-            found = reservations.reconcile_all(store, times.now(), move)
+            found = reservations.reconcile_all(store, store.now(), move)
             told = common.tell_problems(found, told)
             lines = {s.reservation.id: common.line(s) for s in found}
             for name, line in lines.items():

@@ -161,7 +161,7 @@ class UpdateReservation(common.OneReservation):
             reservations.update(
                 store,
                 name,
-                now,
+                store.now(),
                 parsed_args.amount,
                 end,
                 project,
@@ -219,7 +219,7 @@ class MoveReservation(common.OneReservation):
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        self._moved = reservations.move(store, name, times.now(), hosts)
+        self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
         return common.one(self._moved)
@@ -259,7 +259,7 @@ class EndReservation(common.OneReservation):
             found = reservations.show(store, name, times.now()).reservation
             servers = len(store.compute.servers_of(found.id))
             common.confirm_end(self.app, found.id, found.project, servers)
-        self._ended = reservations.end(store, name, times.now())
+        self._ended = reservations.end(store, name, store.now())
         return common.one(self._ended)
 
     def run(self, parsed_args: argparse.Namespace) -> int:

@@ -77,6 +77,14 @@ class Concluded(Requirement):
             return (
                 f'has trait {", ".join(sorted(traits))}: {constraint.reason}'
             )
+        missing = alone.root_required - host.root.traits
+        if missing:
+            return f'has no trait {", ".join(sorted(missing))}: {self._cause}'
+        if alone.host_objections:
+            dropped = alone.dropped(host.root.host or '')
+            named = self.conclusion.filter_name
+            told = '; '.join(dropped)
+            return f'dropped after Placement by {named}: {told}'
         if host.root.aggregates & alone.forbidden_aggregates:
             # Then nothing of the tree may be used.
             return self.objection(host.root, host)

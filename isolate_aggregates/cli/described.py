@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes a request from arguments, and from what a cloud knows of a server."""
+
+import argparse
+import dataclasses
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.cloud.servers import Port, Server
+from isolate_aggregates.request import (
+    Flavor,
+    Image,
+    Request,
+    implied,
+    nova_image,
+)
+from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
+
+# The release of Nova that asks whose a host is.
+_OWNED = 34
+
+
+class Described:
+    """Makes the request that the arguments describe.
+
+    ``not_known`` has what Nova knows and this does not.
+    """
+
+    def __init__(
+        self, args: argparse.Namespace, cloud: Cloud, conf: cfg.ConfigOpts
+    ) -> None:
+        self._args = args
+        self._cloud = cloud
+        self._conf = conf
+        self.not_known: list[str] = []
+        release = conf[ia_conf.GROUP].nova_release
+        self.releases: tuple[int, ...] = (
+            (release,)
+            if release
+            else (cloud.nova_releases or (implied.NEWEST_NOVA,))
+        )
+
+    def request(self) -> Request:
+        """Return the request.
+
+        :raises NotFound: if flavor, image or project does not exist.
+        """
+        request = self._given()
+        if not self._args.flavor:
+            request = self._of_server(request)
+        profile = request.flavor.extra_specs.get('accel:device_profile')
+        if profile:
+            request = self._with_device(request, profile, '')
+        if self.releases[-1] >= _OWNED:
+            request = self._with_owner(request)
+        self._tell_of_devices_and_pinning(request)
+        return request
+
+    def _tell_of_devices_and_pinning(self, request: Request) -> None:
+        """Say what Nova may ask on top, by options that are not read here."""
+        alias = request.flavor.extra_specs.get('pci_passthrough:alias')
+        if alias:
+            self.not_known.append(
+                f'what PCI devices pci_passthrough:alias={alias} asks of '
+                'Placement where [filter_scheduler] pci_in_placement is true'
+            )
+        settings = implied.Settings(
+            request.flavor.extra_specs, request.image_properties
+        )
+        name = 'hw:cpu_policy'
+        if (settings.flavor(name) or settings.image(name)) == 'dedicated':
+            self.not_known.append(
+                'which hosts without PCPU Nova finds by asking once more, for '
+                'VCPU in its place, unless [workarounds] '
+                'disable_fallback_pcpu_query is true'
+            )
+
+    def _given(self) -> Request:
+        args, cloud = self._args, self._cloud
+        hints: dict[str, tuple[str, ...]] = {}
+        for key, value in args.hint:
+            hints[key] = (*hints.get(key, ()), value)
+        zone, forced = args.availability_zone
+        host = forced or args.host
+        return Request(
+            # Replaced if a server stands for the flavor.
+            flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
+            image=cloud.image(args.image) if args.image else None,
+            project_id=base.project_from(args, cloud),
+            scheduler_hints=hints,
+            requested_host=cloud.requested_host(host) if host else None,
+            host_forced=bool(forced),
+            boot_from_volume=args.boot_from_volume,
+            availability_zone=zone,
+            resource_groups=tuple(
+                ResourceGroup(f'_port_{number}', resources, traits)
+                for number, (resources, traits) in enumerate(
+                    args.port_request, 1
+                )
+            ),
+        )
+
+    def _of_server(self, given: Request) -> Request:
+        """Return the request, with what a server was asked for with."""
+        args = self._args
+        server = self._cloud.server(args.server)
+        zone = given.availability_zone or server.availability_zone
+        if not zone and not server.zone_known:
+            self.not_known.append(
+                f'the availability zone that server {args.server} was asked '
+                'for in, which Nova tells from 2.96 on; give it with '
+                '--availability-zone if it had any'
+            )
+        if not given.requested_host:
+            self.not_known.append(
+                f'whether a host was requested for server {args.server}, '
+                'which Nova does not tell; give it with --host'
+            )
+        image = given.image
+        if image is None and server.image_id:
+            image = self._image(server)
+        request = dataclasses.replace(
+            given,
+            flavor=server.flavor,
+            image=image,
+            project_id=given.project_id or server.project_id,
+            scheduler_hints={
+                **server.scheduler_hints,
+                **given.scheduler_hints,
+            },
+            boot_from_volume=given.boot_from_volume or not server.image_id,
+            availability_zone=zone,
+        )
+        return request if args.port_request else self._with_ports(request)
+
+    def _image(self, server: Server) -> Image:
+        """Return an image, with what the server keeps of it."""
+        image = self._cloud.image(server.image_id or '')
+        if server.image_properties is None:
+            return image
+        # Of what Nova does not know it tells nothing.
+        others = {
+            name: value
+            for name, value in image.properties.items()
+            if name not in nova_image.TOLD
+        }
+        return dataclasses.replace(
+            image, properties={**others, **server.image_properties}
+        )
+
+    def _with_ports(self, request: Request) -> Request:
+        """Return the request, with what the ports of a server ask for."""
+        server_id = self._args.server
+        routed = self._conf[
+            ia_conf.SCHEDULER
+        ].query_placement_for_routed_network_aggregates
+        try:
+            ports = self._cloud.ports(server_id)
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'what the ports of server {server_id} ask for: '
+                f'{str(exc).rstrip(".")}'
+            )
+            return request
+        if not ports:
+            self.not_known.append(
+                f'the networks that server {server_id} was asked for with: it '
+                'has no ports now; give what they ask for with --port-request'
+            )
+        for port in ports:
+            request = dataclasses.replace(
+                request,
+                resource_groups=(*request.resource_groups, *port.groups),
+                same_subtree=(*request.same_subtree, port.same_subtree)
+                if port.same_subtree
+                else request.same_subtree,
+                networks=(*request.networks, self._network(port, routed)),
+            )
+            if port.device_profile:
+                request = self._with_device(
+                    request, port.device_profile, port.id
+                )
+        return request
+
+    def _network(self, port: Port, routed: bool) -> RequestedNetwork:
+        """Return the network of a port.
+
+        :param routed: Whether its segments matter.
+        """
+        name = f'port {port.id}'
+        if not routed:
+            return RequestedNetwork(name, (), port.remote_managed)
+        try:
+            segments = self._cloud.segment_aggregates(port)
+        except exception.ServiceError:
+            return RequestedNetwork(name, None, port.remote_managed)
+        return RequestedNetwork(
+            name,
+            tuple(sorted(frozenset().union(*segments))),
+            port.remote_managed,
+            ''
+            if all(segments)
+            else f'a segment of the network of {name} has no aggregate',
+        )
+
+    def _with_device(
+        self, request: Request, profile: str, owner: str
+    ) -> Request:
+        """Return the request, with what a device profile asks for.
+
+        :param owner: Id of the port that names it; empty for the flavor.
+        """
+        try:
+            groups = self._cloud.device_groups(profile, owner)
+        except (exception.ServiceError, exception.NotFound) as exc:
+            self.not_known.append(
+                f'what device profile {profile} asks for: '
+                f'{str(exc).rstrip(".")}'
+            )
+            return request
+        return dataclasses.replace(
+            request, resource_groups=(*request.resource_groups, *groups)
+        )
+
+    def _with_owner(self, request: Request) -> Request:
+        """Return the request; it knows whether all hosts are Nova's."""
+        owned, others = self._cloud.owned_nodes
+        if owned and others:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA, which {others} of '
+                f'{owned + others} compute nodes lack: it does once all '
+                'compute services are of release 34'
+            )
+        return dataclasses.replace(
+            request, owner_nova=bool(owned and not others)
+        )

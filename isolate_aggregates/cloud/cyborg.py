@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cyborg's API: what device profiles ask for.
+
+See the `Accelerator API reference
+<https://docs.openstack.org/api-ref/accelerator/>`_.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+from urllib import parse
+
+from isolate_aggregates import exception
+from isolate_aggregates.request import extra_specs as xs
+from isolate_aggregates.request.spec import ResourceGroup
+from isolate_aggregates.rest import client
+from isolate_aggregates.rest.connection import Connection
+
+
+class CyborgClient:
+    """Cyborg's API.
+
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        self._service = client.Service(
+            'Cyborg', connection.adapter('accelerator'), retry_delay
+        )
+
+    def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
+        """Return what a device profile asks for.
+
+        :param profile: Its name.
+        :param owner: Id of the port that names it; empty for a flavor.
+        :raises NotFound: if there is none.
+        :raises ServiceError: if Cyborg gives no usable answer.
+        """
+        query = parse.urlencode({'name': profile})
+        path = f'{self._service.root("v2")}/device_profiles?{query}'
+        found = self._service.parsed(
+            path,
+            lambda document: [
+                dict(group)
+                for each in document['device_profiles']
+                if each['name'] == profile
+                for group in each['groups']
+            ],
+            self._service.get(path),
+        )
+        if not found:
+            raise exception.NotFound(
+                'device profile',
+                profile,
+                f'Cyborg at {self._service.endpoint}',
+            )
+        return [
+            _group(f'device_profile_{number}{owner}', group)
+            for number, group in enumerate(found)
+        ]
+
+
+def _group(suffix: str, found: Mapping[str, Any]) -> ResourceGroup:
+    specs = list(xs.parse({key: str(value) for key, value in found.items()}))
+
+    def traits(value: str) -> frozenset[str]:
+        return frozenset(
+            spec.name
+            for spec in specs
+            if (spec.kind, spec.value) == ('trait', value)
+        )
+
+    return ResourceGroup(
+        suffix,
+        {
+            spec.name: int(spec.value)
+            for spec in specs
+            if spec.kind == 'resources' and spec.value.isdecimal()
+        },
+        traits(xs.REQUIRED),
+        traits(xs.FORBIDDEN),
+    )

@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Host filters of Nova that look at aggregates alone.
+
+They drop hosts after Placement has answered, where ``[filter_scheduler]
+enabled_filters`` names them; see `Compute schedulers
+<https://docs.openstack.org/nova/latest/admin/scheduling.html>`_. All other
+host filters look at what only Nova knows.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+import dataclasses
+import operator
+import types
+
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.filters.constraints import DropHosts
+from isolate_aggregates.filters.mirrored.mirror import Mirror, Settings
+from isolate_aggregates.request import Request, nova_image
+
+# The names of the filters by which a host is judged.
+GROUP = 'filter_scheduler'
+ENABLED = (GROUP, 'enabled_filters')
+_NAMESPACE = (GROUP, 'aggregate_image_properties_isolation_namespace')
+_SEPARATOR = (GROUP, 'aggregate_image_properties_isolation_separator')
+_ISOLATED_HOSTS = (GROUP, 'isolated_hosts')
+_ISOLATED_IMAGES = (GROUP, 'isolated_images')
+_RESTRICT = (GROUP, 'restrict_isolated_hosts_to_isolated_images')
+
+INSTANCE_EXTRA_SPECS = 'AggregateInstanceExtraSpecsFilter'
+_SCOPE = 'aggregate_instance_extra_specs'
+
+# The values of each metadata key over all aggregates of a host.
+_Metadata = Mapping[str, frozenset[str]]
+_Judge = Callable[[_Metadata], str]
+
+
+@dataclasses.dataclass(frozen=True)
+class DroppedLater:
+    """The cause: a host filter drops hosts.
+
+    :param what: Which hosts, such as "hosts without ssd=true".
+    """
+
+    what: str
+
+    def __str__(self) -> str:
+        return f'after Placement has answered, Nova drops {self.what}'
+
+
+def _metadata(aggregates: Iterable[Aggregate]) -> _Metadata:
+    found: dict[str, frozenset[str]] = {}
+    for aggregate in aggregates:
+        for key, value in aggregate.metadata.items():
+            values = frozenset(one.strip() for one in value.split(','))
+            found[key] = found.get(key, frozenset()) | values
+    return found
+
+
+def _dropping(
+    aggregates: AggregateIndex, judge: _Judge, what: str
+) -> Iterator[DropHosts]:
+    """Yield a constraint if there are, or could be, hosts that are dropped.
+
+    :param judge: Says why hosts with some metadata are dropped.
+    """
+    kinds, members = aggregates.remember(
+        ('kinds of hosts',), lambda: _kinds(aggregates)
+    )
+    told = [judge(_metadata(some)) for some in members]
+
+    def objection(host: str) -> str:
+        return told[kinds.get(host, _IN_NONE)]
+
+    if any(told):
+        yield DropHosts(objection, DroppedLater(what))
+
+
+# Of hosts that are in no aggregate.
+_IN_NONE = 0
+
+
+def _kinds(
+    aggregates: AggregateIndex,
+) -> tuple[dict[str, int], list[tuple[Aggregate, ...]]]:
+    """Return which hosts are in the same aggregates, and in which ones.
+
+    Few of many hosts are in others than most.
+    """
+    numbers: dict[tuple[str, ...], int] = {(): _IN_NONE}
+    members: list[tuple[Aggregate, ...]] = [()]
+    kinds = {}
+    for host, some in aggregates.by_host.items():
+        uuids = tuple(aggregate.uuid for aggregate in some)
+        if uuids not in numbers:
+            numbers[uuids] = len(members)
+            members.append(some)
+        kinds[host] = numbers[uuids]
+    return kinds, members
+
+
+# Instance extra specs.
+
+
+def _number(compare: Callable[[float, float], bool]) -> Callable[..., bool]:
+    def compared(value: str, wanted: str) -> bool:
+        try:
+            return compare(float(value), float(wanted))
+        except ValueError:
+            # Nova's scheduler fails, which gives no host either.
+            return False
+
+    return compared
+
+
+_COMPARE: Mapping[str, Callable[[str, str], bool]] = types.MappingProxyType({
+    '=': _number(operator.ge),
+    '==': _number(operator.eq),
+    '!=': _number(operator.ne),
+    '>=': _number(operator.ge),
+    '<=': _number(operator.le),
+    's==': operator.eq,
+    's!=': operator.ne,
+    's<': operator.lt,
+    's<=': operator.le,
+    's>': operator.gt,
+    's>=': operator.ge,
+    '<in>': operator.contains,
+})  # fmt: skip
+
+
+def meets(value: str, wanted: str) -> bool:
+    """Tell whether the metadata of an aggregate meets an extra spec.
+
+    :param value: One of the values of the metadata.
+    :param wanted: The value of the extra spec, perhaps with an operator.
+    """
+    words = wanted.split()
+    operation = words[0] if words else ''
+    if operation == '<or>':
+        return value in words[1::2]
+    if operation == '<all-in>':
+        return len(words) > 1 and all(word in value for word in words[1:])
+    if operation in _COMPARE:
+        return len(words) > 1 and _COMPARE[operation](value, words[1])
+    return value == wanted
+
+
+def wanted_metadata(
+    extra_specs: Mapping[str, str],
+) -> list[tuple[str, str, str]]:
+    """Return what a flavor wants of the metadata of aggregates.
+
+    That is the key of the metadata, the value, and the key of the extra spec.
+
+    :param extra_specs: Its extra specs: those with the scope of the filter,
+        and those without any.
+    """
+    found = []
+    for key, value in extra_specs.items():
+        scope, colon, name = key.partition(':')
+        if not colon:
+            found.append((key, value, key))
+        elif scope == _SCOPE:
+            found.append((name, value, key))
+    return found
+
+
+def instance_extra_specs(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[DropHosts]:
+    """Drop hosts whose aggregates do not have what the flavor wants."""
+    wanted = wanted_metadata(request.flavor.extra_specs)
+    if not wanted:
+        return
+
+    def judge(metadata: _Metadata) -> str:
+        missing = [
+            f'{key}={value}'
+            for key, value, _ in wanted
+            if not any(meets(one, value) for one in metadata.get(key, ()))
+        ]
+        return f'in no aggregate with {" and ".join(missing)}' * bool(missing)
+
+    told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
+    yield from _dropping(
+        aggregates,
+        judge,
+        f'hosts in no aggregate with {told}, which flavor '
+        f'{request.flavor.name} wants',
+    )
+
+
+def image_properties(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[DropHosts]:
+    """Drop hosts whose aggregates name other values than the image."""
+    properties = request.image_properties
+    namespace = settings[_NAMESPACE]
+    start = f'{namespace}{settings[_SEPARATOR]}' if namespace else ''
+    kept = {
+        name: value
+        for name in sorted(nova_image.KNOWN)
+        if name.startswith(start)
+        and (value := nova_image.kept(properties, name, request.nova_release))
+        # What is false or 0 is not looked at.
+        and value not in ('False', '0')
+    }
+
+    def judge(metadata: _Metadata) -> str:
+        for name, value in kept.items():
+            values = metadata.get(name)
+            if values is not None and value not in values:
+                return (
+                    f'in aggregates with {name}={",".join(sorted(values))}, '
+                    f'but the image has {name}={value}'
+                )
+        return ''
+
+    yield from _dropping(
+        aggregates,
+        judge,
+        'hosts whose aggregates name other values for properties of the image',
+    )
+
+
+_PROJECTS = 'filter_tenant_id'
+
+
+def multi_tenancy(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[DropHosts]:
+    """Drop hosts whose aggregates name other projects."""
+
+    def judge(metadata: _Metadata) -> str:
+        projects = frozenset[str]().union(
+            *(v for k, v in metadata.items() if k.startswith(_PROJECTS))
+        )
+        if not projects or request.project_id in projects:
+            return ''
+        why = (
+            f'project {request.project_id} is not one of them'
+            if request.project_id
+            else 'the request has no project'
+        )
+        return f'reserved for the projects in {_PROJECTS}; {why}'
+
+    yield from _dropping(
+        aggregates, judge, f'hosts whose {_PROJECTS} names other projects'
+    )
+
+
+_TYPES = 'instance_type'
+
+
+def type_affinity(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[DropHosts]:
+    """Drop hosts whose aggregates name other flavors."""
+
+    def judge(metadata: _Metadata) -> str:
+        flavors = metadata.get(_TYPES)
+        if flavors is None or request.flavor.name in flavors:
+            return ''
+        return (
+            f'in aggregates with {_TYPES}={",".join(sorted(flavors))}, '
+            f'not {request.flavor.name}'
+        )
+
+    yield from _dropping(
+        aggregates, judge, f'hosts whose {_TYPES} names other flavors'
+    )
+
+
+def isolated_hosts(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[DropHosts]:
+    """Keep some images on some hosts, and perhaps others off them."""
+    hosts = frozenset(settings[_ISOLATED_HOSTS])
+    images = frozenset(settings[_ISOLATED_IMAGES])
+    restricted = settings[_RESTRICT]
+    is_isolated = bool(request.image and request.image.id in images)
+    others = 'the image is not in isolated_images'
+
+    def objection(host: str) -> str:
+        if is_isolated and host not in hosts:
+            return 'not in isolated_hosts, but the image is in isolated_images'
+        if not is_isolated and host in hosts and restricted:
+            return f'in isolated_hosts, but {others}'
+        return ''
+
+    if is_isolated:
+        what = 'hosts that are not in isolated_hosts, as the image is isolated'
+    elif hosts and restricted:
+        what = f'hosts in isolated_hosts, as {others}'
+    else:
+        return
+    yield DropHosts(objection, DroppedLater(what))
+
+
+def _host_filter(
+    name: str, rule: Callable[..., Iterator[DropHosts]], *options: str
+) -> Mirror:
+    return Mirror(
+        name,
+        name,
+        rule,
+        options=tuple((GROUP, option) for option in options),
+        host_filter=True,
+    )
+
+
+MIRRORS = (
+    _host_filter(INSTANCE_EXTRA_SPECS, instance_extra_specs),
+    _host_filter(
+        'AggregateImagePropertiesIsolation',
+        image_properties,
+        _NAMESPACE[1],
+        _SEPARATOR[1],
+    ),
+    _host_filter('AggregateMultiTenancyIsolation', multi_tenancy),
+    _host_filter('AggregateTypeAffinityFilter', type_affinity),
+    _host_filter(
+        'IsolatedHostsFilter',
+        isolated_hosts,
+        _ISOLATED_HOSTS[1],
+        _ISOLATED_IMAGES[1],
+        _RESTRICT[1],
+    ),
+)

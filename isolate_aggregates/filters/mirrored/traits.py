@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traits that Nova requires of the compute node, or forbids there.
+
+nova-compute sets them on the root provider to say what it can do, or that it
+is disabled. See `os-traits <https://docs.openstack.org/os-traits/latest/>`_
+and the request filters that :data:`MIRRORS` names, which are in
+``nova.scheduler.request_filter``.
+"""
+
+from collections.abc import Iterator
+import dataclasses
+
+import os_traits
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.constraints import (
+    ForbidRootTrait,
+    Remark,
+    RequireRootTrait,
+)
+from isolate_aggregates.filters.mirrored.mirror import Mirror, Settings
+from isolate_aggregates.request import Request, implied, nova_image
+
+_IMAGE_TYPES = ('scheduler', 'query_placement_for_image_type_support')
+_IMAGE_METADATA = ('scheduler', 'image_metadata_prefilter')
+
+
+@dataclasses.dataclass(frozen=True)
+class DisabledService:
+    """The cause: the compute service of a host is disabled."""
+
+    def __str__(self) -> str:
+        return 'hosts with a disabled compute service take no servers'
+
+
+@dataclasses.dataclass(frozen=True)
+class Needs:
+    """The cause: the host has to be able to do something.
+
+    :param why: What asks for it, such as "the image is qcow2".
+    :param trait: The trait that says that a host can.
+    """
+
+    why: str
+    trait: str
+
+    def __str__(self) -> str:
+        return f'{self.why}, which needs trait {self.trait} on the host'
+
+
+@dataclasses.dataclass(frozen=True)
+class UnknownTraits:
+    """The remark: there is no trait for what the image has.
+
+    :param what: What the image has.
+    :param trait: The trait that there is not.
+    """
+
+    what: str
+    trait: str
+
+    def __str__(self) -> str:
+        return (
+            f'{self.what}, but there is no trait {self.trait}; Nova requires '
+            'none of the traits of this filter then'
+        )
+
+
+def _require(trait: str, why: str) -> RequireRootTrait:
+    return RequireRootTrait(trait, Needs(why, trait))
+
+
+def compute_status(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[ForbidRootTrait]:
+    """Leave out hosts whose compute service is disabled."""
+    yield ForbidRootTrait(os_traits.COMPUTE_STATUS_DISABLED, DisabledService())
+
+
+def image_type_support(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait | Remark]:
+    """Require hosts that can boot from the disk format of the image."""
+    if request.boot_from_volume:
+        return
+    disk_format = request.image.disk_format if request.image else None
+    if disk_format is None:
+        yield Remark(
+            'the disk format of the image is not known, for which Nova '
+            'requires a trait'
+        )
+        return
+    trait = f'COMPUTE_IMAGE_TYPE_{disk_format.upper()}'
+    why = f'the disk format of the image is {disk_format}'
+    if hasattr(os_traits, trait):
+        yield _require(trait, why)
+    else:
+        yield Remark(UnknownTraits(why, trait))
+
+
+# How the traits start by which compute nodes name their models.
+_MODELS = {
+    'hw_cdrom_bus': 'COMPUTE_STORAGE_BUS',
+    'hw_disk_bus': 'COMPUTE_STORAGE_BUS',
+    'hw_video_model': 'COMPUTE_GRAPHICS_MODEL',
+    'hw_vif_model': 'COMPUTE_NET_VIF_MODEL',
+    'hw_architecture': 'HW_ARCH',
+    'hw_emulation_architecture': 'COMPUTE_ARCH',
+    'hw_viommu_model': 'COMPUTE_VIOMMU',
+}
+
+
+def image_metadata(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait | Remark]:
+    """Require hosts that have the devices that the image names."""
+    wanted = []
+    for name, prefix in _MODELS.items():
+        model = nova_image.kept(
+            request.image_properties, name, request.nova_release
+        )
+        if model is None:
+            continue
+        trait = f'{prefix}_{model.replace("-", "_").upper()}'
+        why = f'the image has {name}={model}'
+        if not hasattr(os_traits, trait):
+            yield Remark(UnknownTraits(why, trait))
+            return
+        wanted.append(_require(trait, why))
+    yield from wanted
+
+
+def accelerators(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that can handle accelerators."""
+    profile = request.flavor.extra_specs.get('accel:device_profile')
+    if profile:
+        yield _require(
+            os_traits.COMPUTE_ACCELERATORS,
+            f'the flavor has accel:device_profile={profile}',
+        )
+
+
+def _settings(request: Request) -> implied.Settings:
+    return implied.Settings(
+        request.flavor.extra_specs, request.image_properties
+    )
+
+
+def _is_asked(request: Request, name: str) -> bool:
+    """Tell whether flavor or image ask for something; they must agree."""
+    settings = _settings(request)
+    given = [
+        implied.is_true(value)
+        for value in (settings.flavor(name), settings.image(name))
+        if value is not None
+    ]
+    if len(set(given)) > 1:
+        raise exception.InvalidRequest(
+            f'The flavor has {name}={settings.flavor(name)} but the image has '
+            f'{name.replace(":", "_")}={settings.image(name)}; make them '
+            'agree.'
+        )
+    return any(given)
+
+
+def packed_virtqueue(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that have packed rings for virtio."""
+    if _is_asked(request, 'hw:virtio_packed_ring'):
+        yield _require(
+            os_traits.COMPUTE_NET_VIRTIO_PACKED,
+            'hw:virtio_packed_ring is true',
+        )
+
+
+def remote_managed_ports(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that support ports managed by another device."""
+    for network in request.networks:
+        if network.remote_managed:
+            yield _require(
+                os_traits.COMPUTE_REMOTE_MANAGED_PORTS,
+                f'{network.name} is remote-managed',
+            )
+            return
+
+
+def ephemeral_encryption(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that encrypt ephemeral disks."""
+    if not _is_asked(request, 'hw:ephemeral_encryption'):
+        return
+    yield _require(
+        os_traits.COMPUTE_EPHEMERAL_ENCRYPTION,
+        'hw:ephemeral_encryption is true',
+    )
+    name = 'hw:ephemeral_encryption_format'
+    found = _settings(request).either(name, ('plain', 'luks', 'luksv2'))
+    if found:
+        yield _require(
+            f'COMPUTE_EPHEMERAL_ENCRYPTION_{found.upper()}',
+            f'{name} is {found}',
+        )
+
+
+_SOUND_MODELS = (
+    'sb16', 'es1370', 'pcspk', 'ac97', 'ich6', 'ich9', 'usb', 'virtio'
+)  # fmt: skip
+
+
+def virtio_sound(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that have sound devices for virtio."""
+    found = _settings(request).either('hw:sound_model', _SOUND_MODELS)
+    if found == 'virtio':
+        # Older os-traits lack the constant.
+        yield _require(
+            'COMPUTE_SOUND_MODEL_VIRTIO', 'hw:sound_model is virtio'
+        )
+
+
+def tpm_secret_security(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that keep the secret of a virtual TPM as asked for."""
+    if not implied.tpm(_settings(request)):
+        return
+    name = 'hw:tpm_secret_security'
+    # Flavors only: images have no say in it.
+    kinds = ('user', 'host', 'deployment')
+    security = request.flavor.extra_specs.get(name) or 'user'
+    if security not in kinds:
+        raise exception.InvalidRequest(
+            f'{name} is {security!r} in the flavor; it must be one of '
+            f'{", ".join(kinds)}.'
+        )
+    yield _require(
+        f'COMPUTE_SECURITY_TPM_SECRET_SECURITY_{security.upper()}',
+        f'hw:tpm_version is set and {name} is {security}',
+    )
+
+
+def owner_nova(
+    request: Request, aggregates: AggregateIndex, settings: Settings
+) -> Iterator[RequireRootTrait]:
+    """Require hosts that say that they are Nova's, once all of them do."""
+    if request.owner_nova:
+        yield _require(
+            'OWNER_NOVA', 'all compute nodes say that they are of Nova'
+        )
+
+
+MIRRORS = (
+    Mirror('compute_status', 'compute_status_filter', compute_status),
+    Mirror(
+        'image_type_support',
+        'require_image_type_support',
+        image_type_support,
+        switch=_IMAGE_TYPES,
+    ),
+    Mirror(
+        'image_metadata',
+        'transform_image_metadata',
+        image_metadata,
+        switch=_IMAGE_METADATA,
+    ),
+    Mirror('accelerators', 'accelerators_filter', accelerators),
+    Mirror('packed_virtqueue', 'packed_virtqueue_filter', packed_virtqueue),
+    Mirror(
+        'remote_managed_ports',
+        'remote_managed_ports_filter',
+        remote_managed_ports,
+    ),
+    Mirror(
+        'ephemeral_encryption',
+        'ephemeral_encryption_filter',
+        ephemeral_encryption,
+    ),
+    Mirror('virtio_sound', 'virtio_sound_filter', virtio_sound, since=32),
+    Mirror(
+        'tpm_secret_security',
+        'tpm_secret_security_filter',
+        tpm_secret_security,
+        since=33,
+    ),
+    Mirror('owner_nova', 'owner_nova_filter', owner_nova, since=34),
+)

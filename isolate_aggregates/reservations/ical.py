@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reservations as an iCalendar file, which calendar programs read.
+
+See `RFC 5545 <https://www.rfc-editor.org/rfc/rfc5545>`_.
+"""
+
+from collections.abc import Iterable
+import datetime
+
+import icalendar
+
+from isolate_aggregates import text
+from isolate_aggregates.reservations.status import Phase, Status
+
+_PRODUCT = '-//isolate-aggregates//reservations//EN'
+
+
+def calendar(
+    statuses: Iterable[Status],
+    now: datetime.datetime,
+    until: datetime.datetime,
+) -> str:
+    """Return a calendar with an event for each reservation.
+
+    :param until: Where the event of a reservation ends that never does, as
+        an event has to have an end.
+    """
+    made = icalendar.Calendar()
+    made.add('prodid', _PRODUCT)
+    made.add('version', '2.0')
+    made.add('method', 'PUBLISH')
+    for status in statuses:
+        made.add_component(_event(status, now, until))
+    written: bytes = made.to_ical()
+    return written.decode()
+
+
+def _event(
+    status: Status, now: datetime.datetime, until: datetime.datetime
+) -> icalendar.Event:
+    found = status.reservation
+    project = text.escaped(found.project)
+    slots = text.counted(found.settled.amount, 'slot')
+    event = icalendar.Event()
+    # The same for ever, so that a program that reads the file again changes
+    # the event, and knows which of two is newer.
+    event.add('uid', found.id)
+    event.add('sequence', found.revision)
+    event.add('dtstamp', now)
+    event.add('dtstart', found.start)
+    event.add('dtend', found.end or max(until, found.start))
+    event.add('summary', f'{slots} for project {project}')
+    event.add('description', '\n'.join(_lines(status, project)))
+    event.add('categories', [project])
+    event.add('status', _STATUS.get(status.state, 'CONFIRMED'))
+    if status.hosts:
+        event.add('location', ', '.join(map(text.escaped, status.hosts)))
+    return event
+
+
+_STATUS = {Phase.ASKED: 'TENTATIVE'}
+
+
+def _lines(status: Status, project: str) -> Iterable[str]:
+    found = status.reservation
+    yield f'Project: {project}'
+    yield f'Flavor: {found.flavor.name}'
+    yield f'State: {status.state.value}'
+    for name, slots in sorted(status.hosts.items()):
+        yield f'{text.escaped(name)}: {text.counted(slots.total, "slot")}'
+    if found.end is None:
+        yield 'It never ends.'
+    for problem in status.problems:
+        yield f'Problem: {text.escaped(problem)}'

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The room for reservations on the report: a picture, and all it says."""
+
+import datetime
+import os
+import pathlib
+
+import pytest
+from test_report_page import HOSTILE, POOR_CONTRAST
+
+from isolate_aggregates.inspect.report.calendar import Calendar
+from isolate_aggregates.reservations import HostCalendar, Period
+
+START = datetime.datetime(2027, 3, 1, 12, tzinfo=datetime.UTC)
+DAY = datetime.timedelta(days=1)
+CAPACITY = {'MEMORY_MB': 4096, 'VCPU': 10}
+
+
+def period(start, end, slots, vcpus):
+    free = {'MEMORY_MB': max(0, 4096 - 64 * slots), 'VCPU': vcpus}
+    return Period(START + start * DAY, START + end * DAY, slots, free)
+
+
+def host(name, *periods, obstacle=None):
+    return HostCalendar(name, obstacle, CAPACITY, periods)
+
+
+BUSY = host(
+    'busy', period(0, 2, 0, 10), period(2, 6, 1, 6), period(6, 8, 1234, 0)
+)
+FREE = host('free', period(0, 8, 0, 10))
+DOWN = host('down', obstacle='is down')
+
+
+def calendar(*hosts):
+    return Calendar(START, START + 8 * DAY, hosts or (BUSY, FREE, DOWN))
+
+
+@pytest.fixture
+def opened(open_report):
+    return open_report('campus', calendar())
+
+
+def bars(opened, name):
+    return opened.page.locator('#rooms li').filter(has_text=name).locator('g')
+
+
+def detail(opened):
+    return opened.page.locator('#room-detail').inner_text()
+
+
+MIDDLE = (
+    'busy, 03 Mar 2027, 12:00 to 07 Mar 2027, 12:00 UTC: 1 slot, free '
+    '4,032 MEMORY_MB, 6 VCPU'
+)
+
+
+@pytest.mark.smoke
+def test_a_bar_is_as_long_as_its_time_and_as_high_as_what_is_taken(opened):
+    def part(number, which):
+        box = bars(opened, 'busy').nth(number).locator(which).bounding_box()
+        return box['x'], box['width'], box['height']
+
+    start, width, height = part(0, '.rail')
+    whole = 4 * width
+    assert part(1, '.rail') == pytest.approx(
+        (start + whole / 4, whole / 2, height), abs=1
+    )
+    assert [part(n, '.fill')[2] / height for n in range(3)] == pytest.approx(
+        [0, 0.4, 1], abs=0.02
+    )
+    assert bars(opened, 'busy').locator('.full').count() == 1
+    assert bars(opened, 'down').locator('.shut').count() == 1
+    assert opened.page.locator('#room-marks time').all_inner_texts() == [
+        f'0{day} Mar 2027, 12:00' for day in (1, 3, 5, 7, 9)
+    ]
+    assert opened.messages == []
+    assert opened.requests == [opened.page.url]
+
+
+def test_the_pointer_gets_the_details(opened):
+    hint = detail(opened)
+    bars(opened, 'busy').nth(1).hover()
+    assert detail(opened) == MIDDLE
+    opened.page.locator('h1').hover()
+    assert detail(opened) == hint
+    bars(opened, 'busy').nth(2).click()
+    opened.page.locator('h1').hover()
+    assert '1,234 slots, free' in detail(opened)
+
+
+@pytest.mark.smoke
+def test_the_keyboard_gets_the_details(opened):
+    page = opened.page
+    stops = page.locator('#rooms [tabindex="0"]')
+    assert stops.count() == 1
+    stops.focus()
+    for key, start in (
+        ('ArrowRight', 'busy, 03 Mar'),
+        ('ArrowRight', 'busy, 07 Mar'),
+        ('ArrowRight', 'busy, 07 Mar'),
+        ('ArrowLeft', 'busy, 03 Mar'),
+        ('ArrowDown', 'free, 01 Mar'),
+        ('ArrowDown', 'down is down'),
+        ('ArrowDown', 'down is down'),
+        ('ArrowUp', 'free, 01 Mar'),
+        ('ArrowUp', 'busy, 01 Mar'),
+        ('End', 'busy, 07 Mar'),
+        ('Home', 'busy, 01 Mar'),
+    ):
+        page.keyboard.press(key)
+        assert detail(opened).startswith(start)
+        assert stops.count() == 1
+        assert detail(opened) == page.evaluate(
+            "document.activeElement.getAttribute('aria-label')"
+        )
+    # What has the focus can be seen.
+    width = page.evaluate(
+        "getComputedStyle(document.activeElement.querySelector('.edge'))"
+        '.strokeWidth'
+    )
+    assert width == '3px'
+
+
+def test_up_and_down_keep_the_time(open_report):
+    other = host('other', period(0, 6, 2, 2), period(6, 8, 0, 10))
+    opened = open_report('campus', calendar(BUSY, other))
+    opened.page.locator('#rooms [tabindex="0"]').focus()
+    for key in ('End', 'ArrowDown'):
+        opened.page.keyboard.press(key)
+    assert detail(opened).startswith('other, 07 Mar')
+
+
+def test_a_screen_reader_gets_names_and_a_table(opened):
+    page = opened.page
+    assert page.get_by_role('img', name=MIDDLE, exact=True).count() == 1
+    assert page.get_by_role('group', name='busy').count() == 1
+    page.get_by_text('As a table').click()
+    rows = page.locator('#room-rows tr')
+    assert [
+        row.locator('th, td').all_inner_texts() for row in rows.all()
+    ] == [
+        [
+            'busy', '01 Mar 2027, 12:00', '03 Mar 2027, 12:00', '0',
+            '4,096 MEMORY_MB, 10 VCPU',
+        ],
+        [
+            'busy', '03 Mar 2027, 12:00', '07 Mar 2027, 12:00', '1',
+            '4,032 MEMORY_MB, 6 VCPU',
+        ],
+        [
+            'busy', '07 Mar 2027, 12:00', '09 Mar 2027, 12:00', '1,234',
+            '0 MEMORY_MB, 0 VCPU',
+        ],
+        [
+            'free', '01 Mar 2027, 12:00', '09 Mar 2027, 12:00', '0',
+            '4,096 MEMORY_MB, 10 VCPU',
+        ],
+        ['down', '', '', '', 'is down'],
+    ]  # fmt: skip
+
+
+def test_search_leaves_the_hosts_that_are_called_so(opened):
+    names = opened.page.locator('#rooms li span')
+    opened.page.get_by_label('Search').fill('BUS')
+    assert names.all_inner_texts() == ['busy']
+    opened.page.get_by_label('Search').fill('<no such thing>')
+    assert opened.page.locator('#room-none').is_visible()
+    assert opened.messages == []
+
+
+def test_a_page_without_a_calendar_says_nothing_of_it(open_report):
+    opened = open_report('campus')
+    assert opened.page.locator('#calendar').count() == 0
+    assert opened.page.get_by_role('link', name='Reservations').count() == 0
+
+
+def test_many_hosts_are_shown_in_turn(open_report):
+    many = [host(f'host-{n:04}', period(0, 8, 0, 10)) for n in range(1000)]
+    opened = open_report('campus', calendar(*many))
+    page = opened.page
+    names = page.locator('#rooms li span')
+    assert names.count() == 40
+    assert page.locator('#room-shown').inner_text() == 'hosts 1 to 40 of 1,000'
+    page.get_by_role('button', name='Hosts after').click()
+    assert names.first.inner_text() == 'host-0040'
+    assert opened.nodes() < 8000
+
+
+@pytest.mark.smoke
+def test_hostile_names_are_text_and_nothing_else(open_report):
+    opened = open_report(
+        'campus',
+        calendar(
+            host(HOSTILE, period(0, 8, 0, 10)),
+            host('b', obstacle=HOSTILE),
+        ),
+    )
+    opened.page.get_by_text('As a table').click()
+    bars(opened, HOSTILE).first.hover()
+    assert detail(opened).startswith(HOSTILE)
+    assert opened.page.title() == 'Isolation report'
+    assert opened.page.locator('img').count() == 0
+    assert opened.messages == []
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+@pytest.mark.parametrize('width', [1280, 390])
+def test_every_text_can_be_read(open_report, scheme, width):
+    viewport = {'width': width, 'height': 800}
+    opened = open_report(
+        'campus', calendar(), color_scheme=scheme, viewport=viewport
+    )
+    opened.page.get_by_text('As a table').click()
+    assert opened.page.evaluate(POOR_CONTRAST) == []
+    across = opened.page.evaluate('document.documentElement.scrollWidth')
+    assert across == width
+
+
+@pytest.mark.parametrize('scheme', ['light', 'dark'])
+def test_axe_finds_nothing(open_report, scheme):
+    source = os.environ.get('AXE_CORE')
+    if not source:
+        pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
+    opened = open_report('campus', calendar(), color_scheme=scheme)
+    opened.page.get_by_text('As a table').click()
+    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    found = opened.page.evaluate('axe.run()')
+    assert [
+        (rule['id'], [node['html'] for node in rule['nodes']])
+        for rule in found['violations']
+    ] == []

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The mocked Placement answers what Placement answers in its own tests.
+
+Placement's functional tests are files of HTTP requests, which gabbi sends one
+after the other. They run as they are, against the real service, which their
+fixtures fill. Each request that only reads is answered by a mocked Placement
+too: it has what our code reads of the real one at that moment. Both are then
+asked the same at other microversions.
+
+``placement_suites.yaml`` lists the tests in which the answers differ, and why.
+"""
+
+from collections.abc import Iterator
+import logging
+import os
+import pathlib
+import threading
+import types
+from typing import Any
+import unittest
+from unittest import mock
+
+from gabbi import handlers, suitemaker, utils
+from keystoneauth1 import adapter, session, token_endpoint
+from mocked_answers import Comparable, comparable
+from placement import deploy
+from placement.tests import functional
+from placement.tests.functional.fixtures import gabbits
+import pytest
+import requests
+import webob
+import yaml
+
+from isolate_aggregates.cloud import save
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement import providers
+from isolate_aggregates.placement.client import PlacementClient
+from isolate_aggregates.testing import service
+
+SUITES = pathlib.Path(functional.__file__).parent / 'gabbits'
+DIFFERENT = yaml.safe_load(
+    pathlib.Path(__file__).with_name('placement_suites.yaml').read_text()
+)
+# Of each kind one, to be run more often.
+QUICK = (
+    'allocation-candidates-mappings-sharing',
+    'basic-http',
+    'resource-provider-links',
+    'usage',
+    'with-allocations',
+)
+NAMES = sorted(path.stem for path in SUITES.glob('*.yaml'))
+MICROVERSIONS = ['1.10', '1.17', '1.24', '1.28', '1.34', '1.39']
+NO_NOVA = types.SimpleNamespace(compute_nodes=lambda: None)
+
+
+class InProcess(adapter.Adapter):
+    """Has a WSGI application answer, one request at a time."""
+
+    def __init__(self, application: Any) -> None:
+        url = 'http://placement.test'
+        super().__init__(session.Session(token_endpoint.Token(url, 'admin')))
+        self._application = application
+        self._turn = threading.Lock()
+
+    def request(
+        self,
+        url: str,
+        method: str,
+        microversion: str | None = None,
+        **kwargs: Any,
+    ) -> requests.Response:
+        """Answer a request."""
+        asked = webob.Request.blank(
+            url,
+            method=method,
+            headers={
+                'X-Auth-Token': 'admin',
+                'OpenStack-API-Version': f'placement {microversion}',
+            },
+        )
+        with self._turn:
+            found = asked.get_response(self._application)
+        answer = requests.Response()
+        answer.status_code = found.status_int
+        answer.headers.update(found.headers)
+        answer._content = found.body
+        return answer
+
+
+class Compared:
+    """Placement, which notes how the mocked one answers what only reads.
+
+    :param different: What was asked and answered otherwise, by the name of
+        the test.
+    """
+
+    def __init__(self) -> None:
+        self.different: dict[str, list[Any]] = {}
+        self.test = ''
+        self.asked = 0
+        self._real: Any = None
+        self._mocked: service.MockedService | None = None
+
+    def __call__(self, environ: Any, start_response: Any) -> Any:
+        """Answer as the real one does."""
+        if self._real is None:
+            self._real = deploy.loadapp(gabbits.CONF)
+        asked = webob.Request(environ)
+        if asked.method in ('GET', 'HEAD'):
+            for each in (asked.copy(), *self._at_microversions(asked)):
+                self._compare(each)
+        else:
+            self._mocked = None
+        return self._real(environ, start_response)
+
+    def _at_microversions(
+        self, asked: webob.Request
+    ) -> Iterator[webob.Request]:
+        for microversion in MICROVERSIONS:
+            again = asked.copy()
+            again.headers['OpenStack-API-Version'] = (
+                f'placement {microversion}'
+            )
+            yield again
+
+    def _compare(self, asked: webob.Request) -> None:
+        expected = _of_real(asked.get_response(self._real))
+        # The mocked one takes each token for that of an administrator.
+        if expected.status == 403:
+            return
+        self.asked += 1
+        self._mocked = self._mocked or _mocked(self._real)
+        answer = self._mocked.answer(
+            asked.method,
+            # As it is: gabbi does not encode it as WSGI would have it.
+            asked.environ['PATH_INFO'],
+            asked.query_string,
+            asked.headers,
+        )
+        found = comparable(answer.status, answer.headers, answer.document)
+        if 'limit' in asked.GET and found.status == expected.status == 200:
+            # Which candidates are left out is not said.
+            found, expected = _number(found), _number(expected)
+        if found != expected:
+            self.different.setdefault(self.test, []).append(
+                (asked.environ['PATH_INFO'], found, expected)
+            )
+
+
+def _number(answer: Comparable) -> int:
+    return len(answer.document['allocation_requests'])
+
+
+def _of_real(answer: webob.Response) -> Comparable:
+    is_json = answer.content_type == 'application/json' and answer.body
+    return comparable(
+        answer.status_int, answer.headers, answer.json if is_json else None
+    )
+
+
+def _mocked(application: Any) -> service.MockedService:
+    """Return a mocked Placement that has what the real one has now."""
+    placement = PlacementClient(InProcess(application))
+    classes = placement.get('/resource_classes')['resource_classes']
+    snapshot = Snapshot(
+        'Placement',
+        providers=save.take_providers(NO_NOVA, placement),
+        traits=providers.known_traits(placement),
+        resource_classes=frozenset(found['name'] for found in classes),
+    )
+    return service.MockedService(snapshot, service.NEWEST, '')
+
+
+class Result(unittest.TestResult):
+    """Tells which test is running."""
+
+    def __init__(self, compared: Compared) -> None:
+        super().__init__()
+        self._compared = compared
+
+    def startTest(self, test: Any) -> None:  # noqa: N802
+        """Note the name that a test has in its file."""
+        self._compared.test = test.test_data['name']
+        super().startTest(test)
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
+    """A Placement without its many messages."""
+    monkeypatch.setattr(logging.root.manager, 'disable', logging.CRITICAL)
+    # Its fixtures put names into the environment.
+    with mock.patch.dict(os.environ):
+        yield Compared()
+
+
+@pytest.mark.parametrize(
+    'suite',
+    [
+        pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+        for name in NAMES
+    ],
+)
+def test_a_suite_of_placement_is_answered_as_placement_does(suite, compared):
+    tests = suitemaker.test_suite_from_dict(
+        unittest.TestLoader(),
+        suite,
+        utils.load_yaml(yaml_file=SUITES / f'{suite}.yaml'),
+        str(SUITES),
+        'placement.test',
+        None,
+        gabbits,
+        lambda: compared,
+        handlers=[handler() for handler in handlers.RESPONSE_HANDLERS],
+    )
+    result = Result(compared)
+    tests.run(result)
+    assert not result.failures + result.errors
+    listed = {
+        test for entry in DIFFERENT for test in entry['tests'].get(suite, ())
+    }
+    new = {
+        test: differences[0]
+        for test, differences in compared.different.items()
+        if test not in listed
+    }
+    assert new == {}
+    assert listed == compared.different.keys()
+
+
+def test_the_list_is_of_suites_that_there_are():
+    assert NAMES
+    for entry in DIFFERENT:
+        assert entry['tests'].keys() <= set(NAMES), entry['reason']

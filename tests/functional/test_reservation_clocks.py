@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs by clocks that differ: a little does no harm, and more is refused."""
+
+import datetime
+import email.utils
+
+import pytest
+from reservation_world import HOUR, NOW, PROJECT, World, uuid
+
+from isolate_aggregates import exception, reservations
+from isolate_aggregates.cli import app
+from isolate_aggregates.reservations.store import MOST_SKEW
+
+SECOND = datetime.timedelta(seconds=1)
+START, END = NOW + HOUR, NOW + 2 * HOUR
+
+
+@pytest.fixture
+def world(embedded):
+    """One host, and a slot that is reserved for an hour."""
+    world = World(embedded)
+    world.add_host('h1')
+    wanted = reservations.new(
+        PROJECT, 1, reservations.Shape(1, 64), START, END
+    )
+    world.id = reservations.create(world.store, wanted, NOW).reservation.id
+    return world
+
+
+def writes(world, now):
+    """Let a run by another clock pass; return what it writes."""
+    world.wire.calls.clear()
+    reservations.reconcile_all(world.new_store(), now)
+    return [call for call in world.wire.calls if call[0] != 'GET']
+
+
+def test_a_slow_run_closes_nothing_that_another_one_opened(world):
+    slow, fast = START - MOST_SKEW, START + MOST_SKEW - SECOND
+    assert writes(world, slow) == []
+    assert writes(world, fast)
+    before = world.picture()
+    assert before['slots'] == {('blazar_h1', world.id): (1, 1)}
+    assert world.nova.access[world.id] == {PROJECT}
+    for now in (slow, fast, slow):
+        assert writes(world, now) == []
+    assert world.picture() == before
+
+
+def test_a_slow_run_opens_nothing_that_another_one_closed(world):
+    writes(world, START)
+    needs = {'VCPU': 1, 'MEMORY_MB': 64}
+    assert world.boot('s', 'h1', world.id, needs)
+    world.nova.is_slow = True
+    assert writes(world, END + MOST_SKEW)
+    before = world.picture()
+    assert before['slots'] == {('blazar_h1', world.id): (1, 0)}
+    assert writes(world, END - MOST_SKEW) == []
+    assert world.picture() == before
+    assert world.nova.access[world.id] == set()
+    world.nova.finish(uuid(3, 's'))
+
+
+def test_what_is_open_too_early_is_closed(world):
+    writes(world, START)
+    assert writes(world, START - 2 * MOST_SKEW - SECOND)
+    assert world.slots() == {('blazar_h1', world.id): (1, 0)}
+
+
+def tell(world, skew):
+    """Let the web server before Placement tell a time that is off."""
+    told = datetime.datetime.now(datetime.UTC) + skew
+    world.wire.date = email.utils.format_datetime(told, usegmt=True)
+
+
+@pytest.mark.parametrize(
+    ('skew', 'way'),
+    [
+        (12 * SECOND, 'behind'),
+        (HOUR, 'behind'),
+        (-13 * SECOND, 'ahead of'),
+        (-HOUR, 'ahead of'),
+    ],
+)
+def test_a_clock_that_is_too_far_off_is_refused(world, skew, way):
+    tell(world, skew)
+    with pytest.raises(exception.ServiceError) as caught:
+        world.store.now()
+    assert f's {way}; reservations start and end by' in str(caught.value)
+
+
+@pytest.mark.parametrize('skew', [0 * SECOND, 9 * SECOND, -9 * SECOND])
+def test_a_clock_that_is_a_little_off_will_do(world, skew):
+    tell(world, skew)
+    before = datetime.datetime.now(datetime.UTC)
+    assert before <= world.store.now() <= before + HOUR
+
+
+@pytest.mark.parametrize('date', [None, 'noon', 'Sun, 22 Nov 2026 25:00:00'])
+def test_a_server_that_tells_no_time_will_do(world, date):
+    world.wire.date = date
+    assert world.store.now()
+
+
+@pytest.mark.parametrize(
+    'arguments',
+    [
+        ['create', '--project', PROJECT, '--vcpus', '1', '--ram', '64'],
+        ['update', '--amount', '2'],
+        ['move', '--from', 'h1'],
+        ['end', '--yes'],
+        ['reconcile'],
+        ['repair'],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_command_writes_by_a_wrong_clock(
+    world, run, monkeypatch, arguments
+):
+    monkeypatch.setattr(
+        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
+    )
+    tell(world, HOUR)
+    before = world.picture()
+    takes_one = arguments[0] in ('update', 'move', 'end')
+    finished = run('reservation', *arguments, *[world.id][:takes_one])
+    assert finished.code == 1
+    assert 'behind; reservations start and end' in finished.err
+    assert world.picture() == before

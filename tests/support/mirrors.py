@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Nova itself does with a request, for pipelines of tests."""
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.filters import loading
+
+
+def mirrored(*names, **options):
+    """Return mirrored filters by name; without names all that run.
+
+    :param options: Options of Nova, of whichever of the two groups.
+    """
+    conf = cfg.ConfigOpts()
+    ia_conf.register_own_opts(conf)
+    conf([], default_config_files=[])
+    for name, value in options.items():
+        group = (
+            ia_conf.SCHEDULER
+            if name in conf[ia_conf.SCHEDULER]
+            else ia_conf.HOST_FILTERS
+        )
+        conf.set_override(name, value, group)
+    found = {one.name: one.request_filter for one in loading.mirrored(conf)}
+    return {name: found[name] for name in names or found}

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Nova itself does with a request, in the answers of commands."""
+
+from collections.abc import Callable
+import json
+import pathlib
+from typing import Any
+
+from explained import rows
+import pytest
+
+Run = Callable[..., Any]
+
+CLOUD = """\
+version: 1
+settings:
+  filter_scheduler:
+    enabled_filters:
+    - ComputeFilter
+    - AggregateInstanceExtraSpecsFilter
+    - NUMATopologyFilter
+aggregates:
+- {name: az1, availability_zone: az1, hosts: [cn1, cn2]}
+- {name: ssd, metadata: {ssd: 'true'}, hosts: [cn1, cn3]}
+providers:
+- {name: cn1.example.org, host: cn1, inventories: {VCPU: 8}}
+- {name: cn2.example.org, host: cn2, inventories: {VCPU: 8}}
+- {name: m1, host: metal, inventories: {VCPU: 1}}
+- {name: m2, host: metal, inventories: {VCPU: 1}}
+- name: cn3
+  inventories: {VCPU: 8}
+  children:
+  - name: nic
+    inventories: {NET_BW_EGR_KILOBIT_PER_SEC: 5000}
+    traits: [CUSTOM_PHYSNET_X]
+flavors:
+- {name: plain, vcpus: 1}
+- name: fast
+  vcpus: 1
+  extra_specs: {'aggregate_instance_extra_specs:ssd': 'true'}
+- {name: pinned, vcpus: 1, extra_specs: {hw:cpu_policy: dedicated}}
+- name: devices
+  vcpus: 1
+  extra_specs:
+    pci_passthrough:alias: 'a1:2'
+    accel:device_profile: fpga
+"""
+OTHERS = (
+    'what the host filters ComputeFilter, NUMATopologyFilter drop after '
+    'Placement'
+)
+
+
+@pytest.fixture
+def on_cloud(run: Run, tmp_path: pathlib.Path) -> Run:
+    """Run a command on the cloud above."""
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(CLOUD)
+
+    def on(command: str, *arguments: str) -> Any:
+        hosts = ('--hosts',) if command == 'explain' else ()
+        return run(command, *hosts, '--snapshot', str(path), *arguments)
+
+    return on
+
+
+def not_known(finished: Any) -> list[str]:
+    found: list[str] = json.loads(finished.out)['summary']['not_known']
+    return found
+
+
+def test_a_zone_keeps_other_hosts_out(on_cloud: Run) -> None:
+    zone = ('--flavor', 'plain', '--availability-zone', 'az1')
+    assert rows(on_cloud('explain', *zone)) == {
+        'cn1': 'candidate',
+        'cn2': 'candidate',
+        **dict.fromkeys(
+            ('cn3', 'metal (m1)', 'metal (m2)'),
+            'not in aggregate az1: availability zone az1 was requested',
+        ),
+    }
+
+
+def test_hosts_that_a_host_filter_drops_are_no_candidates(
+    on_cloud: Run,
+) -> None:
+    finished = on_cloud('explain', '--flavor', 'fast')
+    assert rows(finished)['cn2'] == (
+        'dropped after Placement by AggregateInstanceExtraSpecsFilter: in no '
+        'aggregate with ssd=true'
+    )
+    matrix = on_cloud('matrix', '-f', 'value').out.splitlines()
+    assert 'fast yes no yes no no' in matrix
+    fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'value')
+    assert fitting.out.splitlines() == ['cn1 8', 'cn3 8']
+    fitting = on_cloud('capacity', '--flavor', 'fast', '-f', 'json')
+    assert json.loads(fitting.out)['not_known'] == [OTHERS]
+
+
+def test_of_a_service_with_several_nodes_all_are_asked_for(
+    on_cloud: Run,
+) -> None:
+    asked = ('--flavor', 'plain', '--host', 'metal')
+    assert 'limit' not in on_cloud('query', *asked).out
+    found = rows(on_cloud('explain', *asked))
+    assert found['metal (m1)'] == found['metal (m2)'] == 'candidate'
+    assert found['cn1'] == (
+        'dropped after Placement by requested_host: host metal was requested'
+    )
+
+
+@pytest.mark.parametrize('forced', ['az1:cn2', 'az1::cn2.example.org'])
+def test_of_a_forced_host_no_host_filter_is_asked(
+    on_cloud: Run, forced: str
+) -> None:
+    asked = ('explain', '--flavor', 'fast')
+    found = rows(on_cloud(*asked, '--availability-zone', forced))
+    assert found['cn2'] == 'candidate'
+    assert found['cn1'].startswith("not in the requested host's tree")
+    found = rows(on_cloud(*asked, '--host', 'cn2'))
+    assert found['cn2'].startswith('dropped after Placement')
+    finished = on_cloud(*asked, '--availability-zone', 'a:b:c:d')
+    assert finished.code == 2
+
+
+def test_what_is_not_known_is_named(on_cloud: Run) -> None:
+    finished = on_cloud('explain', '--flavor', 'plain')
+    assert f'\nNot known here:\n  {OTHERS}\n' in finished.out
+    document = on_cloud('explain', '--flavor', 'pinned', '-f', 'json')
+    assert not_known(document) == [
+        'which hosts without PCPU Nova finds by asking once more, for VCPU '
+        'in its place, unless [workarounds] disable_fallback_pcpu_query is '
+        'true',
+        OTHERS,
+    ]
+    document = on_cloud('explain', '--flavor', 'devices', '-f', 'json')
+    profile, devices, _ = not_known(document)
+    assert profile.startswith('what device profile fpga asks for: ')
+    assert devices == (
+        'what PCI devices pci_passthrough:alias=a1:2 asks of Placement where '
+        '[filter_scheduler] pci_in_placement is true'
+    )
+
+
+def test_a_zone_that_no_aggregate_has_is_named(on_cloud: Run) -> None:
+    document = on_cloud(
+        *('explain', '--flavor', 'plain', '-f', 'json'),
+        *('--availability-zone', 'nova'),
+    )
+    assert not_known(document)[0].startswith(
+        'no aggregate has availability zone nova'
+    )
+
+
+def test_a_port_may_ask_for_resources(on_cloud: Run) -> None:
+    asked = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
+    finished = on_cloud(
+        'explain', '--flavor', 'plain', '--port-request', asked
+    )
+    found = rows(finished)
+    assert found['cn3'] == 'candidate'
+    assert 'group _port_1: ' in found['cn1']
+    query = on_cloud(
+        *('query', '--flavor', 'plain'),
+        *('--port-request', asked, '--port-request', 'VGPU=2'),
+    ).out
+    assert 'group_policy=none' in query
+    assert 'resources_port_2=VGPU%3A2' in query
+
+
+@pytest.mark.parametrize('text', ['CUSTOM_A', 'VCPU=', 'VCPU=x', '=1', ''])
+def test_a_port_that_asks_for_nothing_is_refused(
+    on_cloud: Run, text: str
+) -> None:
+    finished = on_cloud('query', '--flavor', 'plain', '--port-request', text)
+    assert finished.code == 2

@@ -1,0 +1,339 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Nova itself does with a request, as we say it.
+
+That it is what Nova does is shown by tests/nova/test_chain.py.
+"""
+
+from mirrors import mirrored
+import pytest
+
+from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.constraints import (
+    ForbidRootTrait,
+    InTree,
+    Refuse,
+    Require,
+    RequireRootTrait,
+)
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.mirrored import MIRRORS, places, traits
+from isolate_aggregates.filters.mirrored.host_filters import meets
+from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
+from isolate_aggregates.request.spec import RequestedNetwork
+from isolate_aggregates.testing.builders import make_aggregate
+
+ZONE = make_aggregate(
+    'zone', {'availability_zone': 'az1'}, availability_zone='az1'
+)
+# As a cloud file may have it.
+WRITTEN = make_aggregate('written', availability_zone='az1')
+OWN = make_aggregate('own', {'filter_tenant_id3': 'p1'})
+SHARED = make_aggregate('shared', {'filter_tenant_id': 'p1,p2'})
+INDEX = AggregateIndex([ZONE, WRITTEN, OWN, SHARED])
+
+
+def constraints(name, request, index=INDEX, **options):
+    return list(mirrored(name, **options)[name](request, index))
+
+
+def said(name, request, index=INDEX, **options):
+    return [one.reason for one in constraints(name, request, index, **options)]
+
+
+def asked(flavor=None, image=None, **more):
+    return Request(
+        Flavor('f', extra_specs=flavor or {}),
+        None if image is None else Image('i', properties=image),
+        **more,
+    )
+
+
+def test_each_has_one_name():
+    names = [mirror.name for mirror in MIRRORS]
+    assert len(names) == len(set(names))
+
+
+# Where a request goes.
+
+
+def test_no_host_means_no_constraint():
+    assert constraints('requested_host', asked()) == []
+
+
+def test_a_host_is_its_provider_tree():
+    host = ComputeHost('cn1', ('uuid-1',))
+    found = constraints('requested_host', asked(requested_host=host))
+    assert found == [InTree('uuid-1', places.Requested('cn1'))]
+
+
+def test_an_unknown_host_is_refused_by_name():
+    host = ComputeHost('cn9')
+    found = constraints('requested_host', asked(requested_host=host))
+    assert found == [Refuse(places.UnknownHost('cn9'))]
+
+
+def test_of_a_host_with_several_nodes_others_are_dropped_later():
+    host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
+    [found] = constraints('requested_host', asked(requested_host=host))
+    # in_tree takes one.
+    assert found.cause == places.SeveralNodes('ironic', 2)
+    assert found.objection('ironic') == ''
+    assert found.objection('cn1') == 'host ironic was requested'
+
+
+def test_a_zone_is_its_aggregates():
+    found = constraints('availability_zone', asked(availability_zone='az1'))
+    assert found == [Require((ZONE, WRITTEN), places.InZone('az1'))]
+
+
+def test_a_zone_without_an_aggregate_is_told():
+    found = constraints('availability_zone', asked(availability_zone='nova'))
+    [remark] = found
+    assert remark.cause == places.ZoneWithoutAggregate('nova')
+
+
+TENANTS = {'limit_tenants_to_placement_aggregate': True}
+
+
+def test_a_project_goes_to_the_aggregates_with_its_id_alone():
+    found = constraints('tenant_aggregate', asked(project_id='p1'), **TENANTS)
+    assert found == [Require((OWN,), places.OwnAggregate('p1'))]
+
+
+def test_a_project_without_an_aggregate_may_be_refused():
+    request = asked(project_id='p2')
+    assert constraints('tenant_aggregate', request, **TENANTS) == []
+    found = constraints(
+        'tenant_aggregate',
+        request,
+        placement_aggregate_required_for_tenants=True,
+        **TENANTS,
+    )
+    assert found == [Refuse(places.NoOwnAggregate('p2'))]
+
+
+def test_without_a_project_nova_would_know_more():
+    assert said('tenant_aggregate', asked(), **TENANTS) == [
+        'no project was given; Nova limits a project to its aggregates'
+    ]
+
+
+ROUTED = {'query_placement_for_routed_network_aggregates': True}
+
+
+def test_a_routed_network_is_the_aggregates_of_its_segments():
+    networks = (
+        RequestedNetwork('network routed', (ZONE.uuid, 'elsewhere')),
+        RequestedNetwork('network flat'),
+        RequestedNetwork('network dark', None),
+        RequestedNetwork('network odd', broken='network odd has no segments'),
+    )
+    found = said('routed_networks', asked(networks=networks), **ROUTED)
+    assert found == [
+        'aggregates elsewhere, zone: network routed is routed, and its '
+        'segments are there',
+        'the segments of network dark are not known, whose aggregates Nova '
+        'requires',
+        'network odd has no segments',
+    ]
+
+
+# What a host has to be able to do.
+
+
+def test_disabled_compute_services_take_no_servers():
+    assert constraints('compute_status', asked()) == [
+        ForbidRootTrait('COMPUTE_STATUS_DISABLED', traits.DisabledService())
+    ]
+
+
+def test_the_newest_filters_are_those_of_the_release():
+    flavor = {'hw:sound_model': 'virtio', 'hw:tpm_version': '2.0'}
+
+    def required(release):
+        request = asked(flavor, nova_release=release, owner_nova=True)
+        return {
+            one.trait
+            for rule in mirrored().values()
+            for one in rule(request, INDEX)
+            if isinstance(one, RequireRootTrait)
+        }
+
+    sound = {'COMPUTE_SOUND_MODEL_VIRTIO'}
+    tpm = {'COMPUTE_SECURITY_TPM_SECRET_SECURITY_USER'}
+    assert required(31) == set()
+    assert required(32) == sound
+    assert required(33) == sound | tpm
+    assert required(34) == sound | tpm | {'OWNER_NOVA'}
+
+
+def test_an_unknown_model_takes_all_others_along_as_in_nova():
+    image = {'hw_disk_bus': 'virtio', 'hw_vif_model': 'nonesuch'}
+    on = {'image_metadata_prefilter': True}
+    assert said('image_metadata', asked(image=image), **on) == [
+        'the image has hw_vif_model=nonesuch, but there is no trait '
+        'COMPUTE_NET_VIF_MODEL_NONESUCH; Nova requires none of the traits of '
+        'this filter then'
+    ]
+    del image['hw_vif_model']
+    assert said('image_metadata', asked(image=image), **on) == [
+        'the image has hw_disk_bus=virtio, which needs trait '
+        'COMPUTE_STORAGE_BUS_VIRTIO on the host'
+    ]
+
+
+def test_a_disk_format_that_is_not_known_is_told():
+    on = {'query_placement_for_image_type_support': True}
+    assert said('image_type_support', asked(image={}), **on) == [
+        'the disk format of the image is not known, for which Nova requires '
+        'a trait'
+    ]
+    volume = asked(image={}, boot_from_volume=True)
+    assert said('image_type_support', volume, **on) == []
+
+
+@pytest.mark.parametrize(
+    ('cause', 'sentence'),
+    [
+        (places.Requested('cn1'), 'host cn1 was requested'),
+        (places.UnknownHost('cn9'), 'there is no compute host named cn9'),
+        (
+            places.SeveralNodes('ironic', 2),
+            'host ironic was requested, which has 2 compute nodes; Nova '
+            'drops all others after Placement has answered',
+        ),
+        (
+            traits.DisabledService(),
+            'hosts with a disabled compute service take no servers',
+        ),
+        (places.InZone('az1'), 'availability zone az1 was requested'),
+        (
+            places.ZoneWithoutAggregate('az9'),
+            'no aggregate has availability zone az9, so Nova asks for no '
+            'zone; if it is not the default zone, its API refuses new servers '
+            'there',
+        ),
+        (places.OwnAggregate('p'), 'project p is limited to its aggregates'),
+        (
+            places.NoOwnAggregate('p'),
+            'project p has no aggregate with filter_tenant_id, and '
+            '[scheduler] placement_aggregate_required_for_tenants is true',
+        ),
+    ],
+)
+def test_a_cause_says_why(cause, sentence):
+    assert str(cause) == sentence
+
+
+# What is dropped after Placement has answered.
+
+
+def dropped(name, request, hosts, index, **options):
+    """Return why each host is dropped, of those that are."""
+    options = {'enabled_filters': [name], **options}
+    destination = Destination()
+    for constraint in constraints(name, request, index, **options):
+        destination.add(constraint, name)
+    return {host: why for host in hosts if (why := destination.dropped(host))}
+
+
+def test_a_host_filter_runs_only_if_it_is_enabled():
+    assert 'IsolatedHostsFilter' not in mirrored()
+    assert 'IsolatedHostsFilter' in mirrored(
+        enabled_filters=['IsolatedHostsFilter']
+    )
+
+
+SSD = make_aggregate('ssd', {'ssd': 'true, fast'}, ['cn1', 'cn2'])
+SMALL = make_aggregate('small', {'instance_type': 'm1.small, f'}, ['cn2'])
+LARGE = make_aggregate('large', {'instance_type': 'm1.large'}, ['cn3'])
+
+
+def test_a_flavor_goes_to_hosts_whose_aggregates_have_what_it_wants():
+    name = 'AggregateInstanceExtraSpecsFilter'
+    wanted = asked({'aggregate_instance_extra_specs:ssd': 'true'})
+    hosts = ('cn1', 'cn3')
+    index = AggregateIndex([SSD, LARGE])
+    assert dropped(name, wanted, hosts, index) == {
+        'cn3': ['in no aggregate with ssd=true']
+    }
+    # A scope of another filter is not looked at, no scope is.
+    other = asked({'hw:ssd': 'x', 'trait:X': 'required'})
+    assert dropped(name, other, hosts, index) == {}
+    plain = asked({'ssd': 'slow'})
+    assert list(dropped(name, plain, hosts, index)) == ['cn1', 'cn3']
+
+
+def test_a_flavor_stays_where_its_name_is():
+    name = 'AggregateTypeAffinityFilter'
+    index = AggregateIndex([SMALL, LARGE])
+    assert dropped(name, asked(), ('cn1', 'cn2', 'cn3'), index) == {
+        'cn3': ['in aggregates with instance_type=m1.large, not f']
+    }
+
+
+def test_other_projects_are_kept_off_by_the_host_filter():
+    name = 'AggregateMultiTenancyIsolation'
+    one = make_aggregate('one', {'filter_tenant_id': 'p1'}, ['cn1'])
+    two = make_aggregate('two', {'filter_tenant_id_x': 'p2, p3'}, ['cn1'])
+    index = AggregateIndex([one, two])
+    # Any of the aggregates is enough for it.
+    assert dropped(name, asked(project_id='p3'), ('cn1',), index) == {}
+    assert dropped(name, asked(project_id='p4'), ('cn1', 'cn2'), index) == {
+        'cn1': [
+            'reserved for the projects in filter_tenant_id; project p4 is not '
+            'one of them'
+        ]
+    }
+
+
+def test_an_image_is_kept_off_hosts_with_other_values():
+    name = 'AggregateImagePropertiesIsolation'
+    windows = make_aggregate(
+        'win', {'os_distro': 'windows', 'colour': 'red'}, ['cn1']
+    )
+    index = AggregateIndex([windows])
+    image = {'os_distro': 'debian', 'colour': 'blue'}
+    why = (
+        'in aggregates with os_distro=windows, but the image has '
+        'os_distro=debian'
+    )
+    hosts = ('cn1', 'cn2')
+    assert dropped(name, asked(image=image), hosts, index) == {'cn1': [why]}
+    # What Nova does not keep, it cannot compare.
+    del image['os_distro']
+    assert dropped(name, asked(image=image), hosts, index) == {}
+
+
+def test_isolated_hosts_are_for_isolated_images():
+    name = 'IsolatedHostsFilter'
+    options = {'isolated_hosts': ['cn1'], 'isolated_images': ['the-id']}
+    hosts = ('cn1', 'cn2')
+    plain = asked(image={})
+    isolated = Request(Flavor('f'), Image('i', id='the-id'))
+    assert dropped(name, plain, hosts, INDEX, **options) == {
+        'cn1': ['in isolated_hosts, but the image is not in isolated_images']
+    }
+    assert dropped(name, isolated, hosts, INDEX, **options) == {
+        'cn2': ['not in isolated_hosts, but the image is in isolated_images']
+    }
+    options['restrict_isolated_hosts_to_isolated_images'] = False
+    assert dropped(name, plain, hosts, INDEX, **options) == {}
+
+
+@pytest.mark.parametrize(
+    ('value', 'wanted', 'met'),
+    [
+        ('4', '>= 3', True),
+        ('2', '>= 3', False),
+        ('many', '>= 3', False),
+        ('abc', '<in> b', True),
+        ('b', '<or> a <or> b', True),
+        ('c', '<or> a <or> b', False),
+        ('abc', '<all-in> a c', True),
+        ('3', '=', False),
+        ('', '', True),
+    ],
+)
+def test_what_a_flavor_wants_may_have_an_operator(value, wanted, met):
+    assert meets(value, wanted) is met
