@@ -15,6 +15,9 @@ from isolate_aggregates.text import counted
 # So many hosts need not be counted to see how many they are.
 _FEW = 3
 
+# So many rows are read; hosts that have most reasons in common come first.
+_MOST = 20
+
 # Characters of host names in a row, so that the reasons have room beside them.
 _WIDTH = 40
 
@@ -80,6 +83,7 @@ class ExplainRequest(output.ReportLister):
             if not (parsed_args.excluded and self._may_be_used(verdict))
             and not (parsed_args.candidates and not self._may_be_used(verdict))
         ]
+        self._rest: list[groups.HostGroup] = []
         self._nodes = Counter(v.host for v in self._explanation.verdicts)
         self._in_groups = (
             parsed_args.formatter == 'table' and not parsed_args.hosts
@@ -89,11 +93,9 @@ class ExplainRequest(output.ReportLister):
             others = [
                 v for v in self._shown if v.provider not in self._left_out
             ]
-            rows = [
-                self._row(group)
-                for some in (others, left_out)
-                for group in groups.hosts(some)
-            ]
+            found = [*groups.hosts(left_out), *groups.hosts(others)]
+            rows = list(map(self._row, found[:_MOST]))
+            self._rest = found[_MOST:]
         else:
             # Where a line is a host, its reasons have to be on that line.
             together = (
@@ -225,6 +227,16 @@ class ExplainRequest(output.ReportLister):
             [requirement.label for requirement in remedy]
             for remedy in self._explanation.remedies
         ]
+
+    def after(self) -> Iterable[str]:
+        """Yield how many hosts have no row."""
+        if self._rest:
+            hosts = sum(len(group.verdicts) for group in self._rest)
+            yield (
+                f'{counted(hosts, "more host")} for '
+                f'{counted(len(self._rest), "other combination")} of such '
+                'reasons; --hosts shows each host.'
+            )
 
     @property
     def _found(self) -> int:
