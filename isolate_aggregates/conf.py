@@ -179,6 +179,17 @@ Nova's own option.
     ),
 ]
 
+default_opts: list[cfg.Opt] = [
+    cfg.StrOpt(
+        'default_schedule_zone',
+        help="""
+The availability zone of servers that are asked for in none.
+
+Nova's own option.
+""",
+    ),
+]
+
 filter_scheduler_opts = [
     cfg.ListOpt(
         'enabled_filters',
@@ -520,6 +531,7 @@ CLOUD_SETTINGS = (
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Return all options by group, for the generated sample and pages."""
     return [
+        ('DEFAULT', default_opts),
         (SCHEDULER, scheduler_opts),
         (HOST_FILTERS, filter_scheduler_opts),
         (BLAZAR, blazar_opts),
@@ -538,6 +550,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
 
 def register_own_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options that decide: all but how to reach a live cloud."""
+    _register(conf, None, default_opts)
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, HOST_FILTERS, filter_scheduler_opts)
     _register(conf, BLAZAR, blazar_opts)
@@ -563,7 +576,9 @@ def _connection_opts() -> list[cfg.Opt]:
     ]
 
 
-def _register(conf: cfg.ConfigOpts, group: str, opts: list[cfg.Opt]) -> None:
+def _register(
+    conf: cfg.ConfigOpts, group: str | None, opts: list[cfg.Opt]
+) -> None:
     for opt in opts:
         try:
             conf.register_opt(opt, group=group)

@@ -2,7 +2,7 @@
 """The request for a server that the arguments of a command describe."""
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 import contextlib
 import dataclasses
 
@@ -23,6 +23,7 @@ _NO_HOST_FILTERS = (
     'which host filters run after Placement: [filter_scheduler] '
     'enabled_filters is not set here'
 )
+_GIVE_THEM = '; give --config-file the nova.conf of nova-scheduler'
 
 
 def add_arguments(
@@ -127,17 +128,41 @@ def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
-    """A request, and what the request filters make of it in a cloud.
+class NotKnown:
+    """What Nova knows and a command does not.
 
-    :param not_known: What Nova knows and these do not, each a sentence
-        without a full stop.
+    :param sentences: Each without a full stop.
+    :param is_live: Whether a live cloud was asked.
     """
+
+    sentences: tuple[str, ...]
+    is_live: bool
+
+    def lines(self) -> Iterator[str]:
+        """Yield what a table says.
+
+        That a cloud file does not name the host filters, documents say alone.
+        """
+        told = [
+            each + (_GIVE_THEM if each == _NO_HOST_FILTERS else '')
+            for each in self.sentences
+            if self.is_live or each != _NO_HOST_FILTERS
+        ]
+        if told:
+            yield 'Not known here:'
+            for sentence in told:
+                yield f'  {sentence}'
+            yield ''
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """A request, and what the request filters make of it in a cloud."""
 
     cloud: Cloud
     request: Request
     decision: Decision
-    not_known: tuple[str, ...] = ()
+    not_known: NotKnown
 
 
 @contextlib.contextmanager
@@ -187,7 +212,10 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
             cloud,
             request,
             decision,
-            (*asking.not_known, *remarks, *_afterwards(app.conf)),
+            NotKnown(
+                (*asking.not_known, *remarks, *_afterwards(app.conf)),
+                is_live=not args.snapshot,
+            ),
         )
         base.warn_if_unguarded(cloud, app.conf)
 
@@ -206,19 +234,6 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
         yield (
             f'what the host filters {", ".join(others)} drop after Placement'
         )
-
-
-def told_not_known(sentences: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a table that say what is not known.
-
-    That nothing is known of host filters is said in documents alone.
-    """
-    told = [each for each in sentences if each != _NO_HOST_FILTERS]
-    if told:
-        yield 'Not known here:'
-        for sentence in told:
-            yield f'  {sentence}'
-        yield ''
 
 
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:

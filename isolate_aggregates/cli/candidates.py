@@ -7,6 +7,7 @@ from typing import Any
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, differences, output, usage
+from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates, mistakes
 from isolate_aggregates.query_limit import Shortened
@@ -71,7 +72,7 @@ class ListCandidates(output.ReportLister):
                 {'name': host.name, 'reasons': list(host.reasons)}
                 for host in outcome.dropped
             ],
-            'not_known': list(self._not_known),
+            'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome.decision.destination),
             'placement_differs': differences.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
@@ -94,11 +95,12 @@ class ListCandidates(output.ReportLister):
             if more > 0:
                 yield f'  and {more} more'
             yield ''
-        yield from asking.told_not_known(self._not_known)
+        yield from self._not_known.lines()
         yield 'Constraints:'
-        for constraint in _constraints(outcome.decision.destination):
+        constraints = _constraints(outcome.decision.destination)
+        for constraint in constraints:
             yield f'  {constraint["filter"]}: {constraint["reason"]}'
-        if not outcome.decision.destination.conclusions:
+        if not constraints:
             yield '  none'
         yield ''
         shortened = outcome.decision.shortened
@@ -159,4 +161,5 @@ def _constraints(destination: Destination) -> list[dict[str, str]]:
             'reason': conclusion.constraint.reason,
         }
         for conclusion in destination.conclusions
+        if not isinstance(conclusion.constraint, Remark)
     ]

@@ -48,7 +48,7 @@ class ListCapacity(output.ReportLister):
         """Return the total and the hosts."""
         return {
             'total': self._total,
-            'not_known': list(self._not_known),
+            'not_known': list(self._not_known.sentences),
             'placement_differs': differences.document(self._difference),
             'hosts': [
                 {
@@ -66,4 +66,4 @@ class ListCapacity(output.ReportLister):
         yield f'{self._total} more such servers fit{rules and " "}{rules}.'
         yield from differences.lines(self._difference)
         yield ''
-        yield from asking.told_not_known(self._not_known)
+        yield from self._not_known.lines()

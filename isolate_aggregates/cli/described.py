@@ -95,7 +95,9 @@ class Described:
             requested_host=cloud.requested_host(host) if host else None,
             host_forced=bool(forced),
             boot_from_volume=args.boot_from_volume,
-            availability_zone=zone,
+            # Of a server that exists, Nova tells it.
+            availability_zone=zone
+            or (self._conf.default_schedule_zone if args.flavor else None),
             resource_groups=tuple(
                 ResourceGroup(f'_port_{number}', resources, traits)
                 for number, (resources, traits) in enumerate(
@@ -123,6 +125,11 @@ class Described:
         image = given.image
         if image is None and server.image_id:
             image = self._image(server)
+        elif image is None:
+            self.not_known.append(
+                f'the image in the volume that server {args.server} boots '
+                'from; give it with --image if it has properties that matter'
+            )
         request = dataclasses.replace(
             given,
             flavor=server.flavor,
@@ -162,8 +169,7 @@ class Described:
             ports = self._cloud.ports(server_id)
         except exception.ServiceError as exc:
             self.not_known.append(
-                f'what the ports of server {server_id} ask for: '
-                f'{str(exc).rstrip(".")}'
+                f'what the ports of server {server_id} ask for: {_said(exc)}'
             )
             return request
         if not ports:
@@ -218,8 +224,7 @@ class Described:
             groups = self._cloud.device_groups(profile, owner)
         except (exception.ServiceError, exception.NotFound) as exc:
             self.not_known.append(
-                f'what device profile {profile} asks for: '
-                f'{str(exc).rstrip(".")}'
+                f'what device profile {profile} asks for: {_said(exc)}'
             )
             return request
         return dataclasses.replace(
@@ -228,7 +233,13 @@ class Described:
 
     def _with_owner(self, request: Request) -> Request:
         """Return the request; it knows whether all hosts are Nova's."""
-        owned, others = self._cloud.owned_nodes
+        try:
+            owned, others = self._cloud.owned_nodes
+        except exception.ServiceError as exc:
+            self.not_known.append(
+                f'whether Nova requires trait OWNER_NOVA: {_said(exc)}'
+            )
+            return request
         if owned and others:
             self.not_known.append(
                 f'whether Nova requires trait OWNER_NOVA, which {others} of '
@@ -238,3 +249,7 @@ class Described:
         return dataclasses.replace(
             request, owner_nova=bool(owned and not others)
         )
+
+
+def _said(exc: exception.IsolateAggregatesError) -> str:
+    return str(exc).rstrip('.')

@@ -147,7 +147,7 @@ class ExplainRequest(output.ReportLister):
             'summary': {
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
-                'not_known': list(self._not_known),
+                'not_known': list(self._not_known.sentences),
                 'placement_differs': differences.document(self._difference),
                 'constraints': [
                     {
@@ -209,7 +209,7 @@ class ExplainRequest(output.ReportLister):
             yield ''
             yield from _remedies(self._ways())
         yield ''
-        yield from asking.told_not_known(self._not_known)
+        yield from self._not_known.lines()
 
     def _counts(self) -> Iterable[groups.CountGroup]:
         if self._in_groups:

@@ -390,12 +390,14 @@ class Reconciliation:
 
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
-        lacks_access = conditions.is_open(
-            reservation, self._now
-        ) and not self._store.granted([reservation])
-        if lacks_access and reservation.former:
-            self._store.revoke(self.id)
+        is_open = conditions.is_open(reservation, self._now)
+        lacks_access = is_open and not self._store.granted([reservation])
         to_open = conditions.to_open(observed, reservation, self._now)
+        if (lacks_access and reservation.former) or (
+            to_open and is_open is False
+        ):
+            # Of a project that it was for, or before another start was set.
+            self._store.revoke(self.id)
         for name in to_open:
             provider = observed.hosts[name].provider
             found = observed.slots(self.id)[name]

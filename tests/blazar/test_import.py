@@ -278,7 +278,7 @@ def test_a_line_that_cannot_be_read_is_not_repeated(operator, tmp_path):
 
     finished = operator('import', '--blazar-config-file', str(path))
 
-    assert finished.code == 2
+    assert finished.code == 1
     assert f'The configuration {path} cannot be read' in finished.err
     assert 'hunter2' not in finished.out + finished.err
 

@@ -29,6 +29,12 @@ BUSY = host(
     'busy', period(0, 2, 0, 10), period(2, 6, 1, 6), period(6, 8, 1234, 0)
 )
 FREE = host('free', period(0, 8, 0, 10))
+GPUS = HostCalendar(
+    'gpus',
+    None,
+    {'VGPU': 4},
+    [Period(START, START + 8 * DAY, 1, {'VGPU': 3})],
+)
 DOWN = host('down', obstacle='is down')
 
 
@@ -120,6 +126,12 @@ def test_the_keyboard_gets_the_details(opened):
         '.strokeWidth'
     )
     assert width == '3px'
+
+
+def test_only_what_a_host_has_is_told_of_it(open_report):
+    opened = open_report('campus', calendar(BUSY, GPUS))
+    bars(opened, 'gpus').hover()
+    assert detail(opened).endswith('UTC: 1 slot, free 3 VGPU')
 
 
 def test_up_and_down_keep_the_time(open_report):

@@ -55,10 +55,7 @@ class LiveServer(Live):
                 method,
                 f'{self.placement_url}/resource_providers{path}',
                 json=body,
-                headers={
-                    'X-Auth-Token': 'admin',
-                    'OpenStack-API-Version': 'placement 1.20',
-                },
+                headers=ADMIN,
                 timeout=60,
             ).raise_for_status()
         return made
@@ -184,8 +181,13 @@ def test_without_an_image_it_boots_from_a_volume(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(disk=5000)
-    found = rows(explain_live('--server', SERVER))
+    finished = explain_live('--server', SERVER)
+    found = rows(finished)
     assert found['linux-1'] == 'candidate'
+    assert (
+        f'the image in the volume that server {SERVER} boots from; give it '
+        'with --image if it has properties that matter'
+    ) in not_known(finished)
     assert found['win-1'].startswith('in aggregate win-hosts, ')
     live.boots(image={'id': live.images['debian-12']}, disk=5000)
     found = rows(explain_live('--server', SERVER))
@@ -224,10 +226,25 @@ def test_the_hints_of_a_server_count_where_nova_tells_them(
     assert rows(finished)['linux-1'] == refused
 
 
+# How the Placement of the tests is asked without a Keystone.
+ADMIN = {
+    'X-Auth-Token': 'admin',
+    'OpenStack-API-Version': 'placement 1.20',
+}
+HOST_FILTERS = (
+    'which host filters run after Placement: [filter_scheduler] '
+    'enabled_filters is not set here; give --config-file the nova.conf of '
+    'nova-scheduler'
+)
+
+
 def not_known(finished: Any) -> list[str]:
-    """Return what a table says is not known."""
+    """Return what a table says is not known, but for host filters."""
     _, _, after = finished.out.partition('Not known here:\n')
-    return [line.strip() for line in after.partition('\n\n')[0].splitlines()]
+    lines = after.partition('\n\n')[0].splitlines()
+    *others, last = [line.strip() for line in lines]
+    assert last == HOST_FILTERS
+    return others
 
 
 def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(
@@ -438,6 +455,34 @@ def test_a_device_profile_asks_for_more(
         'group device_profile_0p1: CUSTOM_NIC: has none',
     ):
         assert text in found['linux-1']
+
+
+def test_whose_hosts_are_may_be_unknown(
+    live: LiveServer, explain_live: Run, http: requests_mock.Mocker
+) -> None:
+    live.nova.newest = '2.104'
+    live.boots(image={'id': live.images['debian-12']})
+    live.has_ports(SERVER, port('p1', 'flat'))
+    finished = explain_live('--server', SERVER)
+    # No compute node has the trait, so Nova does not require it.
+    assert not any('OWNER_NOVA' in each for each in not_known(finished))
+    node = live.nova.nodes[0].uuid
+    path = f'{live.placement_url}/resource_providers/{node}'
+    answer = requests.get(f'{path}/traits', headers=ADMIN, timeout=60).json()
+    answer['traits'].append('OWNER_NOVA')
+    requests.put(
+        f'{path}/traits', json=answer, headers=ADMIN, timeout=60
+    ).raise_for_status()
+    finished = explain_live('--server', SERVER)
+    assert not_known(finished)[-1] == (
+        'whether Nova requires trait OWNER_NOVA, which 4 of 5 compute nodes '
+        'lack: it does once all compute services are of release 34'
+    )
+    http.get(f'{live.placement_url}/traits', status_code=403)
+    finished = explain_live('--server', SERVER)
+    assert not_known(finished)[-1].startswith(
+        'whether Nova requires trait OWNER_NOVA: Placement'
+    )
 
 
 @pytest.mark.parametrize(

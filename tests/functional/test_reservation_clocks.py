@@ -64,6 +64,7 @@ def test_what_is_open_too_early_is_closed(world):
     writes(world, START)
     assert writes(world, START - 2 * MOST_SKEW - SECOND)
     assert world.slots() == {('blazar_h1', world.id): (1, 0)}
+    assert world.nova.access[world.id] == set()
 
 
 def tell(world, skew):

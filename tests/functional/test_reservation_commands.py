@@ -260,10 +260,12 @@ def test_the_report_has_a_picture_of_what_is_free(done, world):
     )
     one, two = found['hosts']
     assert two == {'name': 'h2', 'obstacle': 'is down', 'periods': []}
+    assert [share for share, _ in found['times']] == [0, 0.25, 0.75, 1]
+    vcpus = found['classes'].index('VCPU')
     assert [
-        (p['from'], p['to'], p['slots'], p['free']['VCPU'], p['taken'])
-        for p in one['periods']
-    ] == [(0, 0.25, 0, 8, 0), (0.25, 0.75, 1, 4, 0.5), (0.75, 1, 0, 8, 0)]
+        (start, end, slots, taken, free[vcpus])
+        for start, end, slots, taken, free in one['periods']
+    ] == [(0, 1, 0, 0, 8), (1, 2, 1, 0.5, 4), (2, 3, 0, 0, 8)]
 
 
 def test_those_that_end_soon_have_a_status_of_their_own(

@@ -81,6 +81,21 @@ def test_a_zone_keeps_other_hosts_out(on_cloud: Run) -> None:
     }
 
 
+def test_without_a_zone_it_is_that_of_the_configuration(
+    run: Run, on_cloud: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'nova.conf'
+    path.write_text('[DEFAULT]\ndefault_schedule_zone = az1\n')
+    asked = (
+        *('--config-file', str(path), 'query', '--flavor', 'plain'),
+        *('--snapshot', str(tmp_path / 'cloud.yaml')),
+    )
+    zone = on_cloud('query', '--flavor', 'plain', '--availability-zone', 'az1')
+    assert run(*asked).out == zone.out
+    other = run(*asked, '--availability-zone', 'az2').out
+    assert other == on_cloud('query', '--flavor', 'plain').out
+
+
 def test_hosts_that_a_host_filter_drops_are_no_candidates(
     on_cloud: Run,
 ) -> None:
@@ -149,6 +164,10 @@ def test_a_zone_that_no_aggregate_has_is_named(on_cloud: Run) -> None:
     )
     assert not_known(document)[0].startswith(
         'no aggregate has availability zone nova'
+    )
+    # It constrains nothing.
+    assert 'availability zone' not in str(
+        json.loads(document.out)['summary']['constraints']
     )
 
 

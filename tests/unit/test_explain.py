@@ -941,3 +941,43 @@ def test_other_conclusions_do_without_that_group() -> None:
         ForbidRootTrait('COMPUTE_STATUS_DISABLED', 'no'),
     )
     assert excluding(found) == {'host': [], 'off': ['a_filter']}
+
+
+# What Nova drops after Placement
+
+
+def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'full'])
+    cloud = make_snapshot(
+        [ssd],
+        [
+            make_compute_node('fast'),
+            make_compute_node('full', usages={'VCPU': 16}),
+            make_compute_node('slow'),
+            make_compute_node('worst', usages={'VCPU': 16}),
+        ],
+    )
+    name = 'AggregateInstanceExtraSpecsFilter'
+    request = make_request(
+        make_flavor('f', {'aggregate_instance_extra_specs:ssd': 'true'})
+    )
+    found = explain(
+        cloud,
+        resources.resource_request(request),
+        Pipeline(mirrored(name, enabled_filters=[name])).evaluate(
+            request, cloud.index
+        ),
+    )
+    dropped = (
+        f'dropped after Placement by {name}: in no aggregate with ssd=true'
+    )
+    full = 'VCPU: asks 1, free 0 (16 total x 1.0 - 16 used)'
+    assert reasons(found) == {
+        'fast': [],
+        'full': [full],
+        'slow': [dropped],
+        'worst': [dropped, full],
+    }
+    [of_filter] = [n for label, n in counts(found).items() if name in label]
+    # The other one is full as well.
+    assert of_filter == (2, 1)

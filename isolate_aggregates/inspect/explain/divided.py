@@ -4,6 +4,7 @@
 from collections.abc import Collection, Iterator, Mapping
 import copy
 
+from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.inspect.explain.requirements import (
     Amount,
@@ -35,7 +36,11 @@ class DividedRequest:
         self, request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> None:
         self.requirements: tuple[Requirement, ...] = (
-            *(Concluded('', conclusion) for conclusion in conclusions),
+            *(
+                Concluded('', conclusion)
+                for conclusion in conclusions
+                if not isinstance(conclusion.constraint, Remark)
+            ),
             *_parts(request),
         )
         self._policy = request.group_policy

@@ -328,8 +328,8 @@ class _Explainer:
     def _uuids(self, hosts: ProviderSet) -> frozenset[str]:
         if not hosts:
             return frozenset()
-        members = self._index.members(hosts)
-        return frozenset(map(self._index.uuids.__getitem__, members))
+        flags = self._index.flags(hosts)
+        return frozenset(itertools.compress(self._index.uuids, flags))
 
     def _remedies(
         self, alike: Sequence[_Alike]

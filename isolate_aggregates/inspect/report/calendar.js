@@ -9,7 +9,15 @@
   const HEIGHT = 28;
 
   const $ = (id) => document.getElementById(id);
-  const hosts = JSON.parse($('room-data').textContent).hosts;
+  const data = JSON.parse($('room-data').textContent);
+  const hosts = data.hosts.map((host) => ({
+    ...host,
+    periods: host.periods.map(([start, end, slots, taken, free]) => ({
+      from: data.times[start][0], start: data.times[start][1],
+      to: data.times[end][0], end: data.times[end][1],
+      slots, taken, free,
+    })),
+  }));
   const number = (value) => value.toLocaleString('en');
   const state = { search: '', first: 0, row: 0, place: 0 };
   let shown = [];
@@ -29,8 +37,10 @@
 
   // What is told of a period.
 
-  const free = (period) => Object.entries(period.free)
-    .map(([name, amount]) => `${number(amount)} ${name}`).join(', ');
+  const free = (period) => period.free
+    .map((amount, place) => [amount, data.classes[place]])
+    .filter(([amount]) => amount !== null)
+    .map(([amount, name]) => `${number(amount)} ${name}`).join(', ');
   const slots = (period) => period.slots === 1 ? '1 slot'
     : `${number(period.slots)} slots`;
   const about = (host, period) => period

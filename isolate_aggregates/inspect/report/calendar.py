@@ -61,36 +61,41 @@ class Calendar:
 
 
 def picture(calendar: Calendar) -> dict[str, Any]:
-    """Return the calendar as a document.
+    """Return the calendar as a document, every time and every name once.
 
-    Where a period begins and ends is told as shares of the time, and how much
-    is taken as the share of the resource that has the least left.
+    A period is the numbers of the times at which it begins and ends, its
+    slots, how much is taken of the resource that has the least left, and what
+    is free of each class; None where the host has none of it. Each time comes
+    with the share of the whole time that is over by then.
     """
     length = calendar.end - calendar.start
-
-    def at(time: datetime.datetime) -> float:
-        return round((time - calendar.start) / length, 5)
-
+    periods = [period for host in calendar.hosts for period in host.periods]
+    times = sorted({time for p in periods for time in (p.start, p.end)})
+    numbers = {time: number for number, time in enumerate(times)}
+    classes = sorted({name for period in periods for name in period.free})
     return {
+        'times': [
+            [round((time - calendar.start) / length, 5), shown(time)]
+            for time in times
+        ],
+        'classes': classes,
         'hosts': [
             {
                 'name': host.host,
                 'obstacle': host.obstacle,
                 'periods': [
-                    {
-                        'from': at(period.start),
-                        'to': at(period.end),
-                        'start': shown(period.start),
-                        'end': shown(period.end),
-                        'slots': period.slots,
-                        'free': dict(period.free),
-                        'taken': _taken(host.capacity, period.free),
-                    }
+                    [
+                        numbers[period.start],
+                        numbers[period.end],
+                        period.slots,
+                        _taken(host.capacity, period.free),
+                        [period.free.get(name) for name in classes],
+                    ]
                     for period in host.periods
                 ],
             }
             for host in calendar.hosts
-        ]
+        ],
     }
 
 
