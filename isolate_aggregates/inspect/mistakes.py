@@ -343,17 +343,19 @@ class _Comparison:
         return found
 
     def _documented(self, query: ResourceRequest) -> _Ways:
-        return self._ways(
-            simulator(self._providers, query).allocation_candidates(query)
-        )
+        documented = simulator(self._providers, query)
+        return self._ways(query, documented.allocation_candidates(query))
 
     def _answered(self, query: ResourceRequest) -> _Ways:
-        return self._ways(self.cloud.placement.allocation_candidates(query))
+        answer = self.cloud.placement.allocation_candidates(query)
+        return self._ways(query, answer)
 
-    def _ways(self, answer: AllocationCandidates) -> _Ways:
+    def _ways(
+        self, query: ResourceRequest, answer: AllocationCandidates
+    ) -> _Ways:
         return {
             root: Counter(map(_frozen, candidates))
-            for root, candidates in answer.by_root().items()
+            for root, candidates in answer.by_root(query).items()
             if root in self._hosts
         }
 

@@ -38,6 +38,13 @@ class Context:
         # The same few for thousands of hosts.
         return {}
 
+    def is_alone(self, root: Provider) -> bool:
+        """Tell whether a host's servers can take from its root alone."""
+        number = self.index.numbers[root.uuid]
+        return len(self.index.trees[number]) == 1 and (
+            number not in self.lenders
+        )
+
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:
         """The sharing providers of other trees, by root provider."""
