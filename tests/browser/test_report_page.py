@@ -117,7 +117,7 @@ def test_the_policy_of_the_page_forbids_to_load_anything(open_report):
 def test_an_empty_cloud_has_a_page_too(open_report):
     opened = open_report(make_snapshot())
     assert opened.messages == []
-    assert opened.page.locator('#none').is_visible()
+    assert opened.page.locator('#none').inner_text() == 'There are no flavors.'
     assert opened.page.get_by_text('No aggregate is locked.').is_visible()
 
 
@@ -243,23 +243,33 @@ def test_search_leaves_what_is_called_so(open_report):
     assert rows.count() == 12
 
 
-def test_search_that_finds_nothing_says_so(open_report):
+@pytest.mark.smoke
+def test_search_that_finds_nothing_says_so_in_each_section(open_report):
     opened = open_report('campus')
     opened.page.get_by_label('Search').fill('<no such thing>')
-    assert opened.page.get_by_text('There is nothing to show.').is_visible()
+    for text in (
+        'No row or column matches.',
+        'No lock matches.',
+        'No finding matches.',
+    ):
+        assert opened.page.get_by_text(text).is_visible()
     assert opened.page.get_by_role('status').inner_text() == (
         '0 rows, 0 columns, 0 locks, 0 findings'
     )
+    opened.page.get_by_label('Search').fill('')
+    assert opened.page.locator('.none:visible').count() == 0
     assert opened.messages == []
 
 
 def test_rows_may_be_those_that_may_go_nowhere(open_report):
     opened = open_report('campus')
-    opened.page.get_by_label('Rows').select_option('nowhere')
+    opened.page.locator('#rows').select_option('nowhere')
     rows = opened.page.locator('#grid tbody th')
     assert rows.all_inner_texts() == ['fpga.small']
-    opened.page.get_by_label('Rows').select_option('keyed')
-    assert rows.all_inner_texts()[0] == 'win.medium'
+    opened.page.locator('#rows').select_option('keyed')
+    assert rows.all_inner_texts() == [
+        'win.medium', 'win.large', 'gpu.large', 'secret.small', 'lease.medium'
+    ]  # fmt: skip
 
 
 def test_findings_may_be_those_of_a_severity(open_report):
@@ -267,6 +277,102 @@ def test_findings_may_be_those_of_a_severity(open_report):
     opened.page.get_by_label('Severity').select_option('error')
     shown = opened.page.locator('.finding:visible')
     assert shown.locator('.badge').all_inner_texts() == ['error']
+
+
+# Sorting.
+
+
+def test_rows_and_columns_are_sorted(open_report):
+    opened = open_report('campus')
+    page = opened.page
+    rows = page.locator('#grid tbody th')
+    heads = page.locator('#grid thead th:not(:first-child)')
+    given = rows.all_inner_texts()
+    page.get_by_label('Sort rows').select_option('fewest')
+    assert rows.all_inner_texts()[:3] == [
+        'fpga.small', 'secret.small', 'nvme.large'
+    ]  # fmt: skip
+    page.get_by_label('Sort rows').select_option('most')
+    assert rows.all_inner_texts()[-1] == 'fpga.small'
+    page.get_by_label('Sort rows').select_option('name')
+    assert rows.all_inner_texts() == sorted(given)
+    page.get_by_label('Sort rows').select_option('given')
+    assert rows.all_inner_texts() == given
+    page.locator('input[value="aggregate"]').check(force=True)
+    page.get_by_label('Sort columns').select_option('hosts')
+    assert heads.all_inner_texts()[:2] == ['rack-b', 'rack-a']
+    page.get_by_label('Sort columns').select_option('name')
+    assert heads.all_inner_texts()[0] == 'biology'
+    # What a cell says is that of the row and the column which are shown.
+    page.get_by_label('Sort rows').select_option('most')
+    assert 'gpu.large on gpus' in open_cell(opened, 'gpu.large', 'gpus')
+
+
+def test_numbers_in_names_count_as_numbers(open_report):
+    flavors = [make_flavor(f'f{n}') for n in (10, 9, 100)]
+    opened = open_report(
+        make_snapshot([], [make_compute_node('a')], flavors=flavors)
+    )
+    opened.page.get_by_label('Sort rows').select_option('name')
+    assert opened.page.locator('#grid tbody th').all_inner_texts() == [
+        'f9', 'f10', 'f100'
+    ]  # fmt: skip
+
+
+def test_locks_and_findings_are_sorted(open_report):
+    opened = open_report('campus')
+    page = opened.page
+    locks = page.locator('.card h3')
+    given = locks.all_inner_texts()
+    page.get_by_label('Sort locks').select_option('hosts')
+    assert locks.all_inner_texts()[0] == 'trait:CUSTOM_LICENSED_WINDOWS'
+    page.get_by_label('Sort locks').select_option('used')
+    assert locks.all_inner_texts()[0] == 'trait:CUSTOM_GPU'
+    page.get_by_label('Sort locks').select_option('given')
+    assert locks.all_inner_texts() == given
+    findings = page.locator('.finding h3 bdi')
+    page.get_by_label('Sort findings').select_option('name')
+    names = findings.all_inner_texts()
+    assert names == sorted(names)
+
+
+# A link to a cell.
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize('view', ['alike', 'lock', 'aggregate', 'host'])
+def test_a_cell_has_a_link_that_opens_it(open_report, view):
+    opened = open_report('campus')
+    page = opened.page
+    page.locator(f'input[value="{view}"]').check(force=True)
+    page.locator('#grid td').nth(11).click()
+    told = page.locator('#reason').inner_text()
+    href = page.get_by_role('link', name='Link to this cell').get_attribute(
+        'href'
+    )
+    page.goto('about:blank')
+    page.goto(opened.requests[0] + href)
+    assert page.locator('#reason').inner_text() == told
+    assert page.locator(f'input[value="{view}"]').is_checked()
+    assert opened.focused()['tag'] == 'TD'
+
+
+def test_a_link_opens_a_cell_that_is_on_another_page(open_report):
+    opened = open_report(big_cloud())
+    opened.page.get_by_label('Search').fill('<no such thing>')
+    opened.page.evaluate("location.hash = '#flavor=flavor-07&host=host-1234'")
+    panel = opened.page.locator('#reason')
+    panel.get_by_text('flavor-07 on host-1234').wait_for()
+    assert opened.page.get_by_label('Search').input_value() == ''
+
+
+def test_a_link_to_a_cell_that_is_not_there_says_so(open_report):
+    opened = open_report('campus')
+    opened.page.evaluate("location.hash = '#flavor=gone&host=<b>gpu-1'")
+    panel = opened.page.locator('#reason')
+    panel.get_by_text('This cell is not in the report').wait_for()
+    assert 'flavor gone, host <b>gpu-1' in panel.inner_text()
+    assert opened.messages == []
 
 
 # Names that mean harm.
@@ -358,9 +464,39 @@ def test_paper_gets_the_matrix_and_no_controls(open_report):
     opened = open_report('campus')
     opened.page.emulate_media(media='print')
     assert opened.page.locator('#grid').is_visible()
-    for name in ('#search', '#theme', '#rows', 'nav'):
+    for name in ('#search', '#theme', '#print', '#rows', 'nav'):
         assert opened.page.locator(name).is_hidden()
     assert len(opened.page.pdf()) > 1000
+
+
+def test_paper_tells_what_was_chosen_and_shows_what_is_folded(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    page.get_by_label('Search').fill('CUSTOM_T7')
+    page.get_by_label('Sort rows').select_option('most')
+    folded = page.locator('details:not([open])').count()
+    assert folded
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator('details:not([open])').count() == 0
+    page.emulate_media(media='print')
+    assert page.locator('#printed').inner_text() == (
+        'Search: CUSTOM_T7. Sort rows: Most hosts first'
+    )
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator('details:not([open])').count() == folded
+
+
+def test_a_button_prints(open_report):
+    opened = open_report('campus')
+    opened.page.evaluate('void (window.print = () => console.log("printed"))')
+    opened.page.get_by_role('button', name='Print').click()
+    assert opened.messages == ['printed']
+
+
+def test_lock_and_key_are_explained(open_report):
+    opened = open_report('campus')
+    terms = opened.page.locator('#matrix dfn')
+    assert terms.all_inner_texts() == ['lock', 'key']
 
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])

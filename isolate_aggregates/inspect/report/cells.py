@@ -36,11 +36,14 @@ def cells(
         for row in matrix.rows
     ]
     names = {a.uuid: a.name for a in aggregates}
+    locks = tuple(locks)
+    closed = {a.uuid for lock in locks for a in lock.aggregates}
     return {
         'groups': [
             {
                 'hosts': group.hosts,
                 'aggregates': sorted(names[u] for u in group.aggregates),
+                'locked': not closed.isdisjoint(group.aggregates),
             }
             for group in matrix.groups
         ],

@@ -21,6 +21,7 @@
   const panel = $('reason');
   const state = {
     view: 'alike', search: '', rows: 'all', only: null,
+    rowOrder: 'given', columnOrder: 'given',
     firstRow: 0, firstColumn: 0,
     // The cell that the tabulator key leads to; row and column -1 are heads.
     row: 0, column: 0,
@@ -40,7 +41,6 @@
     return element;
   };
   const fold = (text) => text.toLowerCase();
-  const has = (text) => fold(text).includes(state.search);
 
   // What there is.
 
@@ -64,6 +64,10 @@
       )].join('\n'));
     }
   }
+  for (const row of data.rows) {
+    row.size = data.groups.reduce((sum, group, place) =>
+      sum + (row.cells[place] === 0 ? group.hosts.length : 0), 0);
+  }
   const verdict = (row, column) => {
     const may = column.groups.filter((place) => row.cells[place] === 0).length;
     if (!may) return 'no';
@@ -77,7 +81,8 @@
     if (state.rows === 'nowhere') {
       rows = rows.filter((row) => row.cells.every((held) => held !== 0));
     } else if (state.rows === 'keyed') {
-      rows = rows.filter((row) => row.keys.length);
+      rows = rows.filter((row) => row.cells.some(
+        (held, place) => held === 0 && data.groups[place].locked));
     }
     let columns = data.columns[state.view];
     if (state.only) {
@@ -91,8 +96,26 @@
       if (some.length || !those.length) rows = some;
       if (those.length || !some.length) columns = those;
     }
-    return { rows, columns };
+    return {
+      rows: sorted(rows, ORDERS[state.rowOrder], (row) => row.size),
+      columns: sorted(columns, ORDERS[state.columnOrder], (column) =>
+        state.columnOrder === 'hosts' ? hostsOf(column).length
+          : rows.filter((row) => verdict(row, column) !== 'no').length),
+    };
   };
+
+  const collator = new Intl.Collator('en', { numeric: true });
+  const ORDERS = {
+    name: (a, b) => collator.compare(a.one.name, b.one.name),
+    most: (a, b) => b.size - a.size,
+    fewest: (a, b) => a.size - b.size,
+    hosts: (a, b) => b.size - a.size,
+  };
+  // Those that are alike in this stay in the order in which they came.
+  const sorted = (things, order, size) => (order
+    ? things.map((one) => ({ one, size: size(one) })).sort(order)
+      .map(({ one }) => one)
+    : things);
 
   const head = (text, scope) => {
     const cell = make('th', undefined, { tabindex: -1, scope });
@@ -132,6 +155,9 @@
     const empty = !rows.length || !columns.length;
     grid.hidden = empty;
     $('none').hidden = !empty;
+    $('none').textContent = !data.rows.length ? 'There are no flavors.'
+      : !data.groups.length ? 'There are no hosts.'
+        : 'No row or column matches.';
     state.row = Math.min(state.row, rows.length - 1);
     state.column = Math.min(state.column, columns.length - 1);
     lead(at(state.row, state.column) || at(0, 0));
@@ -153,13 +179,12 @@
   };
 
   const tell = () => {
-    const items = (kind) => document.querySelectorAll(
-      `.item[data-kind="${kind}"]:not([hidden])`).length;
+    const matching = (kind) => items[kind].filter((one) => one.shown).length;
     const parts = [
       count(shown.rows.length, 'row', 'rows'),
       count(shown.columns.length, 'column', 'columns'),
-      count(items('lock'), 'lock', 'locks'),
-      count(items('finding'), 'finding', 'findings'),
+      count(matching('lock'), 'lock', 'locks'),
+      count(matching('finding'), 'finding', 'findings'),
     ];
     $('found').textContent = parts.join(', ');
   };
@@ -266,12 +291,16 @@
     } else {
       parts = aboutCell(row, column);
     }
+    present(parts);
+    uncover(cell);
+  };
+
+  const present = (parts) => {
     const button = make('button', 'Close', { type: 'button', class: 'close' });
     button.addEventListener('click', close);
     panel.replaceChildren(...parts, button);
     panel.hidden = false;
     panel.scrollTop = 0;
-    uncover(cell);
   };
 
   // On a small screen the panel lies over the lower half.
@@ -323,7 +352,59 @@
       list.append(item);
     }
     if (places.size) parts.push(list);
-    return [...parts, ...aboutHosts(column), ...aboutRow(row)];
+    const link = make('p');
+    link.append(make('a', 'Link to this cell', { href: address(row, column) }));
+    return [...parts, ...aboutHosts(column), ...aboutRow(row), link];
+  };
+
+  // A cell has an address: its flavor, its image, and what its column is of
+  // in this view. Hosts alike are called after the first of them.
+
+  const called = (column) => state.view === 'alike' ? hostsOf(column)[0]
+    : column.name;
+  const address = (row, column) => {
+    const parts = new URLSearchParams({ flavor: row.flavor });
+    if (row.image !== null) parts.set('image', row.image);
+    parts.set(state.view, called(column));
+    return `#${parts}`;
+  };
+
+  const follow = () => {
+    const parts = new URLSearchParams(location.hash.slice(1));
+    const name = Object.keys(data.columns).find((one) => parts.has(one));
+    if (!parts.has('flavor') || !name) return;
+    state.rows = 'all';
+    $('rows').value = state.rows;
+    $('search').value = '';
+    $('search').dispatchEvent(new Event('input'));
+    state.only = null;
+    $('only').hidden = true;
+    view(name);
+    const row = shown.rows.findIndex((one) =>
+      one.flavor === parts.get('flavor') &&
+      (!parts.has('image') || one.image === parts.get('image')));
+    const column = shown.columns.findIndex((one) => (name === 'alike'
+      ? hostsOf(one).includes(parts.get(name))
+      : one.name === parts.get(name)));
+    if (row < 0 || column < 0) {
+      miss([...parts].map(([what, value]) => `${what} ${value}`)
+        .join(', '));
+      return;
+    }
+    state.firstRow = row - row % MOST_ROWS;
+    state.firstColumn = column - column % MOST_COLUMNS;
+    draw();
+    go(row - state.firstRow, column - state.firstColumn);
+    explain();
+  };
+  addEventListener('hashchange', follow);
+
+  const miss = (what) => {
+    mark(null);
+    present([
+      make('h3', 'This cell is not in the report'), make('p', what),
+    ]);
+    $('matrix').scrollIntoView();
   };
 
   const aboutHosts = (column) => {
@@ -355,11 +436,9 @@
   };
 
   const aboutRow = (row) => {
-    const hosts = data.groups.filter((_, place) => row.cells[place] === 0)
-      .reduce((sum, group) => sum + group.hosts.length, 0);
     const parts = [
       make('h4', 'Request'),
-      make('p', `May go to ${count(hosts, 'host', 'hosts')} in all.`,
+      make('p', `May go to ${count(row.size, 'host', 'hosts')} in all.`,
         { class: 'names' }),
     ];
     for (const [whose, text] of row.keys) {
@@ -380,13 +459,43 @@
     draw();
   };
 
+  // The locks and the findings, in the order that was chosen.
+  const items = Object.fromEntries(['lock', 'finding'].map((kind) => [
+    kind,
+    [...document.querySelectorAll(`.item[data-kind="${kind}"]`)].map(
+      (element, given) => ({
+        element, given, shown: true,
+        name: element.querySelector('h3 bdi').textContent,
+        text: fold(element.textContent),
+      })),
+  ]));
+
+  const arrange = (kind) => {
+    for (const one of items[kind]) one.element.hidden = !one.shown;
+    const none = $(`${kind}-none`);
+    if (none) none.hidden = items[kind].some((one) => one.shown);
+  };
+
+  const order = (kind) => {
+    const by = $(`${kind}-order`).value;
+    items[kind] = sorted(
+      items[kind], by === 'name' ? ORDERS.name : ORDERS.most,
+      ({ element, given }) => Number(element.dataset[by] ?? -given));
+    items[kind][0].element.parentNode.append(
+      ...items[kind].map((one) => one.element));
+    arrange(kind);
+  };
+
   const filter = () => {
     const severity = $('severity') ? $('severity').value : '';
-    document.querySelectorAll('.item').forEach((item) => {
-      const other = severity && item.dataset.kind === 'finding' &&
-        item.dataset.severity !== severity;
-      item.hidden = Boolean(other) || !has(item.textContent);
-    });
+    for (const [kind, those] of Object.entries(items)) {
+      for (const one of those) {
+        const other = severity && kind === 'finding' &&
+          one.element.dataset.severity !== severity;
+        one.shown = !other && one.text.includes(state.search);
+      }
+      arrange(kind);
+    }
     state.firstRow = state.firstColumn = 0;
     draw();
   };
@@ -403,6 +512,16 @@
     filter();
   });
   if ($('severity')) $('severity').addEventListener('change', filter);
+  for (const what of ['row', 'column']) {
+    $(`${what}-order`).addEventListener('change', (event) => {
+      state[`${what}Order`] = event.target.value;
+      state[what === 'row' ? 'firstRow' : 'firstColumn'] = 0;
+      draw();
+    });
+  }
+  for (const kind of ['lock', 'finding']) {
+    $(`${kind}-order`)?.addEventListener('change', () => order(kind));
+  }
   $('only-off').addEventListener('click', () => {
     state.only = null;
     $('only').hidden = true;
@@ -428,13 +547,27 @@
     label();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
+  // On paper nothing can be unfolded, and what was chosen has to be told.
+  let folded = [];
   addEventListener('beforeprint', () => {
-    document.querySelectorAll('details').forEach((one) => {
-      one.open = true;
-    });
+    folded = [...document.querySelectorAll('details:not([open])')];
+    for (const one of folded) one.open = true;
+    $('printed').textContent = [
+      state.search && `Search: ${$('search').value.trim()}`,
+      ...[...document.querySelectorAll('.choice')].map((choice) => {
+        const select = choice.querySelector('select');
+        return select.selectedIndex &&
+          `${choice.firstChild.data.trim()}: ${select.selectedOptions[0].text}`;
+      }),
+    ].filter(Boolean).join('. ');
   });
+  addEventListener('afterprint', () => {
+    for (const one of folded) one.open = false;
+  });
+  $('print').addEventListener('click', () => print());
 
   root.classList.add('js');
   label();
   draw();
+  follow();
 })();
