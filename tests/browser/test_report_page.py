@@ -336,6 +336,73 @@ def test_locks_and_findings_are_sorted(open_report):
     assert names == sorted(names)
 
 
+# Folding and paging.
+
+
+@pytest.mark.parametrize('width', [1280, 390])
+def test_many_locks_and_findings_keep_the_page_short(open_report, width):
+    opened = open_report(big_cloud(), viewport={'width': width, 'height': 800})
+    page = opened.page
+    assert page.locator('.card').count() == 60
+    assert page.locator('.card:visible').count() == 20
+    assert page.locator('.finding:visible').count() == 20
+    height = page.locator('#locks').bounding_box()['height']
+    assert height < (1200 if width == 1280 else 2400)
+
+
+@pytest.mark.smoke
+def test_locks_are_shown_in_turn(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    names = page.locator('.card:visible h3')
+    shown = page.locator('#locks-shown')
+    assert shown.inner_text() == 'locks 1 to 20 of 60'
+    before = names.all_inner_texts()
+    page.get_by_role('button', name='Locks after').click()
+    assert shown.inner_text() == 'locks 21 to 40 of 60'
+    assert not set(before) & set(names.all_inner_texts())
+    page.get_by_label('Sort locks').select_option('name')
+    assert names.first.inner_text() == 'trait:CUSTOM_T0'
+    page.get_by_role('button', name='Locks after').press('Enter')
+    assert names.first.inner_text() == 'trait:CUSTOM_T20'
+    page.get_by_label('Search').fill('CUSTOM_T59')
+    assert names.all_inner_texts() == ['trait:CUSTOM_T59']
+    assert page.locator('#lock-pages').is_hidden()
+    assert opened.messages == []
+
+
+@pytest.mark.smoke
+def test_locks_are_folded_and_unfolded(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    facts = page.locator('.card .facts:visible')
+    assert facts.count() == 0
+    assert page.locator('.card:visible .note').first.inner_text() == (
+        '30 hosts, 0 % in use'
+    )
+    page.get_by_role('button', name='Unfold all').click()
+    assert facts.count() == 20
+    page.get_by_role('button', name='Fold all').click()
+    assert facts.count() == 0
+    page.locator('.card > summary').first.press('Enter')
+    assert facts.count() == 1
+    page.get_by_role('button', name='Fold all').wait_for()
+
+
+def test_a_few_locks_are_not_folded(open_report):
+    opened = open_report('campus')
+    assert opened.page.locator('.card .facts:visible').count() == 5
+
+
+def test_without_javascript_everything_is_there(open_report):
+    opened = open_report(big_cloud(), java_script_enabled=False)
+    page = opened.page
+    assert page.locator('.card:visible').count() == 60
+    page.locator('.card > summary').last.click()
+    assert page.locator('.card .facts:visible').count() == 1
+    assert page.locator('.script:visible').count() == 0
+
+
 # A link to a cell.
 
 
@@ -472,17 +539,22 @@ def test_paper_gets_the_matrix_and_no_controls(open_report):
 def test_paper_tells_what_was_chosen_and_shows_what_is_folded(open_report):
     opened = open_report(big_cloud())
     page = opened.page
-    page.get_by_label('Search').fill('CUSTOM_T7')
+    page.get_by_label('Search').fill('CUSTOM_T')
     page.get_by_label('Sort rows').select_option('most')
+    page.get_by_role('button', name='Locks after').click()
     folded = page.locator('details:not([open])').count()
     assert folded
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator('.card .facts:visible').count() == 60
     assert page.locator('details:not([open])').count() == 0
     page.emulate_media(media='print')
     assert page.locator('#printed').inner_text() == (
-        'Search: CUSTOM_T7. Sort rows: Most hosts first'
+        'Search: CUSTOM_T. Sort rows: Most hosts first'
     )
     page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator('#locks-shown').text_content() == (
+        'locks 21 to 40 of 60'
+    )
     assert page.locator('details:not([open])').count() == folded
 
 

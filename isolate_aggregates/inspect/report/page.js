@@ -7,6 +7,8 @@
   // button, or an arrow key, away.
   const MOST_COLUMNS = 40;
   const MOST_ROWS = 60;
+  // More locks or findings than these make a page long.
+  const MOST_ITEMS = 20;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
   const WORDS = {
     yes: 'may go to all of them',
@@ -470,11 +472,35 @@
       })),
   ]));
 
-  const arrange = (kind) => {
-    for (const one of items[kind]) one.element.hidden = !one.shown;
-    const none = $(`${kind}-none`);
-    if (none) none.hidden = items[kind].some((one) => one.shown);
+  const first = { lock: 0, finding: 0 };
+  const arrange = (kind, most = MOST_ITEMS) => {
+    if (!items[kind].length) return;
+    const those = items[kind].filter((one) => one.shown);
+    const from = page(first[kind], those.length, most);
+    const some = those.slice(from, from + most);
+    for (const one of items[kind]) one.element.hidden = true;
+    for (const one of some) one.element.hidden = false;
+    $(`${kind}-none`).hidden = Boolean(those.length);
+    pagers(kind, from, some.length, those.length);
   };
+
+  const foldAll = (open) => {
+    for (const one of items.lock) one.element.open = open;
+  };
+  const isAnyOpen = () => items.lock.some((one) => one.element.open);
+  const labelFold = () => {
+    $('fold').textContent = isAnyOpen() ? 'Fold all' : 'Unfold all';
+  };
+  if (items.lock.length) {
+    labelFold();
+    $('fold').addEventListener('click', () => {
+      foldAll(!isAnyOpen());
+      labelFold();
+    });
+    for (const one of items.lock) {
+      one.element.addEventListener('toggle', labelFold);
+    }
+  }
 
   const order = (kind) => {
     const by = $(`${kind}-order`).value;
@@ -483,6 +509,7 @@
       ({ element, given }) => Number(element.dataset[by] ?? -given));
     items[kind][0].element.parentNode.append(
       ...items[kind].map((one) => one.element));
+    first[kind] = 0;
     arrange(kind);
   };
 
@@ -494,6 +521,7 @@
           one.element.dataset.severity !== severity;
         one.shown = !other && one.text.includes(state.search);
       }
+      first[kind] = 0;
       arrange(kind);
     }
     state.firstRow = state.firstColumn = 0;
@@ -520,7 +548,15 @@
     });
   }
   for (const kind of ['lock', 'finding']) {
-    $(`${kind}-order`)?.addEventListener('change', () => order(kind));
+    if (!items[kind].length) continue;
+    arrange(kind);
+    $(`${kind}-order`).addEventListener('change', () => order(kind));
+    for (const [where, by] of [['back', -MOST_ITEMS], ['on', MOST_ITEMS]]) {
+      $(`${kind}s-${where}`).addEventListener('click', () => {
+        first[kind] += by;
+        arrange(kind);
+      });
+    }
   }
   $('only-off').addEventListener('click', () => {
     state.only = null;
@@ -547,11 +583,12 @@
     label();
   });
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', label);
-  // On paper nothing can be unfolded, and what was chosen has to be told.
+  // On paper nothing can be unfolded or turned to, and what was chosen has to be told.
   let folded = [];
   addEventListener('beforeprint', () => {
     folded = [...document.querySelectorAll('details:not([open])')];
     for (const one of folded) one.open = true;
+    for (const kind of Object.keys(items)) arrange(kind, items[kind].length);
     $('printed').textContent = [
       state.search && `Search: ${$('search').value.trim()}`,
       ...[...document.querySelectorAll('.choice')].map((choice) => {
@@ -563,6 +600,7 @@
   });
   addEventListener('afterprint', () => {
     for (const one of folded) one.open = false;
+    for (const kind of Object.keys(items)) arrange(kind);
   });
   $('print').addEventListener('click', () => print());
 
