@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The columns of a matrix: single hosts, hosts alike, aggregates, locks."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 import dataclasses
 import enum
 
@@ -12,6 +12,8 @@ from isolate_aggregates.text import listed
 
 # What the hosts are called that no lock keeps anybody out of.
 UNLOCKED = '(no lock)'
+# So many hosts are listed by name.
+_LISTED = 2
 
 
 class Access(enum.Enum):
@@ -70,8 +72,32 @@ def alike(matrix: Matrix) -> list[Column]:
     ]
 
 
+def named(
+    matrix: Matrix, some: Iterable[Column], known: Iterable[Column]
+) -> list[Column]:
+    """Name columns whose hosts are too many to list after what they are.
+
+    :param known: What columns may be named after, the preferred first: it
+        has all hosts of the column and no others.
+    """
+    names: dict[frozenset[int], str] = {}
+    for one in known:
+        names.setdefault(frozenset(one.groups), one.name)
+    return [_named(matrix, one, names) for one in some]
+
+
+def _named(
+    matrix: Matrix, column: Column, names: Mapping[frozenset[int], str]
+) -> Column:
+    hosts = len(hosts_of(matrix, column.groups))
+    name = names.get(frozenset(column.groups))
+    if name is None or hosts <= _LISTED:
+        return column
+    return dataclasses.replace(column, name=f'{name}, {hosts:,} hosts')
+
+
 def _naming(hosts: tuple[str, ...]) -> str:
-    return listed(hosts, most=1 if len(hosts) > 2 else 2)
+    return listed(hosts, most=1 if len(hosts) > _LISTED else _LISTED)
 
 
 def by_aggregate(

@@ -192,7 +192,7 @@ def test_only_one_cell_is_a_stop_of_the_tabulator(open_report):
 def test_a_column_of_hosts_alike_can_be_looked_at_host_by_host(open_report):
     opened = open_report('campus')
     heads = opened.page.locator('#grid thead th:not(:first-child)')
-    opened.page.get_by_role('columnheader', name='gpu-1 and 2 more').click()
+    opened.page.get_by_role('columnheader', name='gpus, 3 hosts').click()
     assert 'gpu-1, gpu-2, gpu-3' in opened.page.locator('#reason').inner_text()
     opened.page.get_by_role('button', name='Show each of these hosts').click()
     assert heads.all_inner_texts() == ['gpu-1', 'gpu-2', 'gpu-3']
@@ -217,6 +217,48 @@ def test_columns_may_be_something_else(open_report, view, column, verdict):
     assert cell.get_attribute('aria-label') == verdict
 
 
+def test_hosts_alike_are_called_after_what_they_are(open_report):
+    one, two = (f'trait:CUSTOM_{n}' for n in 'AB')
+    hosts = {n: [f'{n}-{i}' for i in range(3)] for n in 'abc'}
+    opened = open_report(
+        make_snapshot(
+            [
+                make_aggregate('whole', {one: 'required'}, hosts['a']),
+                make_aggregate('left', {two: 'required'}, hosts['b'][:2]),
+                make_aggregate('right', {two: 'required'}, hosts['b'][2:]),
+                make_aggregate('few', {'trait:CUSTOM_C': 'required'}, ['e']),
+                # It has hosts that are not alike.
+                make_aggregate('rack', {}, [*hosts['c'], 'a-0']),
+            ],
+            [
+                *(
+                    make_compute_node(n, traits=['CUSTOM_A'])
+                    for n in hosts['a']
+                ),
+                *(
+                    make_compute_node(n, traits=['CUSTOM_B'])
+                    for n in hosts['b']
+                ),
+                *(make_compute_node(n) for n in hosts['c']),
+                make_compute_node('e'),
+            ],
+            flavors=[
+                make_flavor('plain'),
+                make_flavor('one', {one: 'required'}),
+                make_flavor('two', {two: 'required'}),
+                make_flavor('three', {'trait:CUSTOM_C': 'required'}),
+            ],
+        )
+    )
+    heads = opened.page.locator('#grid thead th:not(:first-child)')
+    assert heads.all_inner_texts() == [
+        'whole, 3 hosts',
+        'trait:CUSTOM_B, 3 hosts',
+        '(no lock), 3 hosts',
+        'e',
+    ]
+
+
 # Search and filters.
 
 
@@ -229,7 +271,7 @@ def test_search_leaves_what_is_called_so(open_report):
     assert rows.all_inner_texts() == ['gpu.large']
     assert page.locator(
         '#grid thead th:not(:first-child)'
-    ).all_inner_texts() == ['gpu-1 and 2 more']
+    ).all_inner_texts() == ['gpus, 3 hosts']
     assert page.locator('.card:visible h3').all_inner_texts() == [
         'trait:CUSTOM_GPU'
     ]

@@ -36,7 +36,12 @@ def cells(
         for row in matrix.rows
     ]
     names = {a.uuid: a.name for a in aggregates}
+    of_aggregates = columns.by_aggregate(matrix, aggregates)
     locks = tuple(locks)
+    of_locks = columns.by_lock(matrix, locks)
+    alike = columns.named(
+        matrix, columns.alike(matrix), [*of_aggregates, *of_locks]
+    )
     closed = {a.uuid for lock in locks for a in lock.aggregates}
     return {
         'groups': [
@@ -54,9 +59,9 @@ def cells(
         'cases': list(cases),
         'rows': rows,
         'columns': {
-            'alike': _columns(columns.alike(matrix)),
-            'lock': _columns(columns.by_lock(matrix, locks)),
-            'aggregate': _columns(columns.by_aggregate(matrix, aggregates)),
+            'alike': _columns(alike),
+            'lock': _columns(of_locks),
+            'aggregate': _columns(of_aggregates),
         },
     }
 
