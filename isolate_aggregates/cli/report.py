@@ -33,6 +33,14 @@ class WriteReport(usage.Command):
             help='HTML file to write; - for the standard output',
         )
         add_row_arguments(parser)
+        parser.add_argument(
+            '--try-projects',
+            nargs='+',
+            default=[],
+            metavar='<project>',
+            help='Names or ids of more projects; "Try a request" on the page '
+            'offers them beside that of --project',
+        )
         base.add_servers_argument(parser)
         parser.add_argument(
             '--calendar',
@@ -59,12 +67,17 @@ class WriteReport(usage.Command):
             )
             now = datetime.datetime.now(datetime.UTC)
             project = base.project_from(parsed_args, cloud)
+            others = {
+                name: cloud.project(name, parsed_args.project_domain)
+                for name in parsed_args.try_projects
+            }
             content = Content.of(
                 audited,
                 images,
                 project,
                 now,
                 self._calendar(parsed_args.calendar, now),
+                others,
             )
         if path == '-':
             self.app.stdout.write(page.render(content))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Chromium that opens pages; without one these tests are skipped."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 import dataclasses
 import datetime
 import pathlib
@@ -19,6 +19,7 @@ from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.report import page as report_page
 from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.inspect.report.content import Content
+from isolate_aggregates.request import Image
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser')
@@ -48,10 +49,13 @@ class Opened:
         """Return the cell of a row and a column."""
         head = self.page.get_by_role('columnheader', name=column, exact=True)
         place = head.evaluate('(cell) => cell.cellIndex')
-        line = self.page.get_by_role('row').filter(
-            has=self.page.get_by_role('rowheader', name=row, exact=True)
+        return self.row(row).locator('th, td').nth(place)
+
+    def row(self, name: str) -> Any:
+        """Return a row of the matrix."""
+        return self.page.locator('#grid tr').filter(
+            has=self.page.get_by_role('rowheader', name=name, exact=True)
         )
-        return line.locator('th, td').nth(place)
 
     def focused(self) -> dict[str, Any]:
         """Return what has the focus."""
@@ -99,10 +103,12 @@ def open_report(
     def write_and_open(
         cloud: Snapshot | str,
         calendar: Calendar | None = None,
+        images: Sequence[Image] = (),
+        others: Mapping[str, str] | None = None,
         **options: Any,
     ) -> Opened:
         path = tmp_path / 'page.html'
-        content = content_of(cloud)
+        content = content_of(cloud, images, others)
         report_page.write(
             dataclasses.replace(content, calendar=calendar), path
         )
@@ -120,7 +126,11 @@ def open_report(
         context.close()
 
 
-def content_of(cloud: Snapshot | str) -> Content:
+def content_of(
+    cloud: Snapshot | str,
+    images: Sequence[Image] = (),
+    others: Mapping[str, str] | None = None,
+) -> Content:
     """Return what a page about a cloud, or an example, shows."""
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
@@ -132,4 +142,5 @@ def content_of(cloud: Snapshot | str) -> Content:
         conf.set_override(
             'enable_isolated_aggregate_filtering', True, 'scheduler'
         )
-    return Content.of(AuditedCloud.of(cloud, conf), (), None, NOW)
+    audited = AuditedCloud.of(cloud, conf)
+    return Content.of(audited, images, None, NOW, others=others)

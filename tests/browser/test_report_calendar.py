@@ -149,6 +149,8 @@ def test_a_screen_reader_gets_names_and_a_table(opened):
     assert page.get_by_role('group', name='busy').count() == 1
     page.get_by_text('As a table').click()
     rows = page.locator('#room-rows tr')
+    # The table is made after it was opened.
+    rows.first.wait_for()
     assert [
         row.locator('th, td').all_inner_texts() for row in rows.all()
     ] == [

@@ -10,6 +10,7 @@ from isolate_aggregates.testing.builders import (
     make_aggregate,
     make_compute_node,
     make_flavor,
+    make_image,
     make_snapshot,
 )
 
@@ -445,6 +446,113 @@ def test_without_javascript_everything_is_there(open_report):
     assert page.locator('.script:visible').count() == 0
 
 
+# Trying a request.
+
+BIOLOGY = '5f1c2e0b7a9d4c6e8b3a1d2c4e6f8a0b'
+WINDOWS = make_image(
+    'windows-2022', {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
+)
+
+
+def answers(opened):
+    """Return the answer and the reasons of each host that is shown."""
+    rows = opened.page.locator('#answer-rows tr')
+    return {
+        host: (answer.split()[1], why)
+        for host, answer, why in rows.evaluate_all(
+            '(rows) => rows.map((row) => '
+            '[...row.cells].map((cell) => cell.innerText))'
+        )
+    }
+
+
+@pytest.mark.smoke
+def test_a_request_is_tried(open_report):
+    opened = open_report(
+        'campus',
+        images=[make_image('debian'), WINDOWS],
+        others={'biology': BIOLOGY},
+    )
+    page = opened.page
+
+    def choose(what, label):
+        page.locator(f'#try-{what}').select_option(label)
+
+    def told():
+        return page.locator('#answer').inner_text()
+
+    choose('flavor', 'm1.small')
+    assert told() == ('m1.small, debian, No project: may go to 7 of 19 hosts.')
+    assert len(answers(opened)) == 19
+    assert answers(opened)['rack-a-1'] == ('yes', '')
+    answer, why = answers(opened)['win-1']
+    assert answer == 'no'
+    assert 'CUSTOM_LICENSED_WINDOWS' in why
+    assert '(filter isolate_aggregates)' in why
+    assert answers(opened)['bio-1'][0] == 'no'
+    choose('project', 'biology')
+    assert told() == 'm1.small, debian, biology: may go to 8 of 19 hosts.'
+    assert answers(opened)['bio-1'] == ('yes', '')
+    choose('image', 'windows-2022')
+    choose('hosts', 'yes')
+    assert list(answers(opened)) == ['win-1', 'win-2', 'win-3']
+    choose('flavor', 'fpga.small')
+    assert page.locator('#host-none').is_visible()
+    assert opened.messages == []
+    assert opened.requests == [page.url]
+
+
+def test_a_tried_request_says_what_the_matrix_says(open_report):
+    opened = open_report('campus', images=[make_image('debian'), WINDOWS])
+    page = opened.page
+    page.locator('input[value="host"]').check(force=True)
+    flavors = page.locator('#try-flavor option').all_inner_texts()
+    heads = page.locator('#grid thead th:not(:first-child)').all_inner_texts()
+    for flavor in flavors:
+        for image in ('debian', 'windows-2022'):
+            page.locator('#try-flavor').select_option(flavor)
+            page.locator('#try-image').select_option(image)
+            row = opened.row(f'{flavor} + {image}')
+            assert {
+                host: answer for host, (answer, _) in answers(opened).items()
+            } == dict(
+                zip(
+                    heads,
+                    row.locator('td').evaluate_all(
+                        '(all) => all.map((td) => td.ariaLabel)'
+                    ),
+                    strict=True,
+                )
+            )
+
+
+def test_a_request_is_tried_by_keyboard(open_report):
+    opened = open_report('campus')
+    page = opened.page
+    page.locator('#try-flavor').focus()
+    page.keyboard.press('ArrowDown')
+    assert page.locator('#answer').inner_text().startswith('m1.small, ')
+    page.locator('#try-hosts').focus()
+    page.keyboard.press('End')
+    assert {answer for answer, _ in answers(opened).values()} == {'no'}
+
+
+def test_of_many_hosts_some_answer_at_a_time(open_report):
+    opened = open_report(big_cloud())
+    page = opened.page
+    page.locator('#try-flavor').select_option('flavor-01')
+    assert page.locator('#hosts-shown').inner_text() == (
+        'hosts 1 to 40 of 2,000'
+    )
+    assert list(answers(opened))[:2] == ['host-0030', 'host-0031']
+    page.get_by_role('button', name='Answers after').click()
+    assert len(answers(opened)) == 40
+    page.get_by_label('Search').fill('host-1999')
+    assert list(answers(opened)) == ['host-1999']
+    page.get_by_label('Search').fill('flavor-01')
+    assert len(answers(opened)) == 40
+
+
 # A link to a cell.
 
 
@@ -526,8 +634,8 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_report):
         '.filter((one) => one.checkVisibility() && !one.disabled).length'
     )
     # Of the radio buttons one is a stop, and the arrows lead to the others;
-    # the grid is one more.
-    assert len(stops) == focusable - 3 + 1
+    # the grid and the answers to a request that is tried are one more each.
+    assert len(stops) == focusable - 3 + 2
 
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])

@@ -371,6 +371,38 @@ def test_the_command_writes_the_page(run, tmp_path):
     assert len(rows) == 6
 
 
+def test_the_command_offers_more_projects_to_try(run):
+    biology, other = '5f1c2e0b7a9d4c6e8b3a1d2c4e6f8a0b', 'p-2'
+    campus = ('report', '--snapshot', 'examples/campus.yaml', '--output', '-')
+
+    def answers(cells, held):
+        """Return what each group says, by its first host."""
+        return {
+            group['hosts'][0]: [
+                cells['reasons'][n] for n in cells['cases'][case]
+            ]
+            for group, case in zip(cells['groups'], held, strict=True)
+        }
+
+    page = Page(run(*campus, '--try-projects', biology, other).out)
+    assert {biology, other} <= set(page.texts)
+    for project, tried in zip(
+        (biology, other), page.cells['tries'], strict=True
+    ):
+        known = Page(run(*campus, '--project', project).out).cells
+        # Only what depends on the project is there again.
+        assert {len(changes) for changes in tried} == {1}
+        for row, changes, expected in zip(
+            page.cells['rows'], tried, known['rows'], strict=True
+        ):
+            held = list(row['cells'])
+            for place, case in changes:
+                held[place] = case
+            assert answers(page.cells, held) == answers(
+                known, expected['cells']
+            )
+
+
 def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     example = pathlib.Path('examples/windows-licensing.yaml').absolute()
     monkeypatch.chdir(tmp_path)

@@ -14,26 +14,42 @@ _T = TypeVar('_T', bound=Hashable)
 
 
 def cells(
-    matrix: Matrix, aggregates: Sequence[Aggregate], locks: Iterable[Lock]
+    matrix: Matrix,
+    aggregates: Sequence[Aggregate],
+    locks: Iterable[Lock],
+    tried: Iterable[Matrix] = (),
 ) -> dict[str, Any]:
     """Return the matrix as a document.
 
     A cell is the number of a case; a case is a list of numbers of reasons,
     case 0 the empty one. Columns are made of groups of hosts; those of single
     hosts are left to the script.
+
+    :param tried: The same rows for other projects. Of each row there is only
+        what differs: the place of a group and the number of its case.
     """
     reasons: _Numbers[Objection] = _Numbers()
     cases: _Numbers[tuple[int, ...]] = _Numbers()
     cases.of(())
-    rows = [
-        {
-            **_about(row),
-            'cells': [
-                cases.of(tuple(map(reasons.of, held)))
-                for held in row.objections
-            ],
-        }
-        for row in matrix.rows
+
+    def line(row: Row) -> tuple[int, ...]:
+        return tuple(
+            cases.of(tuple(map(reasons.of, held))) for held in row.objections
+        )
+
+    lines = [line(row) for row in matrix.rows]
+    tries = [
+        [
+            [
+                [place, case]
+                for place, (case, usual) in enumerate(
+                    zip(line(row), known, strict=True)
+                )
+                if case != usual
+            ]
+            for row, known in zip(other.rows, lines, strict=True)
+        ]
+        for other in tried
     ]
     names = {a.uuid: a.name for a in aggregates}
     of_aggregates = columns.by_aggregate(matrix, aggregates)
@@ -57,7 +73,11 @@ def cells(
             for reason in reasons
         ],
         'cases': list(cases),
-        'rows': rows,
+        'rows': [
+            {**_about(row), 'cells': held}
+            for row, held in zip(matrix.rows, lines, strict=True)
+        ],
+        'tries': tries,
         'columns': {
             'alike': _columns(alike),
             'lock': _columns(of_locks),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page shows, gathered from a cloud and its filters."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
+import itertools
 
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.inspect.audit import (
@@ -26,7 +27,10 @@ _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 class Content:
     """All that the page shows.
 
+    :param images: The images that each flavor is shown with.
     :param project_id: Id of the project that the requests are of.
+    :param tried: The same requests of other projects, by what the project is
+        called; with the same groups of hosts.
     :param made_at: When the page is made, in UTC.
     :param calendar: The room for reservations; None to leave it out.
     """
@@ -35,9 +39,11 @@ class Content:
     matrix: Matrix
     locks: tuple[LockOverview, ...]
     findings: tuple[Finding, ...]
+    images: tuple[Image, ...]
     project_id: str | None
     made_at: datetime.datetime
     calendar: Calendar | None = None
+    tried: Mapping[str, Matrix] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -47,23 +53,39 @@ class Content:
         project_id: str | None,
         made_at: datetime.datetime,
         calendar: Calendar | None = None,
+        others: Mapping[str, str] | None = None,
     ) -> 'Content':
         """Gather what there is to show.
 
         :param images: The images to show each flavor with; none for flavors
             alone.
         :param made_at: The time, in UTC.
+        :param others: Other projects to try requests of: ids by what they
+            are called.
         :raises FilterError: if a request filter fails.
         """
-        asked = requests(cloud.snapshot.flavors, images, project_id)
+        others = others or {}
+        asked = [
+            requests(cloud.snapshot.flavors, images, project)
+            for project in (project_id, *others.values())
+        ]
+        # All at once, so that the groups of hosts are the same.
+        whole = matrix(cloud.snapshot, cloud.pipeline, itertools.chain(*asked))
+        rows = iter(whole.rows)
+        shown, *tried = (
+            Matrix(whole.groups, tuple(itertools.islice(rows, len(some))))
+            for some in asked
+        )
         return cls(
             cloud,
-            matrix(cloud.snapshot, cloud.pipeline, asked),
+            shown,
             overview(cloud.snapshot, cloud.locks),
             tuple(audit(cloud)),
+            tuple(images),
             project_id,
             made_at,
             calendar,
+            dict(zip(others, tried, strict=True)),
         )
 
     @property

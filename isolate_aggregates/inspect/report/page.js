@@ -9,6 +9,7 @@
   const MOST_ROWS = 60;
   // More locks or findings than these make a page long.
   const MOST_ITEMS = 20;
+  const MOST_ANSWERS = 40;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
   const WORDS = {
     yes: 'may go to all of them',
@@ -451,6 +452,66 @@
     return parts;
   };
 
+  // A request that is tried: each host's answer, from the same cells. The
+  // rows are each flavor with each image; of other projects there is what
+  // differs from them.
+
+  let firstAnswer = 0;
+  const attempt = () => {
+    const chosen = (what) => $(`try-${what}`).selectedIndex;
+    const place = chosen('flavor') * $('try-image').length + chosen('image');
+    const held = [...data.rows[place].cells];
+    const other = data.tries[chosen('project') - 1];
+    for (const [group, its] of other?.[place] || []) held[group] = its;
+    const all = data.columns.host.map(({ host, groups: [group] }) =>
+      ({ host, reasons: data.cases[held[group]] }));
+    const wanted = $('try-hosts').value;
+    // A word that is in no name of a host is not about hosts.
+    const called = all.filter(({ host }) => fold(host).includes(state.search));
+    const match = (called.length ? called : all).filter(({ reasons }) =>
+      !wanted || (wanted === 'yes') === !reasons.length);
+    // First those that it may go to.
+    match.sort((a, b) => Boolean(a.reasons.length) - Boolean(b.reasons.length));
+    firstAnswer = page(firstAnswer, match.length, MOST_ANSWERS);
+    const some = match.slice(firstAnswer, firstAnswer + MOST_ANSWERS);
+    const may = all.filter(({ reasons }) => !reasons.length).length;
+    const names = ['flavor', 'image', 'project'].map(
+      (what) => $(`try-${what}`).selectedOptions[0].textContent);
+    $('answer').textContent = `${names.join(', ')}: may go to ${number(may)} of ` +
+      `${count(all.length, 'host', 'hosts')}.`;
+    $('answer-rows').replaceChildren(...some.map(({ host, reasons }) => {
+      const word = reasons.length ? 'no' : 'yes';
+      const line = make('tr');
+      const why = make('td');
+      why.append(...reasons.map((reason) => {
+        const { filter, text } = data.reasons[reason];
+        return make('p', filter ? `${text} (filter ${filter})` : text);
+      }));
+      line.append(make('th', host, { scope: 'row' }),
+        make('td', `${SIGNS[word]} ${word}`, { class: word }), why);
+      return line;
+    }));
+    $('answers').hidden = !some.length;
+    $('host-none').hidden = Boolean(some.length);
+    pagers('host', firstAnswer, some.length, match.length);
+  };
+  const restart = () => {
+    $('try').dataset.tried = true;
+    firstAnswer = 0;
+    attempt();
+  };
+  if ($('try')) {
+    for (const what of ['flavor', 'image', 'project', 'hosts']) {
+      $(`try-${what}`).addEventListener('change', restart);
+    }
+    for (const [where, by] of [['back', -MOST_ANSWERS], ['on', MOST_ANSWERS]]) {
+      $(`hosts-${where}`).addEventListener('click', () => {
+        firstAnswer += by;
+        attempt();
+      });
+    }
+  }
+
   // Search box, filters, and the rest of what can be pressed.
 
   const view = (name) => {
@@ -538,6 +599,8 @@
   $('search').addEventListener('input', () => {
     state.search = fold($('search').value.trim());
     filter();
+    firstAnswer = 0;
+    if ($('try')) attempt();
   });
   if ($('severity')) $('severity').addEventListener('change', filter);
   for (const what of ['row', 'column']) {
@@ -607,5 +670,6 @@
   root.classList.add('js');
   label();
   draw();
+  if ($('try')) attempt();
   follow();
 })();

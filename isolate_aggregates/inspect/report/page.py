@@ -49,7 +49,12 @@ def render(content: Content) -> str:
         figures=report_content.figures(content),
         bars=report_content.bars,
         cells=text.all_escaped(
-            cells(content.matrix, content.aggregates, locks)
+            cells(
+                content.matrix,
+                content.aggregates,
+                locks,
+                content.tried.values(),
+            )
         ),
         marks=content.calendar and calendar.marks(content.calendar),
         rooms=content.calendar
