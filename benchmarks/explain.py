@@ -170,7 +170,7 @@ def reasons_of(explanation: explain.Explanation) -> int:
 
 def texts(explanation: explain.Explanation) -> int:
     """Return how many characters the lines have that are printed."""
-    found = groups.hosts(explanation.verdicts)
+    found = groups.hosts(explanation.verdicts)[:20]
     lines = [
         *(text for group in found for text in group.reasons),
         *(

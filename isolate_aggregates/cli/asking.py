@@ -2,10 +2,9 @@
 """The request for a server that the arguments of a command describe."""
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 import contextlib
 import dataclasses
-from typing import Any
 
 from oslo_config import cfg
 
@@ -17,7 +16,6 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.mirrored import MIRRORS
 from isolate_aggregates.inspect import candidates
-from isolate_aggregates.inspect.mistakes import Difference
 from isolate_aggregates.request import Request
 
 _OURS = 'IsolatedAggregatesFilter'
@@ -245,25 +243,3 @@ def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     """
     given = getattr(args, 'limit', None)
     return int(given or conf[ia_conf.SCHEDULER].max_placement_results)
-
-
-def told(difference: Difference | None) -> Iterable[str]:
-    """Yield what to say if Placement does not answer as documented."""
-    if difference is not None:
-        yield ''
-        yield from difference.sentences
-
-
-def differing(difference: Difference | None) -> dict[str, Any] | None:
-    """Return the same for machines."""
-    if difference is None:
-        return None
-    return {
-        'leaves_out': list(difference.left_out),
-        'adds': list(difference.added),
-        'other_amounts': list(difference.other_amounts),
-        'error': difference.failure,
-        'known_mistakes': [one.value for one in difference.mistakes],
-        'extra_specs': dict(difference.instead),
-        'in_place_of': dict(difference.of),
-    }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import asking, output, usage
+from isolate_aggregates.cli import asking, differences, output, usage
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates, mistakes
@@ -74,7 +74,7 @@ class ListCandidates(output.ReportLister):
             ],
             'not_known': list(self._not_known.sentences),
             'constraints': _constraints(outcome.decision.destination),
-            'placement_differs': asking.differing(self._difference),
+            'placement_differs': differences.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
@@ -85,7 +85,7 @@ class ListCandidates(output.ReportLister):
         outcome = self._outcome
         hint = '' if outcome.hosts else ' Use explain to see why.'
         yield f'{counted(len(outcome.hosts), "host")} may be used.{hint}'
-        yield from asking.told(self._difference)
+        yield from differences.lines(self._difference)
         yield ''
         if outcome.dropped:
             yield 'Dropped by host filters, after Placement:'

@@ -5,7 +5,7 @@ import argparse
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import asking, output
+from isolate_aggregates.cli import asking, differences, output
 from isolate_aggregates.inspect import mistakes
 from isolate_aggregates.inspect.capacity import fitting_servers
 
@@ -49,7 +49,7 @@ class ListCapacity(output.ReportLister):
         return {
             'total': self._total,
             'not_known': list(self._not_known.sentences),
-            'placement_differs': asking.differing(self._difference),
+            'placement_differs': differences.document(self._difference),
             'hosts': [
                 {
                     'name': one.host,
@@ -64,6 +64,6 @@ class ListCapacity(output.ReportLister):
         """Yield the total."""
         rules = "by Placement's documentation" if self._difference else ''
         yield f'{self._total} more such servers fit{rules and " "}{rules}.'
-        yield from asking.told(self._difference)
+        yield from differences.lines(self._difference)
         yield ''
         yield from self._not_known.lines()

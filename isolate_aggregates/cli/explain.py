@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from isolate_aggregates.cli import asking, fields, output
+from isolate_aggregates.cli import asking, differences, fields, output
 from isolate_aggregates.inspect import explain, mistakes, ranges
 from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
@@ -14,6 +14,12 @@ from isolate_aggregates.text import counted
 
 # So many hosts need not be counted to see how many they are.
 _FEW = 3
+
+# So many rows are read; hosts that have most reasons in common come first.
+_MOST = 20
+
+# Characters of host names in a row, so that the reasons have room beside them.
+_WIDTH = 40
 
 _LEFT_OUT = 'left out by Placement, which should offer it'
 
@@ -77,6 +83,7 @@ class ExplainRequest(output.ReportLister):
             if not (parsed_args.excluded and self._may_be_used(verdict))
             and not (parsed_args.candidates and not self._may_be_used(verdict))
         ]
+        self._rest: list[groups.HostGroup] = []
         self._nodes = Counter(v.host for v in self._explanation.verdicts)
         self._in_groups = (
             parsed_args.formatter == 'table' and not parsed_args.hosts
@@ -86,11 +93,9 @@ class ExplainRequest(output.ReportLister):
             others = [
                 v for v in self._shown if v.provider not in self._left_out
             ]
-            rows = [
-                self._row(group)
-                for some in (others, left_out)
-                for group in groups.hosts(some)
-            ]
+            found = [*groups.hosts(left_out), *groups.hosts(others)]
+            rows = list(map(self._row, found[:_MOST]))
+            self._rest = found[_MOST:]
         else:
             # Where a line is a host, its reasons have to be on that line.
             together = (
@@ -108,7 +113,7 @@ class ExplainRequest(output.ReportLister):
 
     def _row(self, group: groups.HostGroup) -> Sequence[Any]:
         hosts = list(map(self._name, group.verdicts))
-        named = [ranges.folded(hosts)]
+        named = [ranges.folded(hosts, _WIDTH)]
         if len(hosts) > _FEW:
             named.append(f'({len(hosts)} hosts)')
         return (
@@ -143,7 +148,7 @@ class ExplainRequest(output.ReportLister):
                 'hosts': len(explanation.verdicts),
                 'candidates': self._found,
                 'not_known': list(self._not_known.sentences),
-                'placement_differs': asking.differing(self._difference),
+                'placement_differs': differences.document(self._difference),
                 'constraints': [
                     {
                         'constraint': count.cause[0].label,
@@ -187,7 +192,7 @@ class ExplainRequest(output.ReportLister):
             yield 'There are no compute hosts.'
             return
         yield f'{self._found} of {counted(hosts, "host")} may be used.'
-        yield from asking.told(self._difference)
+        yield from differences.lines(self._difference)
         excluding = list(self._counts())
         if excluding:
             yield ''
@@ -222,6 +227,16 @@ class ExplainRequest(output.ReportLister):
             [requirement.label for requirement in remedy]
             for remedy in self._explanation.remedies
         ]
+
+    def after(self) -> Iterable[str]:
+        """Yield how many hosts have no row."""
+        if self._rest:
+            hosts = sum(len(group.verdicts) for group in self._rest)
+            yield (
+                f'{counted(hosts, "more host")} for '
+                f'{counted(len(self._rest), "other combination")} of such '
+                'reasons; --hosts shows each host.'
+            )
 
     @property
     def _found(self) -> int:

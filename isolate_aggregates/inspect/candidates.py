@@ -142,7 +142,7 @@ def _hosts(
 ) -> tuple[CandidateHost, ...]:
     classes = sorted(query.merged_resources())
     hosts = []
-    for root, candidates in answer.by_root().items():
+    for root, candidates in answer.by_root(query).items():
         if answer.lends(root) and root not in cloud.compute_nodes:
             continue
         free = dict.fromkeys(classes, 0)

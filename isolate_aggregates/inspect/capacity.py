@@ -107,7 +107,7 @@ def _in_a_tree(
             for provider in involved
         ]
         answer = simulator(now, request).allocation_candidates(request)
-        candidates = answer.by_root().get(root.uuid)
+        candidates = answer.by_root(request).get(root.uuid)
         if not candidates:
             return servers
         for uuid, amounts in candidates[0].items():

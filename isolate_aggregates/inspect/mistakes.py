@@ -65,6 +65,7 @@ class Difference:
     :param other_amounts: The hosts of which it offers amounts that were not
         asked for.
     :param mistakes: The known mistakes that do so; perhaps none.
+    :param suspects: Those that may show, where the service was not asked.
     :param failure: Why there is no answer; None if there is one.
     :param instead: Extra specs that say the same and are answered as
         documented; none if that was not found.
@@ -79,6 +80,7 @@ class Difference:
     added: tuple[str, ...] = ()
     other_amounts: tuple[str, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
+    suspects: tuple[Mistake, ...] = ()
     failure: str | None = None
     instead: tuple[tuple[str, str], ...] = ()
     of: tuple[tuple[str, str], ...] = ()
@@ -87,6 +89,17 @@ class Difference:
     @property
     def sentences(self) -> Iterator[str]:
         """Sentences that say what is different and what to do."""
+        for mistake in self.suspects:
+            yield (
+                'Placement may answer otherwise, by its known mistake '
+                f'"{mistake.value}": {mistake.effect}.'
+            )
+        if self.suspects:
+            yield (
+                'It was not asked, as it takes long to put so many resource '
+                'providers into it; candidates does so.'
+            )
+            return
         if self.failure:
             yield f'Placement itself gives no answer: {self.failure}'
         if self.left_out:
@@ -265,6 +278,8 @@ class _Comparison:
         if not self._suspects:
             return None
         documented = self._documented(self.query)
+        if not self.cloud.placement_at_hand:
+            return Difference(len(documented), suspects=self._suspects)
         try:
             answered = self._answered(self.query)
         except exception.IsolateAggregatesError as exc:
@@ -343,17 +358,19 @@ class _Comparison:
         return found
 
     def _documented(self, query: ResourceRequest) -> _Ways:
-        return self._ways(
-            simulator(self._providers, query).allocation_candidates(query)
-        )
+        documented = simulator(self._providers, query)
+        return self._ways(query, documented.allocation_candidates(query))
 
     def _answered(self, query: ResourceRequest) -> _Ways:
-        return self._ways(self.cloud.placement.allocation_candidates(query))
+        answer = self.cloud.placement.allocation_candidates(query)
+        return self._ways(query, answer)
 
-    def _ways(self, answer: AllocationCandidates) -> _Ways:
+    def _ways(
+        self, query: ResourceRequest, answer: AllocationCandidates
+    ) -> _Ways:
         return {
             root: Counter(map(_frozen, candidates))
-            for root, candidates in answer.by_root().items()
+            for root, candidates in answer.by_root(query).items()
             if root in self._hosts
         }
 

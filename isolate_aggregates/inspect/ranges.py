@@ -25,19 +25,24 @@ def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
         all names.
     """
     ordered = sorted(map(_parts, set(names)), key=_natural)
-    whole = _joined(ordered)
-    if longest is None or len(whole) <= longest:
-        return whole
-    # As many as fit: at least one, and never all.
-    fitting, most = 1, 2
-    while len(_joined(ordered[:most])) <= longest:
-        fitting, most = most, 2 * most
-    while most - fitting > 1:
-        middle = (fitting + most) // 2
+    if longest is None:
+        return _joined(ordered)
+    # Most often all fit, or few do.
+    too_many = 1
+    while len(_joined(ordered[:too_many])) <= longest:
+        if too_many >= len(ordered):
+            return _joined(ordered)
+        too_many *= 2
+    # As many as fit: at least one.
+    fitting = max(too_many // 2, 1)
+    while too_many - fitting > 1:
+        middle = (fitting + too_many) // 2
         if len(_joined(ordered[:middle])) <= longest:
             fitting = middle
         else:
-            most = middle
+            too_many = middle
+    if fitting >= len(ordered):
+        return _joined(ordered)
     return f'{_joined(ordered[:fitting])} and {len(ordered) - fitting} more'
 
 

@@ -75,20 +75,34 @@ class AllocationCandidates:
     mappings: tuple[Mapping[str, tuple[str, ...]], ...]
     summaries: Mapping[str, ProviderSummary]
 
-    def by_root(self) -> dict[str, list[Mapping[str, Mapping[str, int]]]]:
+    def by_root(
+        self, request: ResourceRequest
+    ) -> dict[str, list[Mapping[str, Mapping[str, int]]]]:
         """Return the candidates by the root of the tree that each is for.
 
         All else that a candidate takes comes from providers that share. The
         answer does not say which roots are compute nodes; see :meth:`lends`.
+
+        :param request: What was asked for.
         """
         found: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         for candidate in self.allocation_requests:
             givers = [self.summaries[provider] for provider in candidate]
             own = {giver.root for giver in givers if not giver.is_sharing}
             for root in dict.fromkeys(giver.root for giver in givers):
-                if own <= {root}:
+                if own <= {root} and self._is_right(root, request):
                     found.setdefault(root, []).append(candidate)
         return found
+
+    def _is_right(self, root: str, request: ResourceRequest) -> bool:
+        """Tell whether a root has the right traits.
+
+        One that lends may give to others all the same.
+        """
+        traits = self.summaries[root].traits
+        return request.root_required <= traits and not (
+            request.root_forbidden & traits
+        )
 
     def lends(self, root: str) -> bool:
         """Tell whether a tree gives nothing but what it shares with others.

@@ -38,7 +38,9 @@ from isolate_aggregates.filters.constraints import (
     Require,
 )
 from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect import ranges
 from isolate_aggregates.inspect.explain import explain
+from isolate_aggregates.inspect.explain import groups as host_groups
 from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
@@ -223,7 +225,7 @@ class Judge:
         query = request.to_querystring()
         if query not in self._known:
             answer = self._placement.allocation_candidates(request)
-            self._known[query] = self.hosts & answer.by_root().keys()
+            self._known[query] = self.hosts & answer.by_root(request).keys()
         return self._known[query]
 
     def offered_with(self, kept):
@@ -283,6 +285,8 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
         assert bool(verdict.reasons) == (verdict.provider not in candidates)
         assert verdict.is_candidate == (verdict.provider in candidates)
         check_reasons(verdict, judge)
+    for group in host_groups.hosts(explanation.verdicts):
+        assert group.reasons == spelled_out(group)
     for count in explanation.counts:
         freed = judge.offered(count.cause) - candidates
         if len(count.cause) == 1:
@@ -290,6 +294,18 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
         else:
             event('several requirements exclude a host only together')
             assert count.only <= freed
+
+
+def spelled_out(group):
+    """Fold the reasons of all hosts of a group, none left out."""
+    texts = {}
+    for verdict in group.verdicts:
+        for reason in verdict.reasons:
+            kind = host_groups.kind_of(reason.cause)
+            texts.setdefault(kind, []).append(reason.text)
+    return tuple(
+        text for found in texts.values() for text in ranges.alike(found)
+    )
 
 
 def check_reasons(verdict, judge):

@@ -71,6 +71,14 @@ STORAGE_BELOW_A_ROOT = f"""
             id='nothing is taken from the one that borrows',
         ),
         pytest.param(
+            SHARING_NODE.replace(
+                '[MISC_SHARES', '[COMPUTE_STATUS_DISABLED, MISC_SHARES'
+            ),
+            'small',
+            {'borrower': 3},
+            id='one that is disabled lends on',
+        ),
+        pytest.param(
             STORAGE_BELOW_A_ROOT,
             'grouped',
             {'host': 2},

@@ -99,7 +99,7 @@ def claimed(snapshot, request):
         for root in sorted(hosts, key=hosts.get):
             while (
                 candidates := placement.allocation_candidates(request)
-                .by_root()
+                .by_root(request)
                 .get(root)
             ):
                 placement.send(

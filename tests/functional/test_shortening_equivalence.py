@@ -77,7 +77,8 @@ def hosts_without(placement, forbidden):
     request.group().resources[orc.VCPU] = 1
     request.group().forbidden_aggregates.update(forbidden)
     answer = placement.allocation_candidates(request)
-    return {name for name, uuid in HOSTS.items() if uuid in answer.by_root()}
+    offered = answer.by_root(request)
+    return {name for name, uuid in HOSTS.items() if uuid in offered}
 
 
 def place(placement, index, missing, stale):

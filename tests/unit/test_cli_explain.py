@@ -561,3 +561,61 @@ def test_each_host_and_each_constraint_may_be_told_by_itself(
     # A line or an entry is a host anyway.
     assert len(run(*asked, '-f', 'value').out.splitlines()) == 20
     assert len(json.loads(run(*asked, '-f', 'json').out)['hosts']) == 20
+
+
+def test_only_the_most_common_combinations_of_reasons_have_a_row(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    amounts = {'VCPU': 4, 'MEMORY_MB': 4096, 'DISK_GB': 40}
+    bits = range(2 ** (len(amounts) + 2))
+    # Each combination of five reasons, and the last one twice.
+    names = {f'cn-{bit:02}': bit for bit in bits} | {'again': bits[-1]}
+    cloud = {
+        'version': 1,
+        'settings': {
+            'scheduler': {'enable_isolated_aggregate_filtering': True}
+        },
+        'aggregates': [
+            {
+                'name': 'locked',
+                'metadata': {'trait:CUSTOM_A': 'required'},
+                'hosts': [name for name, bit in names.items() if bit & 16],
+            }
+        ],
+        'providers': [
+            {
+                'name': name,
+                'inventories': amounts,
+                'usages': {
+                    resource_class: amount
+                    for place, (resource_class, amount) in enumerate(
+                        amounts.items()
+                    )
+                    if bit >> place & 1
+                },
+                'traits': [] if bit & 8 else ['CUSTOM_B'],
+            }
+            for name, bit in names.items()
+        ],
+        'flavors': [
+            {
+                'name': 'small',
+                'vcpus': 1,
+                'ram': 1024,
+                'disk': 10,
+                'extra_specs': {'trait:CUSTOM_B': 'required'},
+            }
+        ],
+    }
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(json.dumps(cloud))
+    asked = ('explain', '--snapshot', str(path), '--flavor', 'small')
+    finished = run(*asked)
+    shown = list(rows(finished))
+    assert len(shown) == 20
+    assert shown[:2] == ['cn-00', 'again, cn-31']
+    assert finished.out.splitlines()[-1] == (
+        '12 more hosts for 12 other combinations of such reasons; --hosts '
+        'shows each host.'
+    )
+    assert len(rows(run(*asked, '--hosts'))) == 33

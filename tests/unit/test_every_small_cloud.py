@@ -45,6 +45,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import group
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.simulator import Simulator
+from isolate_aggregates.placement.simulator import query as query_strings
 from isolate_aggregates.query_limit import PlacementMembers, Shortener
 from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
 from isolate_aggregates.request import Flavor, Request
@@ -110,8 +111,9 @@ PLACEMENT = Simulator(
 def offered(query: str) -> Kinds:
     """Return the kinds of hosts that Placement offers."""
     answer = PLACEMENT.allocation_candidates(query)
+    asked = query_strings.candidates(query_strings.parameters(query))
     return PLACEMENT.index.set_of(
-        PLACEMENT.index.numbers[uuid] for uuid in answer.by_root()
+        PLACEMENT.index.numbers[uuid] for uuid in answer.by_root(asked)
     )
 
 

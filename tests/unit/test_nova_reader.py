@@ -355,7 +355,7 @@ def test_the_compute_nodes_are_those_that_nova_tells_of(
         ),
         pytest.param(
             {'status_code': 500, 'text': '<html>'},
-            exception.ServiceError,
+            exception.ServiceFailed,
             'answered GET /os-aggregates with 500: Unknown Error.',
             id='a fault',
         ),

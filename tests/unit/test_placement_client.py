@@ -163,7 +163,7 @@ def test_a_provider_that_shares_is_no_host(
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
     found = placement.allocation_candidates(PLAIN)
-    assert list(found.by_root()) == [HOST]
+    assert list(found.by_root(PLAIN)) == [HOST]
     assert found.summaries[HOST].free('VCPU') == 11
     assert found.summaries[HOST].free('DISK_GB') == 0
 
@@ -184,7 +184,7 @@ def test_no_candidates_are_an_answer_like_any_other(
         f'{PLACEMENT}/allocation_candidates',
         json={'allocation_requests': [], 'provider_summaries': {}},
     )
-    assert placement.allocation_candidates(PLAIN).by_root() == {}
+    assert placement.allocation_candidates(PLAIN).by_root(PLAIN) == {}
 
 
 # Trying again
@@ -215,7 +215,7 @@ def test_what_may_pass_is_waited_for(
     calls: int,
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', answers)
-    assert placement.allocation_candidates(PLAIN).by_root()
+    assert placement.allocation_candidates(PLAIN).by_root(PLAIN)
     assert http.call_count == calls
 
 

@@ -5,7 +5,7 @@ What differs between hosts or constraints of a kind is names and amounts alone,
 and these are folded into one text.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates.inspect import ranges
@@ -20,7 +20,6 @@ from isolate_aggregates.inspect.explain.verdicts import (
     Verdict,
 )
 
-# What a cause has in common with others of its kind.
 _Kind = tuple[Hashable, ...]
 
 
@@ -29,16 +28,30 @@ class HostGroup:
     """Hosts with the same verdict for the same kinds of causes.
 
     :param verdicts: Their verdicts, in order.
-    :param reasons: What there is to say of them.
     """
 
     verdicts: tuple[Verdict, ...]
-    reasons: tuple[str, ...]
 
     @property
     def is_candidate(self) -> bool:
         """Whether Placement offers the hosts."""
         return self.verdicts[0].is_candidate
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What there is to say of them, made when asked for."""
+        told: set[Hashable] = set()
+        # Hosts with the same causes have the same objects.
+        kinds: dict[int, _Kind] = {}
+        by_kind: dict[_Kind, list[str]] = {}
+        for verdict in self.verdicts:
+            for cause, text in verdict.texts(told):
+                kind = kinds.get(id(cause)) or kind_of(cause)
+                kinds[id(cause)] = kind
+                by_kind.setdefault(kind, []).append(text)
+        return tuple(
+            text for texts in by_kind.values() for text in ranges.alike(texts)
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,12 +75,8 @@ class CountGroup:
 
 def hosts(verdicts: Iterable[Verdict]) -> list[HostGroup]:
     """Return hosts by what is said of them: candidates, then most first."""
-    groups = [
-        HostGroup(tuple(some), tuple(_reasons(some)))
-        for some in _by_kinds(verdicts).values()
-    ]
     return sorted(
-        groups,
+        map(HostGroup, map(tuple, _by_kinds(verdicts).values())),
         key=lambda group: (not group.is_candidate, -len(group.verdicts)),
     )
 
@@ -82,18 +91,9 @@ def _by_kinds(
         by_causes.setdefault(id(verdict.causes), []).append(verdict)
     found: dict[frozenset[_Kind], list[Verdict]] = {}
     for same in by_causes.values():
-        kinds = frozenset(map(_kind, same[0].causes))
+        kinds = frozenset(map(kind_of, same[0].causes))
         found.setdefault(kinds, []).extend(same)
     return found
-
-
-def _reasons(verdicts: Iterable[Verdict]) -> Iterator[str]:
-    texts: dict[_Kind, list[str]] = {}
-    for verdict in verdicts:
-        for reason in verdict.reasons:
-            texts.setdefault(_kind(reason.cause), []).append(reason.text)
-    for found in texts.values():
-        yield from ranges.alike(found)
 
 
 def counts(explanation: Explanation) -> list[CountGroup]:
@@ -101,7 +101,7 @@ def counts(explanation: Explanation) -> list[CountGroup]:
     kinds: dict[_Kind, list[Count]] = {}
     for count in explanation.counts:
         if count.excludes:
-            kinds.setdefault(_kind(count.cause), []).append(count)
+            kinds.setdefault(kind_of(count.cause), []).append(count)
     by_kinds = _by_kinds(explanation.verdicts)
     groups = []
     for kind, found in kinds.items():
@@ -120,7 +120,7 @@ def remedies(explanation: Explanation) -> list[list[str]]:
     """Return what to drop, for each kind of way to do so."""
     kinds: dict[_Kind, list[Sequence[Requirement]]] = {}
     for remedy in explanation.remedies:
-        kinds.setdefault(_kind(tuple(remedy)), []).append(remedy)
+        kinds.setdefault(kind_of(tuple(remedy)), []).append(remedy)
     return [
         [
             text
@@ -131,7 +131,8 @@ def remedies(explanation: Explanation) -> list[list[str]]:
     ]
 
 
-def _kind(cause: Cause) -> _Kind:
+def kind_of(cause: Cause) -> _Kind:
+    """Return what a cause has in common with others of its kind."""
     return tuple(map(_kind_of_requirement, cause))
 
 

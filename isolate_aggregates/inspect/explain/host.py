@@ -28,7 +28,22 @@ class Context:
 
         :param uuids: Their uuids.
         """
-        return text.named('aggregate', (self.names.get(u, u) for u in uuids))
+        if uuids not in self._named:
+            names = (self.names.get(uuid, uuid) for uuid in uuids)
+            self._named[uuids] = text.named('aggregate', names)
+        return self._named[uuids]
+
+    @functools.cached_property
+    def _named(self) -> dict[frozenset[str], str]:
+        # The same few for thousands of hosts.
+        return {}
+
+    def is_alone(self, root: Provider) -> bool:
+        """Tell whether a host's servers can take from its root alone."""
+        number = self.index.numbers[root.uuid]
+        return len(self.index.trees[number]) == 1 and (
+            number not in self.lenders
+        )
 
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:

@@ -10,7 +10,7 @@ To drop one requirement never makes a host worse off, so causes can be found by
 asking again and again which hosts would be offered without some requirements.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 import dataclasses
 import itertools
 import operator
@@ -91,6 +91,23 @@ class Verdict:
         return tuple(
             Reason(cause, _text(cause, host)) for cause in self.causes
         )
+
+    def texts(self, told: set[Hashable]) -> Iterator[tuple[Cause, str]]:
+        """Yield the causes with what to say, but for what was said before.
+
+        :param told: What has been said of other hosts; it is added to.
+        """
+        host = None
+        is_alone = self.context.is_alone(self.root)
+        for cause in self.causes:
+            if is_alone and len(cause) == 1:
+                depends = cause[0].depends_on(self.root)
+                said = id(cause[0]), depends
+                if depends is not None and said in told:
+                    continue
+                told.add(said)
+            host = host or HostProviders(self.context, self.root)
+            yield cause, _text(cause, host)
 
 
 def _text(cause: Cause, host: HostProviders) -> str:
@@ -309,6 +326,8 @@ class _Explainer:
             )
 
     def _uuids(self, hosts: ProviderSet) -> frozenset[str]:
+        if not hosts:
+            return frozenset()
         flags = self._index.flags(hosts)
         return frozenset(itertools.compress(self._index.uuids, flags))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a request filter has concluded, as a requirement of the request."""
 
+from collections.abc import Hashable
 import dataclasses
 import functools
 
@@ -64,6 +65,16 @@ class Concluded(Requirement):
             if text:
                 return f'{text}{comma}{self._cause}'
         return ''
+
+    def depends_on(self, root: Provider) -> Hashable:
+        alone = self.conclusion.alone
+        if alone.host_objections:
+            return None
+        return (
+            root.aggregates & alone.forbidden_aggregates,
+            root.traits & alone.root_forbidden,
+            frozenset(alone.root_required - root.traits),
+        )
 
     def reason(self, host: HostProviders) -> str:
         alone = self.conclusion.alone

@@ -2,6 +2,7 @@
 """What all requirements of a request have in common."""
 
 import abc
+from collections.abc import Hashable
 import dataclasses
 
 from isolate_aggregates.inspect.explain.host import HostProviders
@@ -45,6 +46,13 @@ class Requirement(abc.ABC):
         :param provider: A provider around the host.
         """
         return ''
+
+    def depends_on(self, root: Provider) -> Hashable:
+        """Return what of a host's only provider its reason depends on.
+
+        None if there may be more to it, as there is for most.
+        """
+        return None
 
     def reason(self, host: HostProviders) -> str:
         """Say why a host is excluded by this requirement alone."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requirements on the traits of a request group."""
 
+from collections.abc import Hashable
 import dataclasses
 
 from isolate_aggregates import text
@@ -47,6 +48,9 @@ class RequiredTrait(Requirement):
             return ''
         none_of = 'has none of' if len(self.choice) > 1 else 'has no'
         return f'{none_of} {self._named}'
+
+    def depends_on(self, root: Provider) -> Hashable:
+        return ()
 
     def reason(self, host: HostProviders) -> str:
         holders = [p for p in host.around if self.choice & p.traits]
