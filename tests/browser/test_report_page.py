@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report in a real browser: it loads, explains, filters, and is kind."""
 
+import dataclasses
 import os
 import pathlib
 
@@ -574,6 +575,18 @@ def test_a_cell_has_a_link_that_opens_it(open_report, view):
     assert opened.focused()['tag'] == 'TD'
 
 
+def test_a_link_tells_images_of_one_name_apart(open_report):
+    images = [
+        dataclasses.replace(WINDOWS, id='a', properties={}),
+        dataclasses.replace(WINDOWS, id='b'),
+    ]
+    opened = open_report('campus', images=images)
+    text = open_cell(opened, 'm1.tiny + windows-2022 (b)', 'win-1 and 2 more')
+    opened.page.get_by_role('link', name='Link to this cell').click()
+    assert opened.page.locator('#reason').inner_text() == text
+    assert 'may go to all of them' in text
+
+
 def test_a_link_opens_a_cell_that_is_on_another_page(open_report):
     opened = open_report(big_cloud())
     opened.page.get_by_label('Search').fill('<no such thing>')
@@ -734,6 +747,18 @@ def test_axe_finds_nothing(open_report, scheme):
         (rule['id'], [node['html'] for node in rule['nodes']])
         for rule in found['violations']
     ] == []
+
+
+def test_axe_finds_nothing_where_sections_are_folded_or_empty(open_report):
+    source = os.environ.get('AXE_CORE')
+    if not source:
+        pytest.skip('AXE_CORE does not name an axe.min.js of axe-core')
+    opened = open_report(big_cloud())
+    opened.page.evaluate(pathlib.Path(source).read_text('utf-8'))
+    for word in ('', '<no such thing>'):
+        opened.page.get_by_label('Search').fill(word)
+        found = opened.page.evaluate('axe.run()')
+        assert [rule['id'] for rule in found['violations']] == []
 
 
 # Many hosts.

@@ -2,6 +2,7 @@
 """The matrix as the page's script reads it: every text once, then numbers."""
 
 from collections.abc import Hashable, Iterable, Sequence
+import itertools
 from typing import Any, Generic, TypeVar
 
 from isolate_aggregates.aggregates import Aggregate, Lock
@@ -17,6 +18,7 @@ def cells(
     matrix: Matrix,
     aggregates: Sequence[Aggregate],
     locks: Iterable[Lock],
+    images: Sequence[str] = (),
     tried: Iterable[Matrix] = (),
 ) -> dict[str, Any]:
     """Return the matrix as a document.
@@ -25,6 +27,7 @@ def cells(
     case 0 the empty one. Columns are made of groups of hosts; those of single
     hosts are left to the script.
 
+    :param images: What the images are called that each flavor is shown with.
     :param tried: The same rows for other projects. Of each row there is only
         what differs: the place of a group and the number of its case.
     """
@@ -74,8 +77,13 @@ def cells(
         ],
         'cases': list(cases),
         'rows': [
-            {**_about(row), 'cells': held}
-            for row, held in zip(matrix.rows, lines, strict=True)
+            {**_about(row, image), 'cells': held}
+            for row, held, image in zip(
+                matrix.rows,
+                lines,
+                itertools.cycle(images or [None]),
+                strict=False,
+            )
         ],
         'tries': tries,
         'columns': {
@@ -99,7 +107,7 @@ class _Numbers(Generic[_T]):
         return self._known.setdefault(thing, len(self._known))
 
 
-def _about(row: Row) -> dict[str, Any]:
+def _about(row: Row, image: str | None) -> dict[str, Any]:
     request = row.request
     keys = {
         'flavor': request.flavor.extra_specs,
@@ -107,7 +115,7 @@ def _about(row: Row) -> dict[str, Any]:
     }
     return {
         'flavor': request.flavor.name,
-        'image': request.image.name if request.image else None,
+        'image': image,
         'keys': [
             [whose, f'{key}={value}']
             for whose, held in keys.items()

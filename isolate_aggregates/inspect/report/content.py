@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the page shows, gathered from a cloud and its filters."""
 
+import collections
 from collections.abc import Mapping, Sequence
 import dataclasses
 import datetime
@@ -86,6 +87,17 @@ class Content:
             made_at,
             calendar,
             dict(zip(others, tried, strict=True)),
+        )
+
+    @property
+    def image_names(self) -> tuple[str, ...]:
+        """The names of the images; with the id where several have one."""
+        count = collections.Counter(image.name for image in self.images)
+        return tuple(
+            f'{image.name} ({image.id})'
+            if count[image.name] > 1
+            else image.name
+            for image in self.images
         )
 
     @property

@@ -53,6 +53,7 @@ def render(content: Content) -> str:
                 content.matrix,
                 content.aggregates,
                 locks,
+                content.image_names,
                 content.tried.values(),
             )
         ),
