@@ -24,6 +24,7 @@ def document(difference: Difference | None) -> dict[str, Any] | None:
         'other_amounts': list(difference.other_amounts),
         'error': difference.failure,
         'known_mistakes': [one.value for one in difference.mistakes],
+        'suspected': [one.value for one in difference.suspects],
         'extra_specs': dict(difference.instead),
         'in_place_of': dict(difference.of),
     }

@@ -37,6 +37,10 @@ class Cloud(Protocol):
         """The Placement of the cloud."""
 
     @property
+    def placement_at_hand(self) -> bool:
+        """Whether Placement answers without having to be filled for long."""
+
+    @property
     def provider_names(self) -> Mapping[str, str]:
         """Names of all resource providers, by uuid."""
 

@@ -76,6 +76,8 @@ class LiveCloud:
         """Placement."""
         return PlacementClient(self.connection.adapter('placement'))
 
+    placement_at_hand = True
+
     @functools.cached_property
     def index(self) -> AggregateIndex:
         """All host aggregates, from the source that is configured."""

@@ -65,6 +65,7 @@ class Difference:
     :param other_amounts: The hosts of which it offers amounts that were not
         asked for.
     :param mistakes: The known mistakes that do so; perhaps none.
+    :param suspects: Those that may show, where the service was not asked.
     :param failure: Why there is no answer; None if there is one.
     :param instead: Extra specs that say the same and are answered as
         documented; none if that was not found.
@@ -79,6 +80,7 @@ class Difference:
     added: tuple[str, ...] = ()
     other_amounts: tuple[str, ...] = ()
     mistakes: tuple[Mistake, ...] = ()
+    suspects: tuple[Mistake, ...] = ()
     failure: str | None = None
     instead: tuple[tuple[str, str], ...] = ()
     of: tuple[tuple[str, str], ...] = ()
@@ -87,6 +89,17 @@ class Difference:
     @property
     def sentences(self) -> Iterator[str]:
         """Sentences that say what is different and what to do."""
+        for mistake in self.suspects:
+            yield (
+                'Placement may answer otherwise, by its known mistake '
+                f'"{mistake.value}": {mistake.effect}.'
+            )
+        if self.suspects:
+            yield (
+                'It was not asked, as it takes long to put so many resource '
+                'providers into it; candidates does so.'
+            )
+            return
         if self.failure:
             yield f'Placement itself gives no answer: {self.failure}'
         if self.left_out:
@@ -265,6 +278,8 @@ class _Comparison:
         if not self._suspects:
             return None
         documented = self._documented(self.query)
+        if not self.cloud.placement_at_hand:
+            return Difference(len(documented), suspects=self._suspects)
         try:
             answered = self._answered(self.query)
         except exception.IsolateAggregatesError as exc:

@@ -78,9 +78,12 @@ def reconcile_all(
     while due:
         # Asked for all at once, as there may be many.
         granted = store.granted(
-            found
-            for found in observed.reservations
-            if found.has_started(now) and not found.has_ended(now)
+            (
+                found
+                for found in observed.reservations
+                if found.has_started(now) and not found.has_ended(now)
+            ),
+            again=observed is before,
         )
         leave = conditions.to_leave(observed.hosts.values(), move, short)
         worked = [run for run in due if run.attempt(observed, granted, leave)]

@@ -176,20 +176,25 @@ class ReservationStore:
             summaries=summaries,
         )
 
-    def granted(self, reservations: Iterable[Reservation]) -> set[str]:
+    def granted(
+        self, reservations: Iterable[Reservation], again: bool = False
+    ) -> set[str]:
         """Return the ids of those whose project may use the flavor.
 
-        Those are not among them whose former project may use it still. What
-        Nova said is remembered, but of some it is asked again each time, as
-        access may have been taken away since: in turn, so that no round costs
-        more, however many there are.
+        Those are not among them whose former project may use it still. Nova is
+        asked once for each; what it said is remembered.
+
+        :param again: Whether to ask again of some, as access may have been
+            taken away since: in turn, so that no round costs more, however
+            many there are.
         """
         wanted = {found.id: found for found in reservations}
         asked = [r for r in wanted.values() if not self._is_granted(r)]
-        known = (wanted[name] for name in self._granted if name in wanted)
-        asked += itertools.islice(
-            filter(self._is_granted, known), _ASKED_AGAIN
-        )
+        if again:
+            known = (wanted[name] for name in self._granted if name in wanted)
+            asked += itertools.islice(
+                filter(self._is_granted, known), _ASKED_AGAIN
+            )
         with futures.ThreadPoolExecutor(_PARALLEL) as pool:
             answers = pool.map(
                 lambda found: self.compute.projects(found.id), asked

@@ -81,6 +81,24 @@ def test_an_option_of_the_cloud_loads_what_parses_it() -> None:
     assert 'openstack' in imported('--os-cloud', 'mine', *QUERY)
 
 
+def test_an_interruption_during_the_start_shows_nothing() -> None:
+    program = (
+        'import os, signal, sys\n'
+        'class Interrupts:\n'
+        '    def find_spec(self, name, path=None, target=None):\n'
+        '        if name == "isolate_aggregates.cli.app":\n'
+        '            os.kill(os.getpid(), signal.SIGINT)\n'
+        'sys.meta_path.insert(0, Interrupts())\n'
+        'from isolate_aggregates.cli import main\n'
+        'sys.exit(main())'
+    )
+    finished = subprocess.run(
+        [sys.executable, '-c', program], capture_output=True, text=True
+    )
+    assert finished.returncode == 130
+    assert finished.stdout + finished.stderr == ''
+
+
 # What is said of a command that is not imported
 
 

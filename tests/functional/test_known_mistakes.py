@@ -11,6 +11,8 @@ import sys
 from live_example import Live
 import pytest
 
+from isolate_aggregates.cloud import saved
+
 SHARED_DISK = """
     placement_aggregates: [{name: shared}]
     providers:
@@ -248,6 +250,29 @@ def test_all_providers_are_only_read_if_a_mistake_may_show(
         if request.method == 'GET' and request.url.endswith('/inventories')
     ]
     assert bool(read) is is_read
+
+
+def test_of_a_large_file_it_is_said_what_may_be_wrong(
+    run, told, write_cloud, monkeypatch
+):
+    """To ask it would take minutes; candidates does that anyway."""
+    monkeypatch.setattr(saved, '_FEW', 4)
+    path = write_cloud(SHARED_DISK)
+    found = told('explain', path, 'grouped')['summary']
+    assert found['candidates'] == 3
+    assert found['placement_differs']['suspected'] == ['lost anchors']
+    assert found['placement_differs']['known_mistakes'] == []
+    asked = ('--snapshot', str(path), '--flavor', 'grouped')
+    lines = run('explain', *asked).out.splitlines()
+    assert lines[2].startswith(
+        'Placement may answer otherwise, by its known mistake "lost anchors": '
+    )
+    assert lines[3] == (
+        'It was not asked, as it takes long to put so many resource providers '
+        'into it; candidates does so.'
+    )
+    found = told('candidates', path, 'grouped')['placement_differs']
+    assert lost(found)
 
 
 def test_without_an_embedded_placement_it_is_said_that_it_is_not_known(

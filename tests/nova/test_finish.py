@@ -89,7 +89,6 @@ def test_without_the_host_filter_there_is_a_warning_at_the_start(
 ):
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
-    conf.register_opt(cfg.ListOpt('enabled_filters'), group='filter_scheduler')
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override('enabled_filters', enabled, group='filter_scheduler')
     conf.set_override('max_query_length', limit, group=ia_conf.GROUP)
