@@ -118,6 +118,15 @@ def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
     }
 
 
+def test_the_page_has_the_name_of_each_command_in_either_program() -> None:
+    page = (ROOT / 'doc/source/cli/openstack.rst').read_text('utf-8')
+    row = r'^   \* - ``isolation (.*)``\n     - ``(.*)``$'
+    assert {
+        ours.replace(' ', '_'): theirs
+        for theirs, ours in re.findall(row, page, re.MULTILINE)
+    } == NAMES
+
+
 def test_each_entry_point_is_a_class_of_its_own() -> None:
     found = [
         getattr(v1, value.partition(':')[2])

@@ -41,7 +41,7 @@ class Deferred:
     """A command that is imported when the client makes one."""
 
     # Its entry point in isolate_aggregates.cli.
-    command: str
+    entry_point: str
     # What to type instead; empty if this name is the one to use.
     instead: str
 
@@ -56,7 +56,7 @@ class Deferred:
         """
         if app_args is None:
             return Listed(
-                cls.command,
+                cls.entry_point,
                 lambda: cls._imported(app, None),
                 deprecated=bool(cls.instead),
             )
@@ -70,7 +70,7 @@ class Deferred:
     ) -> 'command.Command':
         from isolate_aggregates.cli.osc import commands
 
-        return commands.load(cls.command, cls.instead)(app, app_args)
+        return commands.load(cls.entry_point, cls.instead)(app, app_args)
 
 
 def entry_points() -> dict[str, type[Deferred]]:
@@ -100,7 +100,7 @@ def _deferred(name: str, command: str, instead: str = '') -> type[Deferred]:
     return type(
         ''.join(word.capitalize() for word in (action, *objects)),
         (Deferred,),
-        {'__module__': __name__, 'command': command, 'instead': instead},
+        {'__module__': __name__, 'entry_point': command, 'instead': instead},
     )
 
 
