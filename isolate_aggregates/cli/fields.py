@@ -28,22 +28,19 @@ class Value(columns.FormattableColumn[Any]):
 
     def human_readable(self) -> str:
         """Return it as a text."""
-        if self._value is None:
-            return ''
-        if isinstance(self._value, Mapping | list):
-            return plain(self._value)
-        return escaped(str(self._value))
+        return str(plain(self._value))
 
 
-def plain(cell: Any) -> Any:
+def plain(cell: Any, nothing: str = '') -> Any:
     """Return a cell as csv, value and shell write it, which have no lists.
 
+    :param nothing: What stands for None.
     :returns: A text or a number; JSON for what has parts.
     """
     if isinstance(cell, columns.FormattableColumn):
         cell = cell.machine_readable()
     if cell is None:
-        return ''
+        return nothing
     if isinstance(cell, Mapping | list | tuple):
         text = json.dumps(cell, ensure_ascii=False)
         return text if text.isprintable() else json.dumps(cell)

@@ -45,7 +45,9 @@ class Lister(usage.Command, lister.Lister):
             return 0
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
-            data = [_written(row, parsed_args) for row in data]
+            # value has nothing but spaces between the cells of a row.
+            nothing = '-' if parsed_args.formatter == 'value' else ''
+            data = [_written(row, parsed_args, nothing) for row in data]
         _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0
@@ -59,11 +61,13 @@ class Lister(usage.Command, lister.Lister):
             stdout.write(f'{shown}\n')
 
 
-def _written(cells: Sequence[Any], args: argparse.Namespace) -> list[Any]:
+def _written(
+    cells: Sequence[Any], args: argparse.Namespace, nothing: str = ''
+) -> list[Any]:
     """Return cells as formats without documents write them."""
     if args.formatter == 'table':
         return list(all_escaped(cells))
-    return [fields.plain(cell) for cell in cells]
+    return [fields.plain(cell, nothing) for cell in cells]
 
 
 def _fit(command: Any, args: argparse.Namespace) -> None:

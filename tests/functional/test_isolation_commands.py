@@ -505,9 +505,15 @@ def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
 def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
     rows = broken('list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
-        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB',
-        'trait:CUSTOM_A,2,2,4 free\\, 0 used,-,-',
-        'trait:CUSTOM_B,1,2,4 free\\, 0 used,-,-',
+        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
+        'VCPU used,MEMORY_MB used,DISK_GB used',
+        'trait:CUSTOM_A,2,2,4,,,0,,',
+        'trait:CUSTOM_B,1,2,4,,,0,,',
+    ]
+    # A cell with nothing in it would be taken for the next one.
+    assert broken('list', '-f', 'value').out.splitlines() == [
+        'trait:CUSTOM_A 2 2 4 - - 0 - -',
+        'trait:CUSTOM_B 1 2 4 - - 0 - -',
     ]
 
 

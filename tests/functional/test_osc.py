@@ -356,6 +356,24 @@ def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
     assert openstack(*asked, '-f', 'value').out == 'linux-1\nlinux-2\n'
 
 
+def test_csv_has_what_is_free_in_columns_of_its_own(openstack: Run) -> None:
+    asked = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
+    rows = csv.DictReader(io.StringIO(openstack(*asked, '-f', 'csv').out))
+    assert list(rows) == [
+        {
+            'Host': name,
+            'Candidates': '1',
+            'DISK_GB': '1000',
+            'MEMORY_MB': memory,
+            'VCPU': vcpus,
+        }
+        for name, memory, vcpus in (
+            ('linux-1', '65536', '16'),
+            ('linux-2', '65024', '64'),
+        )
+    ]
+
+
 def test_a_command_without_a_table_prints_the_same_too(
     openstack: Run, run: Run
 ) -> None:
