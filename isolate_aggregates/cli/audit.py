@@ -144,6 +144,9 @@ class AuditCloud(output.ReportLister):
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
             yield terminal.Shell(f'{mark} {places}: {repairs.shown(repair)}')
+            for number in numbers:
+                if instead := self._findings[number - 1].instead:
+                    yield f'    or: {instead}'
 
     def _count(self, level: str) -> int:
         return Counter(f.severity.label for f in self._findings)[level]

@@ -13,22 +13,13 @@ from isolate_aggregates import exception
 from isolate_aggregates.request import extra_specs as xs
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
-from isolate_aggregates.rest.connection import Connection
 
 
-class CyborgClient:
-    """Cyborg's API.
+class CyborgClient(client.ApiClient):
+    """Cyborg's API."""
 
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    """
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._service = client.Service(
-            'Cyborg', connection.adapter('accelerator'), retry_delay
-        )
+    NAME = 'Cyborg'
+    TYPE = 'accelerator'
 
     def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
         """Return what a device profile asks for.

@@ -15,7 +15,6 @@ from oslo_utils import uuidutils
 from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest import client
-from isolate_aggregates.rest.connection import Connection
 
 # What Glance itself says of an image; all other keys are custom properties,
 # which stand beside them.
@@ -31,22 +30,11 @@ _PAGE = 1000
 _PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
-class GlanceClient:
-    """Glance's API.
+class GlanceClient(client.ApiClient):
+    """Glance's API."""
 
-    Every method raises ServiceError, or the one of its kinds that says what
-    happened, if Glance gives no usable answer.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    """
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._service = client.Service(
-            'Glance', connection.adapter('image'), retry_delay
-        )
+    NAME = 'Glance'
+    TYPE = 'image'
 
     def images(self) -> list[Image]:
         """Return all images the credentials can see."""

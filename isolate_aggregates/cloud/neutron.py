@@ -13,27 +13,15 @@ from isolate_aggregates import exception
 from isolate_aggregates.cloud.servers import Port
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest import client
-from isolate_aggregates.rest.connection import Connection
 
 _FOR_OPERATORS = frozenset({'resource_request', 'binding:host_id'})
 
 
-class NeutronClient:
-    """Neutron's API.
+class NeutronClient(client.ApiClient):
+    """Neutron's API."""
 
-    Every method raises ServiceError, or the one of its kinds that says what
-    happened, if Neutron gives no usable answer.
-
-    :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    """
-
-    def __init__(
-        self, connection: Connection, retry_delay: float | None = None
-    ) -> None:
-        self._service = client.Service(
-            'Neutron', connection.adapter('network'), retry_delay
-        )
+    NAME = 'Neutron'
+    TYPE = 'network'
 
     def ports(self, server_id: str) -> list[Port]:
         """Return the ports of a server.

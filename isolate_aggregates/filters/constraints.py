@@ -95,8 +95,19 @@ class Require:
             destination.refuse(self.reason)
 
 
+class _Caused:
+    """A constraint whose reason is its cause alone."""
+
+    cause: object
+
+    @property
+    def reason(self) -> str:
+        """Why."""
+        return str(self.cause)
+
+
 @dataclasses.dataclass(frozen=True)
-class InTree:
+class InTree(_Caused):
     """The resources must come from the tree of this provider.
 
     :param provider: Uuid of any resource provider of the tree.
@@ -105,11 +116,6 @@ class InTree:
 
     provider: str
     cause: object
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Restrict the destination to the tree.
@@ -120,7 +126,7 @@ class InTree:
 
 
 @dataclasses.dataclass(frozen=True)
-class ForbidRootTrait:
+class ForbidRootTrait(_Caused):
     """The root provider must not have this trait.
 
     :param trait: The trait.
@@ -129,11 +135,6 @@ class ForbidRootTrait:
 
     trait: str
     cause: object
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Forbid the trait on the root provider.
@@ -144,7 +145,7 @@ class ForbidRootTrait:
 
 
 @dataclasses.dataclass(frozen=True)
-class RequireRootTrait:
+class RequireRootTrait(_Caused):
     """The root provider must have this trait.
 
     :param trait: The trait.
@@ -153,11 +154,6 @@ class RequireRootTrait:
 
     trait: str
     cause: object
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Require the trait of the root provider.
@@ -168,18 +164,13 @@ class RequireRootTrait:
 
 
 @dataclasses.dataclass(frozen=True)
-class Remark:
+class Remark(_Caused):
     """Something to know that keeps no host out.
 
     :param cause: What.
     """
 
     cause: object
-
-    @property
-    def reason(self) -> str:
-        """What there is to know."""
-        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Do nothing.
@@ -189,7 +180,7 @@ class Remark:
 
 
 @dataclasses.dataclass(frozen=True)
-class DropHosts:
+class DropHosts(_Caused):
     """A host filter of Nova drops hosts after Placement has answered.
 
     :param objection: Returns why the host of a compute service is dropped,
@@ -200,11 +191,6 @@ class DropHosts:
     objection: Callable[[str], str] = dataclasses.field(compare=False)
     cause: object
 
-    @property
-    def reason(self) -> str:
-        """Which hosts are dropped."""
-        return str(self.cause)
-
     def narrow(self, destination: Destination) -> None:
         """Remember who is to be asked about hosts.
 
@@ -214,18 +200,13 @@ class DropHosts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Refuse:
+class Refuse(_Caused):
     """No host at all may serve this request.
 
     :param cause: Why.
     """
 
     cause: object
-
-    @property
-    def reason(self) -> str:
-        """Why."""
-        return str(self.cause)
 
     def narrow(self, destination: Destination) -> None:
         """Refuse the request.

@@ -8,7 +8,7 @@ translates its errors, and the answers that make no sense.
 from collections.abc import Callable, Iterable, Iterator
 import contextlib
 import functools
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from keystoneauth1 import adapter
 from keystoneauth1 import exceptions as ks_exceptions
@@ -16,6 +16,7 @@ import requests
 
 from isolate_aggregates import exception
 from isolate_aggregates.rest import errors
+from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import public, short
 
 # By default gunicorn refuses request lines over 4,094 bytes and Apache over
@@ -302,3 +303,25 @@ def _said(answer: requests.Response) -> str:
 def _shown(path: str) -> str:
     """Return a path for a message, without the end of a long query."""
     return path if len(path) <= 100 else f'{path[:100]}...'
+
+
+class ApiClient:
+    """The API of one service.
+
+    Every method raises ServiceError, or the one of its kinds that says what
+    happened, if the service gives no usable answer.
+
+    :param retry_delay: Seconds to wait before each retry; None for half a
+        second before the first one and twice as long before each further.
+    """
+
+    # What messages call the service, and what the catalog does.
+    NAME: ClassVar[str]
+    TYPE: ClassVar[str]
+
+    def __init__(
+        self, connection: Connection, retry_delay: float | None = None
+    ) -> None:
+        self._service = Service(
+            self.NAME, connection.adapter(self.TYPE), retry_delay
+        )

@@ -82,7 +82,21 @@ def test_one_document_for_monitoring(audit):
         'trait do not find it, and others are kept out',
         'repair': 'isolate-aggregates sync --apply',
         'safe': True,
+        'instead': '',
     }
+
+
+def test_the_other_end_is_offered_for_a_trait_that_no_host_has(audit):
+    other = (
+        '    - {name: g, vcpus: 1, extra_specs: {trait:CUSTOM_B: required}}\n'
+    )
+    repairs = audit(CLEAN + other).out.partition('Repairs')[2].splitlines()
+    assert '--property trait:CUSTOM_B' in repairs[1]
+    assert repairs[2].startswith(
+        '    or: isolate-aggregates lock <aggregate> --trait CUSTOM_B'
+    )
+    # sync gives it to a host of an aggregate that requires it.
+    assert '    or: ' not in audit(MISSING).out
 
 
 def test_rows_for_scripts(audit):

@@ -75,6 +75,10 @@ def _nowhere(
         _NOWHERE,
         repairs.SYNC if synced else unset,
         safe=synced,
+        instead=''
+        if synced
+        else f'isolate-aggregates lock <aggregate> --trait {trait}, if hosts '
+        'have it: put them into an aggregate of their own',
     )
 
 

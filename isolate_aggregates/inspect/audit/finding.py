@@ -36,6 +36,8 @@ class Finding:
     :param safe: Whether they may be run without a person looking on:
         they take nothing away that something else put there, and give no
         server a place that it has no right to.
+    :param instead: What else repairs it, for a person who knows which of the
+        two is wrong; empty if nothing does.
     """
 
     kind: str
@@ -45,6 +47,7 @@ class Finding:
     consequence: str
     repair: repairs.Commands = ()
     safe: bool = False
+    instead: str = ''
 
     @property
     def repair_text(self) -> str | None:
