@@ -76,6 +76,22 @@ def test_a_diff_gives_values_to_machines_and_none_of_pythons_own(
     assert json.loads(cell) == setting[1]
 
 
+def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
+    asked = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
+    [(before, after)] = [
+        (row['Before'], row['After'])
+        for row in json.loads(run(*asked, '-f', 'json').out)
+        if (row['Name'], row['What']) == ('gpu-2', 'aggregates')
+    ]
+    assert {one['name'] for one in before} == {'gpus', 'rack-b'}
+    assert after == [
+        {
+            'name': 'isolated-gpus',
+            'uuid': '96765bfa-dbc6-5a10-9723-c15514dce8a4',
+        }
+    ]
+
+
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])
 def test_diff_of_a_file_that_is_not_there_is_an_error(run, places):
     files = [WINDOWS, 'nonexistent.yaml']
