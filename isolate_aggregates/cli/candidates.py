@@ -22,7 +22,7 @@ class ListCandidates(output.ReportLister):
 
     As a table: the hosts, the constraints with their reasons, and the query
     that was sent to Placement. As json or yaml: one document with all of it.
-    As csv or value: the hosts alone.
+    As csv or value: the hosts alone, with a column for each resource class.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -45,15 +45,21 @@ class ListCandidates(output.ReportLister):
                 raise mistakes.explained(*question, exc) from exc
             self._difference = mistakes.difference_behind(*question)
             self._not_known = asked.not_known
-        rows = [
-            (
-                host.name,
-                ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
-                host.candidates,
-            )
-            for host in self._outcome.hosts
+        hosts = self._outcome.hosts
+        if parsed_args.formatter == 'table':
+            return ('Host', 'Free', 'Candidates'), [
+                (
+                    host.name,
+                    ', '.join(f'{rc} {n}' for rc, n in host.free.items()),
+                    host.candidates,
+                )
+                for host in hosts
+            ]
+        classes = sorted({rc for host in hosts for rc in host.free})
+        return ('Host', 'Candidates', *classes), [
+            (host.name, host.candidates, *map(host.free.get, classes))
+            for host in hosts
         ]
-        return ('Host', 'Free', 'Candidates'), rows
 
     def document(self) -> dict[str, Any]:
         """Return hosts, constraints and query."""

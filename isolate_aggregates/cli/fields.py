@@ -2,6 +2,7 @@
 """Values of one thing: several lines to people, as they are to machines."""
 
 from collections.abc import Mapping
+import json
 from typing import Any
 
 from cliff import columns
@@ -20,6 +21,30 @@ class Lines(columns.FormattableColumn[Any]):
         else:
             lines = list(map(str, value))
         return '\n'.join(map(escaped, lines))
+
+
+class Value(columns.FormattableColumn[Any]):
+    """A value of any type, to people nothing if it is None."""
+
+    def human_readable(self) -> str:
+        """Return it as a text."""
+        return str(plain(self._value))
+
+
+def plain(cell: Any, nothing: str = '') -> Any:
+    """Return a cell as csv, value and shell write it, which have no lists.
+
+    :param nothing: What stands for None.
+    :returns: A text or a number; JSON for what has parts.
+    """
+    if isinstance(cell, columns.FormattableColumn):
+        cell = cell.machine_readable()
+    if cell is None:
+        return nothing
+    if isinstance(cell, Mapping | list | tuple):
+        text = json.dumps(cell, ensure_ascii=False)
+        return text if text.isprintable() else json.dumps(cell)
+    return escaped(cell) if isinstance(cell, str) else cell
 
 
 def field(value: Any) -> Any:

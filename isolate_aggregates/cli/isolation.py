@@ -27,6 +27,7 @@ class ListLocks(output.ReportLister):
     A host counts for every lock it is behind. Capacity is that of the hosts'
     own resource providers, as Placement counts it. As json or yaml: one
     document with the names of aggregates and hosts and all resource classes.
+    As csv or value: what is free, and what is used in columns of its own.
     """
 
     nothing = 'No aggregate is locked.'
@@ -45,16 +46,19 @@ class ListLocks(output.ReportLister):
             locks = loading.locks(self.app.conf, cloud.index)
             self._found = overview(cloud.snapshot, locks) if locks else ()
             base.warn_if_unguarded(cloud, self.app.conf)
+        people = parsed_args.formatter == 'table'
+        amounts = _amounts if people else _numbers
         rows = [
             (
                 one.lock.name,
                 len(one.lock.aggregates),
                 len(one.hosts),
-                *(_amount(one.capacity.get(rc)) for rc in _CLASSES),
+                *amounts([one.capacity.get(rc) for rc in _CLASSES]),
             )
             for one in self._found
         ]
-        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES), rows
+        used = () if people else [f'{rc} used' for rc in _CLASSES]
+        return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *used), rows
 
     def document(self) -> dict[str, Any]:
         """Return the locks with all that is behind them."""
@@ -100,10 +104,14 @@ class ShowDetails(output.ShowOne):
         return tuple(found), [fields.field(v) for v in found.values()]
 
 
-def _amount(capacity: ResourceUsage | None) -> str:
-    if capacity is None:
-        return '-'
-    return f'{capacity.free} free, {capacity.used} used'
+def _amounts(found: Sequence[ResourceUsage | None]) -> Iterable[str]:
+    for one in found:
+        yield f'{one.free} free, {one.used} used' if one else '-'
+
+
+def _numbers(found: Sequence[ResourceUsage | None]) -> Iterable[int | None]:
+    yield from (one.free if one else None for one in found)
+    yield from (one.used if one else None for one in found)
 
 
 def _document(one: LockOverview) -> dict[str, Any]:

@@ -100,15 +100,19 @@ class Listed:
 
     :param name: The name of its entry point in ``isolate_aggregates.cli``.
     :param make: Imports and makes the command.
+    :param deprecated: Whether the help leaves it out.
     """
 
-    deprecated = False
-
     def __init__(
-        self, name: str, make: 'Callable[[], command.Command]'
+        self,
+        name: str,
+        make: 'Callable[[], command.Command]',
+        *,
+        deprecated: bool = False,
     ) -> None:
         self._name = name
         self._make = make
+        self.deprecated = deprecated
 
     def get_description(self) -> str:
         """Return what the command does, in one line."""

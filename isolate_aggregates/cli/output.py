@@ -8,7 +8,7 @@ from typing import Any
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
-from isolate_aggregates.cli import terminal, usage
+from isolate_aggregates.cli import fields, terminal, usage
 from isolate_aggregates.text import all_escaped, escaped
 
 # The formatters that can write more than rows.
@@ -45,7 +45,9 @@ class Lister(usage.Command, lister.Lister):
             return 0
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
-            data = [all_escaped(row) for row in data]
+            # value has nothing but spaces between the cells of a row.
+            nothing = '-' if parsed_args.formatter == 'value' else ''
+            data = [_written(row, parsed_args, nothing) for row in data]
         _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0
@@ -57,6 +59,15 @@ class Lister(usage.Command, lister.Lister):
             if stdout.isatty():
                 shown = terminal.folded(shown)
             stdout.write(f'{shown}\n')
+
+
+def _written(
+    cells: Sequence[Any], args: argparse.Namespace, nothing: str = ''
+) -> list[Any]:
+    """Return cells as formats without documents write them."""
+    if args.formatter == 'table':
+        return list(all_escaped(cells))
+    return [fields.plain(cell, nothing) for cell in cells]
 
 
 def _fit(command: Any, args: argparse.Namespace) -> None:
@@ -80,7 +91,7 @@ class ShowOne(usage.Command, show.ShowOne):
     ) -> int:
         """Write the fields."""
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
-            data = all_escaped(data)
+            data = _written(data, parsed_args)
         _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates.cli import output, progress, usage
+from isolate_aggregates.cli import fields, output, progress, usage
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.live import LiveCloud
@@ -88,8 +88,6 @@ class DiffSnapshots(output.Lister):
         return ('Kind', 'Name', 'What', 'Before', 'After'), rows
 
 
-def _shown(value: Any, what: str) -> str:
+def _shown(value: Any, what: str) -> Any:
     """Return a value, or only that there is one if it is a whole thing."""
-    if value is None:
-        return ''
-    return str(value) if what else 'present'
+    return fields.Value(value if what or value is None else 'present')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What has changed between two snapshots."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 from typing import Any
 
@@ -44,18 +44,40 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     """
     old, new = (document.from_snapshot(one) for one in (before, after))
     yield from _parts('setting', 'settings', old['settings'], new['settings'])
+    names = {
+        one['uuid']: one['name']
+        for cloud in (old, new)
+        for section in ('placement_aggregates', 'aggregates')
+        for one in cloud[section]
+    }
     for section, kind in _KINDS.items():
         olds, news = (_by_id(one[section]) for one in (old, new))
         for key in sorted(
             olds.keys() | news.keys(),
             key=lambda k: (olds.get(k) or news[k])['name'],
         ):
-            yield from _change(kind, olds.get(key), news.get(key))
+            for change in _change(kind, olds.get(key), news.get(key)):
+                if (kind, change.what) == ('resource provider', 'aggregates'):
+                    yield dataclasses.replace(
+                        change,
+                        before=_named(change.before, names),
+                        after=_named(change.after, names),
+                    )
+                else:
+                    yield change
     for section, kind in _NAMES.items():
-        names = set(old.get(section, ())), set(new.get(section, ()))
-        for name in sorted(names[0] ^ names[1]):
-            was, is_now = (name if name in one else None for one in names)
+        both = set(old.get(section, ())), set(new.get(section, ()))
+        for name in sorted(both[0] ^ both[1]):
+            was, is_now = (name if name in one else None for one in both)
             yield Change(kind, name, '', was, is_now)
+
+
+def _named(
+    uuids: Iterable[str] | None, names: Mapping[str, str]
+) -> list[dict[str, Any]] | None:
+    if uuids is None:
+        return None
+    return [{'name': names.get(uuid), 'uuid': uuid} for uuid in uuids]
 
 
 def _by_id(things: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

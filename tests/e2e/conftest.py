@@ -112,7 +112,7 @@ def lock(admin: OpenStack, cloud: Cloud) -> Iterator[Callable[..., None]]:
 
         def lock_one(aggregate: Any, trait: str) -> None:
             words = (aggregate.name, '--trait', trait)
-            admin('isolation', 'lock', *words)
-            unlocking.callback(admin, 'isolation', 'unlock', *words)
+            admin('isolation', 'lock', 'create', *words)
+            unlocking.callback(admin, 'isolation', 'lock', 'delete', *words)
 
         yield lock_one

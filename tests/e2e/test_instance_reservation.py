@@ -111,7 +111,7 @@ def test_the_life_of_an_instance_reservation(
     disabled = reservations('host', 'disable', *sorted(hosts))
     assert disabled.returncode == 0, disabled.stderr
     open_to_all = admin(
-        *('isolation', 'candidates', '--flavor', plain),
+        *('isolation', 'candidate', 'list', '--flavor', plain),
         *('-f', 'value', '-c', 'Host'),
     )
     assert set(open_to_all.split()) == {'host1', 'host2', 'host3'}

@@ -53,7 +53,7 @@ def test_without_nova_api_the_scheduler_keeps_hosts_apart(
     down_at = time.monotonic()
 
     plane.start('nova-conductor')
-    said = complaint(admin.run('isolation', 'list'))
+    said = complaint(admin.run('isolation', 'lock', 'list'))
     wait_until_built(plane, servers)
     time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
     up_at = now()
@@ -74,7 +74,9 @@ def test_without_placement_a_boot_fails_and_later_ones_do_not(
     down_at = time.monotonic()
 
     failed = cloud.settle(cloud.boot('during', flavor, image))
-    said = complaint(admin.run('isolation', 'candidates', '--flavor', flavor))
+    said = complaint(
+        admin.run('isolation', 'candidate', 'list', '--flavor', flavor)
+    )
     time.sleep(max(0, SECONDS - (time.monotonic() - down_at)))
     plane.start('placement')
 

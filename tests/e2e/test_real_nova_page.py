@@ -49,7 +49,7 @@ def tidy_up(cloud, admin):
             cloud.delete(server)
     for aggregate in cloud.admin.aggregates.list():
         if aggregate.name == AGGREGATE:
-            admin('isolation', 'unlock', AGGREGATE)
+            admin('isolation', 'lock', 'delete', AGGREGATE)
             for host in aggregate.hosts:
                 aggregate.remove_host(host)
             aggregate.delete()

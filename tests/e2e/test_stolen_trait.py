@@ -55,7 +55,7 @@ def test_where_only_flavors_count_it_opens_nothing(
     flavors_alone, cloud, admin, tenants, demo, licensed, stolen
 ):
     plain, windows = cloud.flavor('plain'), cloud.flavor('windows')
-    admin('isolation', 'grant', '--flavor', windows, '--trait', TRAIT)
+    admin('isolation', 'key', 'grant', '--flavor', windows, '--trait', TRAIT)
     linux = cloud.image('linux')
 
     server = tenants.boot(demo, plain, stolen)

@@ -8,6 +8,7 @@ On a real Placement. What they do in an ordinary cloud is in
 from collections.abc import Callable
 import dataclasses
 import json
+import shlex
 from typing import Any
 
 from http_fakes import GLANCE, NOVA
@@ -504,10 +505,32 @@ def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
 def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
     rows = broken('list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
-        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB',
-        'trait:CUSTOM_A,2,2,4 free\\, 0 used,-,-',
-        'trait:CUSTOM_B,1,2,4 free\\, 0 used,-,-',
+        'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
+        'VCPU used,MEMORY_MB used,DISK_GB used',
+        'trait:CUSTOM_A,2,2,4,,,0,,',
+        'trait:CUSTOM_B,1,2,4,,,0,,',
     ]
+    # A cell with nothing in it would be taken for the next one.
+    assert broken('list', '-f', 'value').out.splitlines() == [
+        'trait:CUSTOM_A 2 2 4 - - 0 - -',
+        'trait:CUSTOM_B 1 2 4 - - 0 - -',
+    ]
+
+
+@pytest.mark.parametrize('form', ['shell', 'value'])
+def test_what_has_parts_is_json_where_a_format_has_none(
+    broken: Run, form: str
+) -> None:
+    document = told(broken('show', 'cn1', '--kind', 'host', '-f', 'json'))
+    asked = ('show', 'cn1', '--kind', 'host', '-f', form)
+    for name, value in document.items():
+        written = broken(*asked, '-c', name).out.rstrip('\n')
+        if form == 'shell':
+            [written] = shlex.split(written.partition('=')[2])
+        if isinstance(value, list | dict):
+            assert json.loads(written) == value
+        else:
+            assert written == ('' if value is None else str(value))
 
 
 def test_locks_without_the_option_are_listed_with_a_warning(

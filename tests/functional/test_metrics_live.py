@@ -121,7 +121,7 @@ def test_a_live_cloud_is_read_again_and_again(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_the_client_has_the_exporter_too(
+def test_the_client_still_has_the_exporter(
     openstack: Run,
     live: Live,
     config: Callable[[str], str],
@@ -132,7 +132,10 @@ def test_the_client_has_the_exporter_too(
         *('--os-isolation-config-file', config(ISOLATE)),
         *('isolation', 'exporter', '--textfile', str(path)),
     )
-    assert (finished.code, finished.out, finished.err) == (0, '', '')
+    assert (finished.code, finished.out) == (0, '')
+    assert finished.err == (
+        'This command is deprecated. Use isolate-aggregates exporter.\n'
+    )
     found = parsed(path.read_text('utf-8'))
     assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
     assert found[('isolate_aggregates_up',)] == 1

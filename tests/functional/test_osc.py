@@ -22,6 +22,7 @@ from isolate_aggregates.cli.osc import plugin, v1
 ROOT = pathlib.Path(__file__).parents[2]
 EXAMPLE = ROOT / 'examples/windows-licensing.yaml'
 ON_EXAMPLE = ('--snapshot', str(EXAMPLE))
+CANDIDATES = ('candidate', 'list')
 LINUX = ('--flavor', 'm1.small', '--image', 'debian-12')
 
 Run = Callable[..., Any]
@@ -37,6 +38,50 @@ def entry_points(group: str) -> dict[str, str]:
 
 
 COMMANDS = sorted(entry_points('isolate_aggregates.cli'))
+
+# The names of the client by those of isolate-aggregates.
+NAMES = {
+    'audit': 'audit',
+    'candidates': 'candidate list',
+    'capacity': 'capacity show',
+    'explain': 'explain',
+    'filter_list': 'filter list',
+    'grant': 'key grant',
+    'list': 'lock list',
+    'lock': 'lock create',
+    'matrix': 'matrix show',
+    'query': 'query show',
+    'report': 'report save',
+    'reservation_blazar_adopt': 'reservation blazar adopt',
+    'reservation_blazar_end': 'reservation blazar end',
+    'reservation_blazar_list': 'reservation blazar list',
+    'reservation_calendar': 'reservation calendar show',
+    'reservation_create': 'reservation create',
+    'reservation_end': 'reservation end',
+    'reservation_find': 'reservation find',
+    'reservation_host_disable': 'reservation host disable',
+    'reservation_host_enable': 'reservation host enable',
+    'reservation_host_list': 'reservation host list',
+    'reservation_import': 'reservation import',
+    'reservation_list': 'reservation list',
+    'reservation_move': 'reservation move',
+    'reservation_reconcile': 'reservation reconcile',
+    'reservation_repair': 'reservation repair',
+    'reservation_show': 'reservation show',
+    'reservation_update': 'reservation set',
+    'revoke': 'key revoke',
+    'show': 'lock show',
+    'snapshot_diff': 'snapshot diff',
+    'snapshot_save': 'snapshot save',
+    'sync': 'sync',
+    'unlock': 'lock delete',
+}
+# What they were called before, and what is still taken.
+DEPRECATED = {
+    name.replace('_', ' '): NAMES.get(name)
+    for name in COMMANDS
+    if NAMES.get(name) != name.replace('_', ' ')
+}
 
 
 def client() -> shell.OpenStackShell:
@@ -59,9 +104,36 @@ def sentence(finished: Any) -> str:
 
 
 def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
-    assert entry_points('openstack.isolation.v1') == {
-        f'isolation_{name}': f'{v1.__name__}:{name}' for name in COMMANDS
+    assert {*COMMANDS} - {*NAMES} == {'exporter'}
+    offered = entry_points('openstack.isolation.v1')
+    assert {name.replace('_', ' ') for name in offered} == {
+        f'isolation {name}' for name in (*NAMES.values(), *DEPRECATED)
     }
+    assert offered['isolation_candidate_list'] == (
+        f'{v1.__name__}:ListCandidate'
+    )
+    assert offered == {
+        name: f'{v1.__name__}:{found.__name__}'
+        for name, found in v1.entry_points().items()
+    }
+
+
+def test_the_page_has_the_name_of_each_command_in_either_program() -> None:
+    page = (ROOT / 'doc/source/cli/openstack.rst').read_text('utf-8')
+    row = r'^   \* - ``isolation (.*)``\n     - ``(.*)``$'
+    assert {
+        ours.replace(' ', '_'): theirs
+        for theirs, ours in re.findall(row, page, re.MULTILINE)
+    } == NAMES
+
+
+def test_each_entry_point_is_a_class_of_its_own() -> None:
+    found = [
+        getattr(v1, value.partition(':')[2])
+        for value in entry_points('openstack.isolation.v1').values()
+    ]
+    assert {type(one) for one in found} == {type}
+    assert len({*found}) == len(found)
 
 
 def test_the_client_takes_the_commands_from_the_group_of_the_plugin() -> None:
@@ -72,19 +144,18 @@ def test_the_client_takes_the_commands_from_the_group_of_the_plugin() -> None:
     assert f'openstack.{api}.v{version}' == 'openstack.isolation.v1'
 
 
-@pytest.mark.parametrize('name', COMMANDS)
+@pytest.mark.parametrize(('name', 'there'), NAMES.items())
 def test_a_command_has_the_same_arguments_in_both_programs(
-    without_configuration: None, name: str
+    without_configuration: None, name: str, there: str
 ) -> None:
-    words = name.split('_')
     helps = []
-    for program, prefix in (
-        (app.IsolateAggregatesApp(), []),
-        (client(), ['isolation']),
+    for program, words in (
+        (app.IsolateAggregatesApp(), name.split('_')),
+        (client(), ['isolation', *there.split()]),
     ):
-        found = program.command_manager.find_command([*prefix, *words])
+        found = program.command_manager.find_command(words)
         command, full_name, rest = found
-        assert (full_name, rest) == (' '.join([*prefix, *words]), [])
+        assert (full_name, rest) == (' '.join(words), [])
         parser = command(program, None).get_parser('it')
         helps.append(parser.format_help())
     ours, theirs = helps
@@ -93,12 +164,12 @@ def test_a_command_has_the_same_arguments_in_both_programs(
     assert theirs == ours + told
 
 
-@pytest.mark.parametrize('name', COMMANDS)
+@pytest.mark.parametrize('name', NAMES.values())
 def test_no_option_of_a_command_is_taken_for_one_of_the_client(
     without_configuration: None, name: str
 ) -> None:
     started = client()
-    words = ['isolation', *name.split('_')]
+    words = ['isolation', *name.split()]
     command, _, _ = started.command_manager.find_command(words)
     parser = command(started, None).get_parser('it')
     for action in parser._actions:
@@ -165,9 +236,52 @@ def test_a_start_of_the_client_imports_no_command_of_ours(
     assert finished.stdout.splitlines()[-1] == 'imported:'
 
 
-def test_no_private_name_stands_for_a_command() -> None:
-    with pytest.raises(AttributeError):
-        v1.__path__  # noqa: B018
+# What they were called before
+
+
+@pytest.mark.parametrize(('before', 'now'), DEPRECATED.items())
+def test_a_former_name_is_deprecated_and_names_the_new_one(
+    without_configuration: None, before: str, now: str | None
+) -> None:
+    started = client()
+    words = ['isolation', *before.split()]
+    command, _, rest = started.command_manager.find_command(words)
+    assert rest == []
+    instead = (
+        f'openstack isolation {now}' if now else f'isolate-aggregates {before}'
+    )
+    assert command.instead == instead
+    # cliff leaves it out of the help of all commands.
+    assert command(started, None).deprecated
+    parser = command(started, None).get_parser('it')
+    assert parser.description.startswith(f'Deprecated: use {instead}.\n')
+
+
+def test_a_former_name_does_the_same(openstack: Run) -> None:
+    asked = (*ON_EXAMPLE, *LINUX, '-f', 'json')
+    before = openstack('isolation', 'candidates', *asked)
+    now = openstack('isolation', 'candidate', 'list', *asked)
+    assert before.err == (
+        'This command is deprecated. Use openstack isolation candidate list.\n'
+    )
+    assert (now.code, now.err) == (0, '')
+    assert (before.code, before.out) == (now.code, now.out)
+
+
+@pytest.mark.parametrize('word', ['create', 'delete', 'list', 'show'])
+def test_an_aggregate_named_as_an_action_is_refused_and_not_locked(
+    openstack: Run, word: str
+) -> None:
+    asked = ('isolation', 'lock', word, '--trait', 'CUSTOM_X')
+    finished = openstack(*asked)
+    assert (finished.code, finished.out) == (2, '')
+    assert f'openstack isolation lock {word}: ' in finished.err
+
+
+def test_the_help_of_the_client_has_no_former_name(openstack: Run) -> None:
+    finished = openstack('--help')
+    found = re.findall('^  isolation (.*?)  ', finished.out, re.MULTILINE)
+    assert sorted(found) == sorted(NAMES.values())
 
 
 # Output
@@ -179,7 +293,7 @@ def test_no_private_name_stands_for_a_command() -> None:
     [
         pytest.param(('candidates', *LINUX), id='candidates'),
         pytest.param(('explain', *LINUX), id='explain'),
-        pytest.param(('filter', 'list'), id='filter list'),
+        pytest.param(('filter_list',), id='filter list'),
         pytest.param(('list',), id='list'),
         pytest.param(('matrix',), id='matrix'),
     ],
@@ -187,11 +301,12 @@ def test_no_private_name_stands_for_a_command() -> None:
 def test_a_list_is_what_isolate_aggregates_writes(
     openstack: Run, run: Run, command: tuple[str, ...], form: str
 ) -> None:
-    asked = (*command, *ON_EXAMPLE, '-f', form)
-    finished = openstack('isolation', *asked)
+    name, *options = command
+    asked = (*options, *ON_EXAMPLE, '-f', form)
+    finished = openstack('isolation', *NAMES[name].split(), *asked)
     assert (finished.code, finished.err) == (0, '')
     assert finished.out
-    assert finished == run(*asked)
+    assert finished == run(*name.split('_'), *asked)
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
@@ -199,7 +314,7 @@ def test_one_thing_is_what_isolate_aggregates_writes(
     openstack: Run, run: Run, form: str
 ) -> None:
     asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
-    finished = openstack('isolation', *asked)
+    finished = openstack('isolation', 'lock', *asked)
     assert (finished.code, finished.err) == (0, '')
     assert 'win-hosts' in finished.out
     assert finished == run(*asked)
@@ -209,7 +324,15 @@ def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
     documents = []
     for form, parse in (('json', json.loads), ('yaml', yaml.safe_load)):
         finished = openstack(
-            *('isolation', 'candidates', *ON_EXAMPLE, *LINUX, '-f', form)
+            *(
+                'isolation',
+                'candidate',
+                'list',
+                *ON_EXAMPLE,
+                *LINUX,
+                '-f',
+                form,
+            )
         )
         assert (finished.code, finished.err) == (0, '')
         documents.append(parse(finished.out))
@@ -219,19 +342,45 @@ def test_json_and_yaml_have_the_same_document(openstack: Run) -> None:
 
 
 def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
-    asked = ('isolation', 'candidates', *ON_EXAMPLE, *LINUX, '-c', 'Host')
+    asked = (
+        'isolation',
+        'candidate',
+        'list',
+        *ON_EXAMPLE,
+        *LINUX,
+        '-c',
+        'Host',
+    )
     rows = csv.reader(io.StringIO(openstack(*asked, '-f', 'csv').out))
     assert list(rows) == [['Host'], ['linux-1'], ['linux-2']]
     assert openstack(*asked, '-f', 'value').out == 'linux-1\nlinux-2\n'
 
 
+def test_csv_has_what_is_free_in_columns_of_its_own(openstack: Run) -> None:
+    asked = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
+    rows = csv.DictReader(io.StringIO(openstack(*asked, '-f', 'csv').out))
+    assert list(rows) == [
+        {
+            'Host': name,
+            'Candidates': '1',
+            'DISK_GB': '1000',
+            'MEMORY_MB': memory,
+            'VCPU': vcpus,
+        }
+        for name, memory, vcpus in (
+            ('linux-1', '65536', '16'),
+            ('linux-2', '65024', '64'),
+        )
+    ]
+
+
 def test_a_command_without_a_table_prints_the_same_too(
     openstack: Run, run: Run
 ) -> None:
-    asked = ('query', *ON_EXAMPLE, *LINUX)
-    finished = openstack('isolation', *asked)
+    asked = (*ON_EXAMPLE, *LINUX)
+    finished = openstack('isolation', 'query', 'show', *asked)
     assert finished.out.startswith('limit=1000&member_of=')
-    assert finished == run(*asked)
+    assert finished == run('query', *asked)
 
 
 # Configuration
@@ -317,15 +466,18 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
     assert finished.code == 0
     assert finished.out.splitlines() == [
         'Command "isolation" matches:',
-        *sorted(f'  isolation {name.replace("_", " ")}' for name in COMMANDS),
+        # By cliff, which does not look whether one is deprecated.
+        *sorted(
+            f'  isolation {name}' for name in (*NAMES.values(), *DEPRECATED)
+        ),
     ]
 
 
 @pytest.mark.parametrize(
     'words',
     [
-        pytest.param(('help', 'isolation', 'candidates'), id='help'),
-        pytest.param(('isolation', 'candidates', '--help'), id='--help'),
+        pytest.param(('help', 'isolation', 'query', 'show'), id='help'),
+        pytest.param(('isolation', 'query', 'show', '--help'), id='--help'),
     ],
 )
 def test_the_help_of_a_command_is_to_be_had_whatever_the_files_are_like(
@@ -334,8 +486,8 @@ def test_the_help_of_a_command_is_to_be_had_whatever_the_files_are_like(
     nowhere = ('--os-isolation-config-file', 'nowhere.conf')
     finished = openstack(*nowhere, *words)
     assert finished.code == 0
-    assert finished.out.startswith('usage: openstack isolation candidates ')
-    assert 'Show the hosts that may be used for a server' in finished.out
+    assert finished.out.startswith('usage: openstack isolation query show ')
+    assert 'Print the query string to send to Placement' in finished.out
 
 
 def completions(finished: Any) -> dict[str, set[str]]:
@@ -352,10 +504,11 @@ def test_both_programs_complete_each_command_and_its_options(
     broken = ('--config-file', 'nowhere.conf')
     ours = completions(run(*broken, 'complete'))
     first = {name.partition('_')[0] for name in COMMANDS}
-    assert theirs['isolation'] == first
     assert ours[''] == first | {'help', 'complete'}
-    for name in COMMANDS:
-        assert ours[name] == theirs[f'isolation_{name}']
+    assert {name.split()[0] for name in NAMES.values()} <= theirs['isolation']
+    for name, there in NAMES.items():
+        words = there.replace(' ', '_')
+        assert ours[name] == theirs[f'isolation_{words}']
     assert {'--flavor', '--project', '--format'} <= ours['candidates']
 
 
@@ -375,9 +528,9 @@ echo "${COMPREPLY[@]}"
     ('words', 'proposed'),
     [
         pytest.param(('snapshot', ''), 'diff save', id='a word'),
-        pytest.param(('cand',), 'candidates', id='half a word'),
+        pytest.param(('exp',), 'explain exporter', id='half a word'),
         pytest.param(
-            ('candidates', '--proj'),
+            ('explain', '--proj'),
             '--project --project-domain',
             id='half an option',
         ),
@@ -430,17 +583,17 @@ def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
     ('arguments', 'said'),
     [
         pytest.param(
-            ('query', *ON_EXAMPLE, '--flavor', 'huge'),
+            ('query', 'show', *ON_EXAMPLE, '--flavor', 'huge'),
             f"There is no flavor with the name or id 'huge' in {EXAMPLE}.",
             id='no such flavor',
         ),
         pytest.param(
-            ('candidates', *ON_EXAMPLE, *LINUX, '--host', 'nowhere'),
+            (*CANDIDATES, *ON_EXAMPLE, *LINUX, '--host', 'nowhere'),
             'Request refused: there is no compute host named nowhere.',
             id='no such host',
         ),
         pytest.param(
-            ('candidates', '--snapshot', 'nowhere.yaml', *LINUX),
+            (*CANDIDATES, '--snapshot', 'nowhere.yaml', *LINUX),
             'Cloud file nowhere.yaml: cannot be read: No such file or '
             'directory.',
             id='no such file',
@@ -476,7 +629,9 @@ def test_a_configuration_that_cannot_work_is_said_so(
     path = tmp_path / 'bad.conf'
     path.write_text(text)
     option = ('--os-isolation-config-file', str(path))
-    finished = openstack(*option, 'isolation', 'query', *ON_EXAMPLE, *LINUX)
+    finished = openstack(
+        *option, 'isolation', 'query', 'show', *ON_EXAMPLE, *LINUX
+    )
     assert sentence(finished) == said.format(path=path)
 
 
@@ -492,7 +647,7 @@ def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
 def test_a_traceback_is_only_shown_to_those_who_want_it(
     openstack: Run,
 ) -> None:
-    asked = ('isolation', 'query', *ON_EXAMPLE, '--flavor', 'huge')
+    asked = ('isolation', 'query', 'show', *ON_EXAMPLE, '--flavor', 'huge')
     assert 'Traceback' not in openstack(*asked).err
     assert 'Traceback' in openstack('--debug', *asked).err
 
@@ -500,18 +655,18 @@ def test_a_traceback_is_only_shown_to_those_who_want_it(
 def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query', '--flavr', 'm1.small')
+    finished = openstack('isolation', 'query', 'show', '--flavr', 'm1.small')
     assert (finished.code, finished.err) == (
         2,
-        'openstack isolation query: there is no option --flavr (did you mean '
-        '--flavor?). See openstack isolation query --help.\n',
+        'openstack isolation query show: there is no option --flavr (did you '
+        'mean --flavor?). See openstack isolation query show --help.\n',
     )
 
 
 def test_without_credentials_the_client_says_what_it_misses(
     openstack: Run,
 ) -> None:
-    finished = openstack('isolation', 'query', *LINUX)
+    finished = openstack('isolation', 'query', 'show', *LINUX)
     assert (finished.code, finished.out) == (1, '')
     assert finished.err == (
         'Missing value auth-url required for auth plugin password\n'

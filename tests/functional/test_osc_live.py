@@ -58,11 +58,11 @@ def clouds(
 def ask(openstack: Run) -> Run:
     """Ask for candidates, with options of the client before."""
 
-    def ask_cloud(*options: str, command: str = 'candidates') -> Any:
-        form = ('-f', 'json') if command == 'candidates' else ()
+    def ask_cloud(*options: str, command: str = 'candidate list') -> Any:
+        form = ('-f', 'json') if command == 'candidate list' else ()
         return openstack(
             *('--os-cloud', 'mine', *options),
-            *('isolation', command, *form, *LINUX),
+            *('isolation', *command.split(), *form, *LINUX),
         )
 
     return ask_cloud
@@ -91,7 +91,7 @@ def test_credentials_of_the_environment_are_enough(
     openstack: Run, live: Live, config: Callable[[str], str]
 ) -> None:
     option = ('--os-isolation-config-file', config(ISOLATE))
-    asked = (*option, 'isolation', 'candidates', '-f', 'json')
+    asked = (*option, 'isolation', 'candidate', 'list', '-f', 'json')
     assert hosts(openstack(*asked, *LINUX)) == ['linux-1', 'linux-2']
     assert hosts(openstack(*asked, *WINDOWS)) == ['win-1', 'win-2']
 
@@ -129,7 +129,7 @@ def test_a_token_and_endpoints_do_without_keystone(
         image_endpoint_override=GLANCE,
         placement_endpoint_override=live.placement_url,
     )
-    asked = ('isolation', 'candidates', '-f', 'json', *LINUX)
+    asked = ('isolation', 'candidate', 'list', '-f', 'json', *LINUX)
     finished = openstack('--os-cloud', 'mine', *asked)
     assert hosts(finished) == ['linux-1', 'linux-2']
     assert not [r for r in http.request_history if 'keystone' in r.url]
@@ -144,7 +144,7 @@ def test_region_and_interface_are_those_of_the_client(
 ) -> None:
     clouds()
     value = {'--os-region-name': 'Mars', '--os-interface': 'admin'}[option]
-    said = sentence(ask(option, value, command='query'))
+    said = sentence(ask(option, value, command='query show'))
     assert said.startswith('Nova has no endpoint in the service catalog: ')
     assert value in said
     right = {'--os-region-name': 'RegionOne', '--os-interface': 'public'}
@@ -195,7 +195,15 @@ def test_what_another_command_has_saved_is_the_same(
     )
     assert (saved.code, saved.err) == (0, '')
     live.stop()
-    asked = ('isolation', 'candidates', '-f', 'json', '--snapshot', path)
+    asked = (
+        'isolation',
+        'candidate',
+        'list',
+        '-f',
+        'json',
+        '--snapshot',
+        path,
+    )
     assert openstack(*asked, *LINUX) == before
 
 
@@ -204,7 +212,15 @@ def test_no_secret_is_shown_even_when_debugging(
 ) -> None:
     clouds()
     finished = openstack(
-        *('--debug', '--os-cloud', 'mine', 'isolation', 'query', *LINUX)
+        *(
+            '--debug',
+            '--os-cloud',
+            'mine',
+            'isolation',
+            'query',
+            'show',
+            *LINUX,
+        )
     )
     # There is something to look at.
     assert 'X-Auth-Token' in finished.err
@@ -219,7 +235,7 @@ def test_a_cloud_file_needs_no_cloud_that_works(
     root = pathlib.Path(__file__).parents[2]
     example = str(root / 'examples/windows-licensing.yaml')
     finished = openstack(
-        *('--os-cloud', 'mine', 'isolation', 'query', *LINUX),
+        *('--os-cloud', 'mine', 'isolation', 'query', 'show', *LINUX),
         *('--snapshot', example),
     )
     assert (finished.code, finished.err) == (0, '')
@@ -233,7 +249,7 @@ def test_a_wrong_password_is_said_in_one_sentence(
     ask: Run, clouds: Clouds, keystone: FakeKeystone
 ) -> None:
     clouds({**CREDENTIALS, 'password': 'wrong'})
-    assert sentence(ask(command='query')) == (
+    assert sentence(ask(command='query show')) == (
         f'Keystone at {AUTH_URL} does not accept the credentials: The '
         'request you have made requires authentication; look at the user, '
         'the password, the project and their domains.'
@@ -250,7 +266,7 @@ def test_a_keystone_that_is_not_there_is_said_in_one_sentence(
         exc=requests.exceptions.ConnectionError(refused),
     )
     clouds()
-    said = sentence(ask(command='query'))
+    said = sentence(ask(command='query show'))
     assert said.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
@@ -263,7 +279,7 @@ def test_missing_rights_are_said_in_one_sentence(
         status_code=403,
         json={'forbidden': {'message': 'Policy does not allow it.'}},
     )
-    assert sentence(ask(command='query')) == (
+    assert sentence(ask(command='query show')) == (
         f'Nova at {NOVA} denied GET /os-aggregates (403): Policy does not '
         'allow it; use credentials with the admin or service role.'
     )
@@ -286,7 +302,7 @@ def test_a_nova_that_is_not_there_is_said_in_one_sentence(
         additional_matcher=lambda request: request.url.startswith(NOVA),
     )
     # The libraries have more to say, and are kept from it.
-    said = sentence(ask(command='query'))
+    said = sentence(ask(command='query show'))
     assert said.startswith(f'Nova at {NOVA} cannot be reached: ')
 
 
@@ -302,7 +318,7 @@ def test_a_cloud_that_is_not_there_is_said_in_one_sentence(
 ) -> None:
     clouds()
     (tmp_path / 'clouds.yaml').write_text(text)
-    assert sentence(ask(command='query')) == 'Cloud mine was not found.'
+    assert sentence(ask(command='query show')) == 'Cloud mine was not found.'
 
 
 def test_a_clouds_yaml_that_cannot_be_read_is_said_in_one_sentence(
@@ -311,7 +327,7 @@ def test_a_clouds_yaml_that_cannot_be_read_is_said_in_one_sentence(
     clouds()
     path = tmp_path / 'clouds.yaml'
     path.write_text('clouds:\n  mine: [\n')
-    assert sentence(openstack('isolation', 'query', *LINUX)) == (
+    assert sentence(openstack('isolation', 'query', 'show', *LINUX)) == (
         f'The file {path} cannot be read: line 3: expected the node '
         "content, but found '<stream end>'."
     )

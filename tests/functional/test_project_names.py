@@ -52,12 +52,12 @@ def test_a_project_may_be_named_on_the_command_line(
     asked: tuple[str, ...],
     found: int,
 ) -> None:
-    ask = ('candidates', '-f', 'json', '--flavor', 'm1.small', '--project')
+    ask = ('-f', 'json', '--flavor', 'm1.small', '--project', *asked)
     if program == 'openstack':
         option = ('--os-isolation-config-file', kept)
-        finished = openstack(*option, 'isolation', *ask, *asked)
+        finished = openstack(*option, 'isolation', 'candidate', 'list', *ask)
     else:
-        finished = run('--config-file', kept, *ask, *asked)
+        finished = run('--config-file', kept, 'candidates', *ask)
     assert (finished.code, finished.err) == (0, '')
     hosts = [host['name'] for host in json.loads(finished.out)['hosts']]
     assert hosts == ['linux-1', 'linux-2'][-found:]

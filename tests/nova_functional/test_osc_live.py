@@ -51,26 +51,28 @@ class OpenStackTest(CommandTest):
     def test_lock_grant_boot_and_back(self):
         self.aggregate('licensed', ['host1'])
         keyed, plain = self.flavor(), self.flavor()
-        assert self.done('list')['locks'] == []
+        assert self.done('lock', 'list')['locks'] == []
 
-        self.done('lock', 'licensed', '--trait', LICENSED)
-        self.done('grant', '--flavor', keyed, '--trait', LICENSED)
+        self.done('lock', 'create', 'licensed', '--trait', LICENSED)
+        self.done('key', 'grant', '--flavor', keyed, '--trait', LICENSED)
         assert self.host_for(keyed) == 'host1'
         assert self.host_for(plain) == 'host2'
-        [lock] = self.done('list')['locks']
+        [lock] = self.done('lock', 'list')['locks']
         assert (lock['name'], lock['hosts']) == (TAG, ['host1'])
-        offered = self.done('candidates', '--flavor', plain)
+        offered = self.done('candidate', 'list', '--flavor', plain)
         assert [host['name'] for host in offered['hosts']] == ['host2']
 
-        self.done('revoke', '--flavor', keyed, '--trait', LICENSED)
-        self.done('unlock', 'licensed')
-        assert self.done('list')['locks'] == []
+        self.done('key', 'revoke', '--flavor', keyed, '--trait', LICENSED)
+        self.done('lock', 'delete', 'licensed')
+        assert self.done('lock', 'list')['locks'] == []
         assert self.host_for(plain) == 'host1'
 
     def test_missing_rights_are_said_in_one_sentence(self):
         # Nova takes it for an administrator's, Placement does not.
         self.TOKEN = 'nobody'
-        finished = self.run_command('candidates', '--flavor', self.flavor())
+        finished = self.run_command(
+            'candidate', 'list', '--flavor', self.flavor()
+        )
         assert (finished.code, finished.out) == (1, '')
         assert finished.err.count('\n') == 1
         assert finished.err.startswith('Placement at ')

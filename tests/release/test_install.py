@@ -90,7 +90,7 @@ def test_each_extra_is_enough_with_the_oldest_and_the_newest_it_allows(
         assert '2 hosts may be used.' in answer
     if 'osc' in extras:
         help_text = environment.run(
-            'openstack', 'isolation', 'candidates', '--help'
+            'openstack', 'isolation', 'candidate', 'list', '--help'
         )
         assert '--snapshot' in help_text
 

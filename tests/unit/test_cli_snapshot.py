@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands ``capacity`` and ``snapshot diff`` on cloud files."""
 
+import csv
+import io
 import json
 import pathlib
 
 import pytest
 
 WINDOWS = 'examples/windows-licensing.yaml'
+CAMPUS = 'examples/campus.yaml'
 
 
 def test_capacity_counts_in_total_and_by_host(run):
@@ -46,6 +49,47 @@ def test_diff_shows_what_changed(run, tmp_path):
 def test_a_diff_without_changes_says_so_to_people(run, options, said):
     done = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
     assert (done.code, done.out) == (0, said)
+
+
+def test_a_diff_gives_values_to_machines_and_none_of_pythons_own(
+    run, tmp_path
+):
+    other = tmp_path / 'other.yaml'
+    text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
+    text = text.replace('vcpus: 4, ram: 8192', 'vcpus: 5, ram: 8192')
+    other.write_text(text.replace('    - reservation_prefix\n', ''), 'utf-8')
+    asked = ('snapshot', 'diff', CAMPUS, str(other))
+    found = {
+        (row['Name'], row['What']): (row['Before'], row['After'])
+        for row in json.loads(run(*asked, '-f', 'json').out)
+    }
+    assert found['m1.large', 'vcpus'] == (4, 5)
+    names = ['isolate_aggregates', 'reservation_prefix', 'isolate_tenants']
+    setting = found['settings', 'isolate_aggregates.request_filters']
+    assert setting == (names, [names[0], names[2]])
+    rows = csv.DictReader(io.StringIO(run(*asked, '-f', 'csv').out))
+    [cell] = [
+        row['After']
+        for row in rows
+        if row['What'] == 'isolate_aggregates.request_filters'
+    ]
+    assert json.loads(cell) == setting[1]
+
+
+def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
+    asked = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
+    [(before, after)] = [
+        (row['Before'], row['After'])
+        for row in json.loads(run(*asked, '-f', 'json').out)
+        if (row['Name'], row['What']) == ('gpu-2', 'aggregates')
+    ]
+    assert {one['name'] for one in before} == {'gpus', 'rack-b'}
+    assert after == [
+        {
+            'name': 'isolated-gpus',
+            'uuid': '96765bfa-dbc6-5a10-9723-c15514dce8a4',
+        }
+    ]
 
 
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])

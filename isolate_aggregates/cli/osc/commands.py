@@ -3,6 +3,7 @@
 
 import argparse
 from collections.abc import Sequence
+import inspect
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -92,6 +93,9 @@ class ClientCommand(command.Command):
     # Told before the arguments are parsed, so before it is known.
     auth_required = False
 
+    # What to type instead, if its name is deprecated.
+    instead = ''
+
     # So that the help says whose command this is.
     app_dist_name = 'python-openstackclient'
 
@@ -108,6 +112,8 @@ class ClientCommand(command.Command):
 
         :raises IsolateAggregatesError: if something foreseeable goes wrong.
         """
+        if self.instead:
+            LOG.warning('This command is deprecated. Use %s.', self.instead)
         try:
             self.app.configure()
         except exception.IsolateAggregatesError as exc:
@@ -120,17 +126,26 @@ class ClientCommand(command.Command):
         return super().run(parsed_args)
 
 
-def load(name: str) -> type[ClientCommand]:
+def load(name: str, instead: str) -> type[ClientCommand]:
     """Return a command of ours as one of the client's.
 
     :param name: The name of its entry point in ``isolate_aggregates.cli``.
+    :param instead: What to type instead; empty if its name is the one to
+        use.
     """
     ours = entry_points.load('isolate_aggregates.cli', [name], _unknown)[name]
+    said = inspect.getdoc(ours)
+    if instead:
+        said = f'Deprecated: use {instead}.\n\n{said}'
     return type(
         ours.__name__,
         (ClientCommand, ours),
-        # Its first lines are what the help shows.
-        {'__doc__': ours.__doc__, '__module__': ours.__module__},
+        {
+            # What the help shows.
+            '__doc__': said,
+            '__module__': ours.__module__,
+            'instead': instead,
+        },
     )
 
 
