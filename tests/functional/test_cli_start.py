@@ -88,6 +88,8 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
         '    def find_spec(self, name, path=None, target=None):\n'
         '        if name == "isolate_aggregates.cli.app":\n'
         '            os.kill(os.getpid(), signal.SIGINT)\n'
+        # A shell lets programs in the background ignore it.
+        'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
         'sys.meta_path.insert(0, Interrupts())\n'
         'from isolate_aggregates.cli import main\n'
         'sys.exit(main())'
