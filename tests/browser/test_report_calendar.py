@@ -61,7 +61,6 @@ MIDDLE = (
 )
 
 
-@pytest.mark.smoke
 def test_a_bar_is_as_long_as_its_time_and_as_high_as_what_is_taken(opened):
     def part(number, which):
         box = bars(opened, 'busy').nth(number).locator(which).bounding_box()
@@ -201,7 +200,6 @@ def test_many_hosts_are_shown_in_turn(open_report):
     assert opened.nodes() < 8000
 
 
-@pytest.mark.smoke
 def test_hostile_names_are_text_and_nothing_else(open_report):
     opened = open_report(
         'campus',

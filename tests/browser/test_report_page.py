@@ -264,7 +264,6 @@ def test_hosts_alike_are_called_after_what_they_are(open_report):
 # Search and filters.
 
 
-@pytest.mark.smoke
 def test_search_leaves_what_is_called_so(open_report):
     opened = open_report('campus')
     page = opened.page
@@ -287,7 +286,6 @@ def test_search_leaves_what_is_called_so(open_report):
     assert rows.count() == 12
 
 
-@pytest.mark.smoke
 def test_search_that_finds_nothing_says_so_in_each_section(open_report):
     opened = open_report('campus')
     opened.page.get_by_label('Search').fill('<no such thing>')
@@ -394,7 +392,6 @@ def test_many_locks_and_findings_keep_the_page_short(open_report, width):
     assert height < (1200 if width == 1280 else 2400)
 
 
-@pytest.mark.smoke
 def test_locks_are_shown_in_turn(open_report):
     opened = open_report(big_cloud())
     page = opened.page
@@ -415,7 +412,6 @@ def test_locks_are_shown_in_turn(open_report):
     assert opened.messages == []
 
 
-@pytest.mark.smoke
 def test_locks_are_folded_and_unfolded(open_report):
     opened = open_report(big_cloud())
     page = opened.page
@@ -557,7 +553,6 @@ def test_of_many_hosts_some_answer_at_a_time(open_report):
 # A link to a cell.
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize('view', ['alike', 'lock', 'aggregate', 'host'])
 def test_a_cell_has_a_link_that_opens_it(open_report, view):
     opened = open_report('campus')

@@ -138,7 +138,7 @@ def interleaved(world, other, at):
             ((), locked, unlocks('a'), locks('a')),
             (pytest.mark.slow, locked, unlocks('a'), sync),
             (pytest.mark.slow, locked, unlocks('a'), locks('b')),
-            ((), tagged, sync, unlocks('a')),
+            (pytest.mark.slow, tagged, sync, unlocks('a')),
             (pytest.mark.slow, untagged, sync, locks('a')),
             (pytest.mark.slow, untagged, sync, locks('b')),
             ((), untagged, sync, sync),

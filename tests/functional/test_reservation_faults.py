@@ -169,12 +169,12 @@ class Disable(Case):
 
 
 KINDS = (
-    *(Create, Start, More, End, Repair),
+    *(Create, Start, End),
     *(
         pytest.param(kind, marks=pytest.mark.slow)
         for kind in (
             *(CreateForLater, Refuse, Fewer, Longer, MoreThanFit),
-            *(EndByItself, Enable, Disable),
+            *(More, Repair, EndByItself, Enable, Disable),
         )
     ),
 )

@@ -186,13 +186,13 @@ def check(world, *promises):
 
 PAIRS = [
     (reconcile_all, more),
-    (reconcile_all, end),
-    (create_later, longer),
     (to_other, reconcile_all),
     (reconcile_all, move),
     *(
         pytest.param(*pair, marks=pytest.mark.slow)
         for pair in (
+            (reconcile_all, end),
+            (create_later, longer),
             (reconcile_all, shorter),
             (reconcile_all, give_away),
             (more, end),

@@ -286,6 +286,7 @@ def old_worlds(draw):
     return cloud, paths + plain, minors
 
 
+@pytest.mark.slow
 @examples(50)
 @given(world=old_worlds())
 def test_placement_answers_the_same_at_each_microversion(real, world):

@@ -114,6 +114,7 @@ def test_a_writer_who_is_always_faster_is_told_of(world, monkeypatch):
     assert world.todo() == []
 
 
+@pytest.mark.slow
 def test_writers_at_the_same_time_lose_nothing(world):
     client = PlacementClient(world.direct._service._client)
     rounds = 40

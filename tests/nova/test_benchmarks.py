@@ -33,6 +33,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             ('leases',),
             [('10',), ('20',)],
             id='leases',
+            marks=pytest.mark.slow,
         ),
         pytest.param(
             'verification',

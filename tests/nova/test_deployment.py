@@ -73,6 +73,7 @@ def as_ini(overrides):
     return '\n'.join(lines)
 
 
+@pytest.mark.slow
 def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
     given = yaml.safe_load(
         (DEPLOYMENT / 'openstack-ansible/user_variables.yml').read_text()
