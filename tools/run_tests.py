@@ -37,7 +37,7 @@ SELECTIONS = {
 }
 
 # How many tests run at a time, and how many of those that mostly wait.
-JOBS = ('-n', os.environ.get('JOBS', 'auto'))
+JOBS = ('-n', os.environ.get('JOBS', 'auto'), '--dist', 'worksteal')
 WAITING_JOBS = ('-n', os.environ.get('WAITING_JOBS', '3'))
 
 
@@ -63,7 +63,7 @@ PARTS = {
     'servers': Part(('tests/servers',), JOBS),
     'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
-    'browser': Part(('tests/browser',)),
+    'browser': Part(('tests/browser',), JOBS),
     # Nova's configuration, messaging and database are those of a service.
     'databases': Part(('tests/databases',), ('--confcutdir=tests/databases',)),
     # Nova's fixtures decide how threads work before anything is imported.

@@ -156,6 +156,9 @@ class Cloud:
     def finish(self):
         """Wait for the end; return the exit status and the output."""
         output, _ = self.process.communicate(timeout=300)
+        # What was asked before this is answered before this, also to a
+        # process that is gone.
+        requests.get(f'{self.url}/compute', timeout=300).raise_for_status()
         return self.process.returncode, output
 
 
