@@ -9,7 +9,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, differences, output, usage
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.inspect import candidates, mistakes
+from isolate_aggregates.inspect import candidates, comparison
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 
@@ -42,8 +42,8 @@ class ListCandidates(output.ReportLister):
             try:
                 self._outcome = candidates.allowed(*question, limit)
             except exception.ServiceFailed as exc:
-                raise mistakes.explained(*question, exc) from exc
-            self._difference = mistakes.difference_behind(*question)
+                raise comparison.explained(*question, exc) from exc
+            self._difference = comparison.difference_behind(*question)
             self._not_known = asked.not_known
         hosts = self._outcome.hosts
         if parsed_args.formatter == 'table':

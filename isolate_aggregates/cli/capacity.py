@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, differences, output
-from isolate_aggregates.inspect import mistakes
+from isolate_aggregates.inspect import comparison
 from isolate_aggregates.inspect.capacity import fitting_servers
 
 
@@ -33,7 +33,7 @@ class ListCapacity(output.ReportLister):
             self._found = fitting_servers(
                 asked.cloud.snapshot, query, asked.decision.destination
             )
-            self._difference = mistakes.difference(
+            self._difference = comparison.difference(
                 asked.cloud, asked.request, asked.decision
             )
             self._not_known = asked.not_known

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import asking, differences, fields, output
-from isolate_aggregates.inspect import explain, mistakes, ranges
+from isolate_aggregates.inspect import comparison, explain, ranges
 from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
@@ -72,7 +72,9 @@ class ExplainRequest(output.ReportLister):
             self._difference = (
                 None
                 if decision.too_long or decision.destination.refusals
-                else mistakes.difference(asked.cloud, asked.request, decision)
+                else comparison.difference(
+                    asked.cloud, asked.request, decision
+                )
             )
         self._left_out = (
             self._difference.roots if self._difference else frozenset[str]()

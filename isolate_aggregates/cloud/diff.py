@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
 from typing import Any
 
-from isolate_aggregates.cloud import document
+from isolate_aggregates.cloud import written
 from isolate_aggregates.cloud.snapshot import Snapshot
 
 # Sections of a cloud file, and what a thing in them is called.
@@ -42,7 +42,7 @@ def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
 
     Things are the same if they have the same uuid or id.
     """
-    old, new = (document.from_snapshot(one) for one in (before, after))
+    old, new = (written.document(one) for one in (before, after))
     yield from _parts('setting', 'settings', old['settings'], new['settings'])
     names = {
         one['uuid']: one['name']

@@ -14,7 +14,7 @@ import jsonschema
 import yaml
 
 from isolate_aggregates import exception
-from isolate_aggregates.cloud import atomic, places
+from isolate_aggregates.cloud import atomic, places, written
 from isolate_aggregates.cloud import document as cloud_document
 from isolate_aggregates.cloud.places import Problem
 from isolate_aggregates.cloud.snapshot import Snapshot
@@ -59,7 +59,7 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
     :param path: An existing file is replaced at the end.
     :raises CloudFileError: if it cannot be written.
     """
-    document = cloud_document.from_snapshot(snapshot)
+    document = written.document(snapshot)
     try:
         with atomic.replacing(path) as stream:
             yaml.dump(

@@ -26,7 +26,7 @@ def finish(
         None if only the flavor is left of it.
     """
     providers = list(providers)
-    store.revoke(reservation)
+    store.access.revoke(reservation)
     _change(store, reservation, providers, slots.closed)
     holders = _holders(store, reservation, providers)
     servers = set(store.compute.servers_of(reservation))

@@ -77,7 +77,7 @@ def reconcile_all(
     short = host_capacity.shortages(store, observed, now)
     while due:
         # Asked for all at once, as there may be many.
-        granted = store.granted(
+        granted = store.access.granted(
             (
                 found
                 for found in observed.reservations

@@ -391,13 +391,15 @@ class Reconciliation:
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
         """Open the slots from the start on, and let the project use them."""
         is_open = conditions.is_open(reservation, self._now)
-        lacks_access = is_open and not self._store.granted([reservation])
+        lacks_access = is_open and not self._store.access.granted(
+            [reservation]
+        )
         to_open = conditions.to_open(observed, reservation, self._now)
         if (lacks_access and reservation.former) or (
             to_open and is_open is False
         ):
             # Of a project that it was for, or before another start was set.
-            self._store.revoke(self.id)
+            self._store.access.revoke(self.id)
         for name in to_open:
             provider = observed.hosts[name].provider
             found = observed.slots(self.id)[name]
@@ -419,7 +421,7 @@ class Reconciliation:
                     f'has a new record of reservation {self.id}; run the '
                     'command again.',
                 )
-            self._store.grant(reservation)
+            self._store.access.grant(reservation)
         return bool(to_open or lacks_access)
 
     def _write_extra_specs(self, reservation: Reservation) -> None:

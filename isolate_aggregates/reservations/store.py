@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping
 from concurrent import futures
 import dataclasses
 import datetime
-import itertools
-import logging
 from typing import Any
 
 import os_resource_classes as orc
@@ -26,6 +24,7 @@ from isolate_aggregates.placement.client import (
 )
 from isolate_aggregates.placement.group import ResourceRequest
 from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations.access import Access
 from isolate_aggregates.reservations.compute import Compute, Node
 from isolate_aggregates.reservations.observed import (
     HostState,
@@ -37,14 +36,8 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
 
-LOG = logging.getLogger(__name__)
-
 # Enough to hide the time on the wire, few enough to be a good guest.
 _PARALLEL = 8
-
-# Of how many reservations Nova is asked again each time who has access. It
-# tells that of one flavor at a time.
-_ASKED_AGAIN = 200
 
 # By how much the clock of a run and that of Placement may differ.
 MOST_SKEW = datetime.timedelta(seconds=10)
@@ -73,6 +66,7 @@ class ReservationStore:
         self.pool = pool
         self.cleaning_time = cleaning_time
         self.compute = Compute(connection, retry_delay)
+        self.access = Access(self.compute)
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
         )
@@ -80,11 +74,6 @@ class ReservationStore:
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
         # By uuid of a provider of a full host, what it has at a generation.
         self._providers: dict[str, tuple[int, ProviderSummary]] = {}
-        # By id, incarnation and project of a reservation with access; the one
-        # that was asked for the longest ago comes first.
-        self._granted: dict[str, tuple[str, str]] = {}
-        # The ids of those that had access, and have not now.
-        self._lost: set[str] = set()
 
     def now(self) -> datetime.datetime:
         """Return the time, by the clock of this machine.
@@ -175,62 +164,6 @@ class ReservationStore:
             },
             summaries=summaries,
         )
-
-    def granted(
-        self, reservations: Iterable[Reservation], again: bool = False
-    ) -> set[str]:
-        """Return the ids of those whose project may use the flavor.
-
-        Those are not among them whose former project may use it still. Nova is
-        asked once for each; what it said is remembered.
-
-        :param again: Whether to ask again of some, as access may have been
-            taken away since: in turn, so that no round costs more, however
-            many there are.
-        """
-        wanted = {found.id: found for found in reservations}
-        asked = [r for r in wanted.values() if not self._is_granted(r)]
-        if again:
-            known = (wanted[name] for name in self._granted if name in wanted)
-            asked += itertools.islice(
-                filter(self._is_granted, known), _ASKED_AGAIN
-            )
-        with futures.ThreadPoolExecutor(_PARALLEL) as pool:
-            answers = pool.map(
-                lambda found: self.compute.projects(found.id), asked
-            )
-            for found, projects in zip(asked, answers, strict=True):
-                before = self._granted.pop(found.id, None)
-                if found.project in projects and not (
-                    {*found.former} & {*projects}
-                ):
-                    self._granted[found.id] = _grant_of(found)
-                elif before == _grant_of(found):
-                    self._lost.add(found.id)
-        return {
-            name for name, found in wanted.items() if self._is_granted(found)
-        }
-
-    def _is_granted(self, reservation: Reservation) -> bool:
-        return self._granted.get(reservation.id) == _grant_of(reservation)
-
-    def grant(self, reservation: Reservation) -> None:
-        """Let the project use the flavor of its reservation."""
-        self.compute.grant(reservation.id, reservation.project)
-        self._granted[reservation.id] = _grant_of(reservation)
-        if reservation.id in self._lost:
-            self._lost.remove(reservation.id)
-            LOG.warning(
-                'Project %s had lost access to the flavor of its reservation '
-                '%s, and has it again.',
-                reservation.project,
-                reservation.id,
-            )
-
-    def revoke(self, reservation: str) -> None:
-        """Let no project use the flavor of a reservation any more."""
-        self._granted.pop(reservation, None)
-        self.compute.revoke(reservation)
 
     def records(self) -> record.Records:
         """Return what the records say, and nothing else."""
@@ -435,10 +368,6 @@ class ReservationStore:
 
 def _now() -> datetime.datetime:
     return datetime.datetime.now(datetime.UTC)
-
-
-def _grant_of(reservation: Reservation) -> tuple[str, str]:
-    return reservation.incarnation, reservation.project
 
 
 def _state(node: Node | None) -> HostState:

@@ -52,7 +52,7 @@ def test_imports_are_those_of_the_code(used):
     text = (package / 'entry_points.py').read_text('utf-8')
     assert 'isolate_aggregates' not in text
     assert used['entry_points'] == set()
-    text = (package / 'conf.py').read_text('utf-8')
+    text = (package / 'conf' / '__init__.py').read_text('utf-8')
     assert 'from isolate_aggregates import exception' in text
     assert used['conf'] == {'exception'}
 

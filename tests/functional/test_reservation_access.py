@@ -7,7 +7,7 @@ import pytest
 from reservation_world import HOUR, NOW, PROJECT, World
 
 from isolate_aggregates import reservations
-from isolate_aggregates.reservations import store as store_module
+from isolate_aggregates.reservations import access as access_module
 
 SHAPE = reservations.Shape(1, 64)
 ASKED = 3
@@ -56,7 +56,7 @@ def test_the_first_access_is_nothing_to_tell(world, caplog):
 
 
 def test_a_round_asks_of_some_only_and_of_each_in_turn(world, monkeypatch):
-    monkeypatch.setattr(store_module, '_ASKED_AGAIN', ASKED)
+    monkeypatch.setattr(access_module, '_ASKED_AGAIN', ASKED)
     made = [reserve(world) for _ in range(2 * ASKED + 1)]
     reserve(world, start=1)
     assert tick(world) == ASKED

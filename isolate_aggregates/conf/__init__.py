@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every configuration option, once.
+
+The sample file and the documentation are generated from this package.
+"""
+
+from collections.abc import Iterable
+import re
+
+from oslo_config import cfg
+
+from isolate_aggregates import exception
+from isolate_aggregates.conf.of_blazar import blazar_opts
+from isolate_aggregates.conf.of_nova import (
+    default_opts,
+    filter_scheduler_opts,
+    scheduler_opts,
+)
+from isolate_aggregates.conf.own import isolate_aggregates_opts
+
+GROUP = 'isolate_aggregates'
+SCHEDULER = 'scheduler'
+HOST_FILTERS = 'filter_scheduler'
+BLAZAR = 'blazar:physical:host'
+
+# Keys with a meaning of their own in Nova; a reservation prefix that reaches
+# into them would turn ordinary extra specs into reservations.
+_TAKEN = (
+    'aggregate_instance_extra_specs:',
+    'availability_zone',
+    'filter_tenant_id',
+    'hw:',
+    'os:',
+    'resources',
+    'trait',
+)
+
+# What decides which hosts a request gets; a cloud file may carry the values.
+CLOUD_SETTINGS = (
+    (SCHEDULER, 'enable_isolated_aggregate_filtering'),
+    (SCHEDULER, 'placement_req_required_member_prefix'),
+    (SCHEDULER, 'placement_req_default_forbidden_member_prefix'),
+    (SCHEDULER, 'max_placement_results'),
+    (SCHEDULER, 'limit_tenants_to_placement_aggregate'),
+    (SCHEDULER, 'placement_aggregate_required_for_tenants'),
+    (SCHEDULER, 'query_placement_for_image_type_support'),
+    (SCHEDULER, 'image_metadata_prefilter'),
+    (SCHEDULER, 'query_placement_for_routed_network_aggregates'),
+    (HOST_FILTERS, 'enabled_filters'),
+    (HOST_FILTERS, 'aggregate_image_properties_isolation_namespace'),
+    (HOST_FILTERS, 'aggregate_image_properties_isolation_separator'),
+    (HOST_FILTERS, 'isolated_hosts'),
+    (HOST_FILTERS, 'isolated_images'),
+    (HOST_FILTERS, 'restrict_isolated_hosts_to_isolated_images'),
+    (GROUP, 'nova_release'),
+    (GROUP, 'request_filters'),
+    (GROUP, 'trait_sources'),
+    (GROUP, 'reservation_key_sources'),
+    (GROUP, 'reservation_required'),
+    (GROUP, 'max_query_length'),
+    (BLAZAR, 'aggregate_freepool_name'),
+    (BLAZAR, 'allow_preemptibles'),
+    (BLAZAR, 'preemptible_aggregate'),
+    (BLAZAR, 'blazar_owner'),
+    (BLAZAR, 'blazar_az_prefix'),
+)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return all options by group, for the generated sample and pages."""
+    return [
+        ('DEFAULT', default_opts),
+        (SCHEDULER, scheduler_opts),
+        (HOST_FILTERS, filter_scheduler_opts),
+        (BLAZAR, blazar_opts),
+        (GROUP, isolate_aggregates_opts + _connection_opts()),
+    ]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register all options, except those that are registered already.
+
+    :param conf: Where to register them.
+    """
+    register_own_opts(conf)
+    register_connection_opts(conf)
+
+
+def register_own_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that decide: all but how to reach a live cloud."""
+    _register(conf, None, default_opts)
+    _register(conf, SCHEDULER, scheduler_opts)
+    _register(conf, HOST_FILTERS, filter_scheduler_opts)
+    _register(conf, BLAZAR, blazar_opts)
+    _register(conf, GROUP, isolate_aggregates_opts)
+
+
+def register_connection_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options that say how to reach a live cloud."""
+    # It takes as long to import as a command on a cloud file takes to run.
+    from keystoneauth1 import loading
+
+    loading.register_session_conf_options(conf, GROUP)
+    loading.register_auth_conf_options(conf, GROUP)
+
+
+def _connection_opts() -> list[cfg.Opt]:
+    from keystoneauth1 import loading
+
+    return [
+        *loading.get_auth_common_conf_options(),
+        *loading.get_session_conf_options(),
+        *loading.get_auth_plugin_conf_options('v3password'),
+    ]
+
+
+def _register(
+    conf: cfg.ConfigOpts, group: str | None, opts: list[cfg.Opt]
+) -> None:
+    for opt in opts:
+        try:
+            conf.register_opt(opt, group=group)
+        except cfg.DuplicateOptError:
+            # Nova registers some of these with a help text of its own.
+            continue
+
+
+def check(conf: cfg.ConfigOpts) -> None:
+    """Look for values that oslo.config accepts but that cannot work.
+
+    :param conf: A configuration with our options registered; those that say
+        how to reach a live cloud are looked at if they are registered too.
+    :raises ConfigError: naming the option and what is wrong with it.
+    """
+    connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
+    for group, options in (
+        (SCHEDULER, scheduler_opts),
+        (HOST_FILTERS, filter_scheduler_opts),
+        (BLAZAR, blazar_opts),
+        (GROUP, isolate_aggregates_opts + connection),
+    ):
+        for option in options:
+            _read(conf, group, option.dest)
+    for name in (
+        'placement_req_required_member_prefix',
+        'placement_req_default_forbidden_member_prefix',
+    ):
+        _check_prefixes(f'[{SCHEDULER}] {name}', conf[SCHEDULER][name])
+    filters = conf[GROUP].request_filters
+    twice = sorted({name for name in filters if filters.count(name) > 1})
+    if twice:
+        raise exception.ConfigError(
+            f'[{GROUP}] request_filters',
+            f'names {", ".join(twice)} twice; name each filter once.',
+        )
+
+
+def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
+    try:
+        conf[group][option]
+    except cfg.NoSuchOptError:
+        # An auth option that only another auth plugin has.
+        return
+    except ValueError as exc:
+        # oslo.config puts the name of the option and more around the reason.
+        raise exception.ConfigError(
+            f'[{group}] {option}',
+            f'cannot be used: {exc.__context__ or exc}.',
+        ) from exc
+
+
+def _check_prefixes(option: str, prefixes: Iterable[str]) -> None:
+    for prefix in prefixes:
+        if not prefix or re.search(r'\s', prefix):
+            raise exception.ConfigError(
+                option,
+                f'has the prefix {prefix!r}; a prefix must not be empty or '
+                'have white space in it, such as "reservation:".',
+            )
+        for taken in _TAKEN:
+            if taken.startswith(prefix) or prefix.startswith(taken):
+                raise exception.ConfigError(
+                    option,
+                    f'has the prefix {prefix!r}, which takes in keys such as '
+                    f'{taken!r} that mean something else to Nova; choose a '
+                    'prefix of its own, such as "reservation:".',
+                )
