@@ -239,7 +239,28 @@ class BadQuery(ServiceError):
 
 
 class QueryTooLong(ServiceError):
-    """The query is longer than the web server before the service takes."""
+    """The query is longer than the web server before the service takes.
+
+    :param service: The service.
+    :param url: Its endpoint.
+    :param happened: What the web server did, such as ``answered 414``.
+    :param length: The bytes of the query.
+    """
+
+    def __init__(
+        self, service: str, url: str | None, happened: str, length: int
+    ) -> None:
+        self.happened = happened
+        self.length = length
+        super().__init__(
+            service,
+            url,
+            f'{happened}: the query of {length:,} bytes is too long. By '
+            'default the most is about 1,600 for uWSGI, 4,050 for gunicorn, '
+            '8,150 for Apache and 14,700 for HAProxy; "isolate-aggregates '
+            'query limit show" finds it out. Raise that limit, or set '
+            '[isolate_aggregates] max_query_length below it.',
+        )
 
 
 class EmbeddedPlacementUnavailable(IsolateAggregatesError):

@@ -37,6 +37,9 @@ DESCRIPTIONS = {
     ),
     'matrix': 'Show which flavors, and images, may go where.',
     'query': 'Print the query string to send to Placement for a server.',
+    'query_limit_show': (
+        'Show how long a query to Placement may be, and what to set.'
+    ),
     'report': 'Write a page that shows how the cloud is isolated.',
     'reservation_blazar_adopt': (
         'Let the Blazar of the configuration file keep a reservation.'

@@ -98,12 +98,16 @@ The most bytes of the query string of a request to Placement.
 
 The query string is what stands after the ``?``, as nova-scheduler sends it:
 resources, traits and aggregates, those that other request filters add
-included. Web servers limit the request line, which has some 50 bytes more; the
-default is for the 4,094 bytes of gunicorn. With the limits that they have by
-default 8000 is right for Apache and nginx, and 1500 for uWSGI, which counts
-the query twice. A query that would be longer forbids rollup
-aggregates, which ``isolate-aggregates sync`` maintains, in place of those they
-stand for. If that does not suffice, the request is refused. 0 sets no limit.
+included. ``isolate-aggregates-status upgrade check`` finds out how long it may
+be on the way to Placement, and advises a value. By default gunicorn takes
+about 4,050 bytes, for which the default is right, uWSGI 1,650, Apache 8,150
+and HAProxy before any of them 14,700. kolla-ansible, OpenStack-Ansible,
+openstack-helm, Atmosphere and DevStack raise the limit of uWSGI to 30,000 or
+more, so what is before it decides.
+
+A query that would be longer forbids rollup aggregates, which
+``isolate-aggregates sync`` maintains, in place of those they stand for. If
+that does not suffice, the request is refused. 0 sets no limit.
 
 Related options:
 

@@ -18,9 +18,11 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import (
+    Limit,
     PlacementMembers,
     Shortener,
     VerifiedMembers,
+    measure,
 )
 from isolate_aggregates.text import short
 
@@ -45,10 +47,23 @@ def impatient_client() -> PlacementClient:
 
     :raises ConfigError: if the configuration cannot work.
     """
+    return PlacementClient(_impatient_adapter(), retries=0)
+
+
+def query_limit() -> Limit:
+    """Find how long a query may be on the way that nova-scheduler takes.
+
+    :raises ConfigError: if the configuration cannot work.
+    :raises ServiceError: if Placement gives no usable answer.
+    """
+    return measure(_impatient_adapter())
+
+
+def _impatient_adapter() -> adapter.Adapter:
     made = _adapter()
     # For Keystone as well. Without the option there would be none.
     made.session.timeout = min(made.session.timeout or TIMEOUT, TIMEOUT)
-    return PlacementClient(made, retries=0)
+    return made
 
 
 def _adapter() -> adapter.Adapter:

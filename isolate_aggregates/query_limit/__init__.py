@@ -7,14 +7,18 @@ from isolate_aggregates.query_limit.members import (
     PlacementMembers,
     SnapshotMembers,
 )
+from isolate_aggregates.query_limit.probe import Limit, Verdict, measure
 from isolate_aggregates.query_limit.shortener import Shortener
 from isolate_aggregates.query_limit.verification import VerifiedMembers
 
 __all__ = [
+    'Limit',
     'Members',
     'PlacementMembers',
     'Shortened',
     'Shortener',
     'SnapshotMembers',
+    'Verdict',
     'VerifiedMembers',
+    'measure',
 ]

@@ -11,7 +11,14 @@ import pathlib
 import textwrap
 from typing import Any
 
-from http_fakes import CREDENTIALS, GLANCE, NOVA, PASSWORD, TOKEN
+from http_fakes import (
+    CREDENTIALS,
+    GLANCE,
+    NOVA,
+    PASSWORD,
+    PLACEMENT,
+    TOKEN,
+)
 from live_example import ISOLATE, Live
 import pytest
 import requests_mock
@@ -284,3 +291,42 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
         because [scheduler] enable_isolated_aggregate_filtering is \
         false.
     """).replace('        ', '')
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_limit_of_queries_is_found_out(
+    run: Run, openstack: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    limit = '[isolate_aggregates]\nmax_query_length = 1500\n'
+    found = run(
+        *('--config-file', config(limit)),
+        *('query', 'limit', 'show', '-f', 'json'),
+    )
+    assert (found.code, found.err) == (0, '')
+    # This Placement has no web server before it.
+    said = json.loads(found.out)
+    assert said.pop('advice').startswith('A query of 65,535 bytes reaches')
+    assert said == {
+        'endpoint': PLACEMENT,
+        'longest': 65535,
+        'refused': None,
+        'happened': '',
+        'max_query_length': 1500,
+        'advised': 65400,
+        'verdict': 'lower than needed',
+    }
+    client = openstack(
+        *('--os-isolation-config-file', config(limit)),
+        *('isolation', 'query', 'limit', 'show', '-f', 'json'),
+    )
+    assert client == found
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_a_limit_that_cannot_be_found_is_an_error(
+    run: Run, live: Live, http: requests_mock.Mocker
+) -> None:
+    http.get(f'{PLACEMENT}/allocation_candidates', status_code=503)
+    found = run('query', 'limit', 'show')
+    assert (found.code, found.out) == (1, '')
+    assert 'with 503' in found.err

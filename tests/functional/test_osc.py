@@ -51,6 +51,7 @@ NAMES = {
     'lock': 'lock create',
     'matrix': 'matrix show',
     'query': 'query show',
+    'query_limit_show': 'query limit show',
     'report': 'report save',
     'reservation_blazar_adopt': 'reservation blazar adopt',
     'reservation_blazar_end': 'reservation blazar end',

@@ -2,7 +2,7 @@
 """Placement under the web servers that clouds run it under.
 
 Each is a process of its own with the limits it has by default, on a free port
-of this machine, with a database in a file.
+of this machine, with a database in a file. A proxy before it is one more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,9 +44,9 @@ enforce_scope = false
 
 @dataclasses.dataclass(frozen=True)
 class WebServer:
-    """A web server with default limits.
+    """A web server, with default limits where nothing else is said.
 
-    :param name: Its name.
+    :param name: Its program.
     :param command: Returns the command that starts it on an address.
     :param max_query_length: What is recommended for it.
     """
@@ -59,22 +60,26 @@ class WebServer:
         return (_BIN / self.name).exists()
 
 
-def _gunicorn(address: str) -> Sequence[str]:
+def _gunicorn(address: str, *options: str) -> Sequence[str]:
     return [
         str(_BIN / 'gunicorn'),
         # A busy machine is no worker that hangs.
         f'--timeout={_SECONDS}',
+        *options,
         '--bind',
         address,
         APPLICATION,
     ]
 
 
-def _uwsgi(address: str) -> Sequence[str]:
+def _uwsgi(
+    address: str, *options: str, listen: str = '--http-socket'
+) -> Sequence[str]:
     return [
         str(_BIN / 'uwsgi'),
-        '--http-socket',
+        listen,
         address,
+        *options,
         '--virtualenv',
         sys.prefix,
         '--module',
@@ -87,8 +92,84 @@ def _uwsgi(address: str) -> Sequence[str]:
     ]
 
 
+def _big_uwsgi(address: str) -> Sequence[str]:
+    """As OpenStack-Ansible and Atmosphere have it."""
+    return _uwsgi(address, '--buffer-size=65535')
+
+
+def _kolla_uwsgi(address: str) -> Sequence[str]:
+    """As kolla-ansible has it, whose uWSGI has a router of its own."""
+    return _uwsgi(address, '--buffer-size=65535', '--master', listen='--http')
+
+
 GUNICORN = WebServer('gunicorn', _gunicorn, 4000)
+UNLIMITED = WebServer(
+    'gunicorn', lambda address: _gunicorn(address, '--limit-request-line=0'), 0
+)
 UWSGI = WebServer('uwsgi', _uwsgi, 1500)
+BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 32_000)
+KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 32_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Proxy:
+    """A proxy before the web server, with the limits it has by default.
+
+    :param name: Its program.
+    :param package: The package of Debian that it is in.
+    :param configuration: Its configuration, with places for ``{folder}``,
+        ``{address}`` and the ``{server}`` before which it stands.
+    :param command: Returns the command that starts it in the foreground with
+        a configuration.
+    """
+
+    name: str
+    package: str
+    configuration: str
+    command: Callable[[str, pathlib.Path], Sequence[str]]
+
+    @property
+    def program(self) -> str | None:
+        """The path of its program; None if it is not installed."""
+        # Where Debian has servers is not on everybody's path.
+        path = f'{os.environ.get("PATH", os.defpath)}:/usr/sbin'
+        return shutil.which(self.name, path=path)
+
+
+HAPROXY = Proxy(
+    'haproxy',
+    'haproxy',
+    """
+defaults
+    mode http
+    timeout connect {seconds}s
+    timeout client {seconds}s
+    timeout server {seconds}s
+listen placement
+    bind {address}
+    server one {server}
+""",
+    lambda program, path: [program, '-db', '-f', str(path)],
+)
+APACHE = Proxy(
+    'apache2',
+    'apache2-bin',
+    """
+ServerName localhost
+ServerRoot {folder}
+PidFile {folder}/apache.pid
+DefaultRuntimeDir {folder}
+Mutex file:{folder}
+ErrorLog /dev/stderr
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule proxy_module /usr/lib/apache2/modules/mod_proxy.so
+LoadModule proxy_http_module /usr/lib/apache2/modules/mod_proxy_http.so
+Listen {address}
+ProxyPass / http://{server}/
+""",
+    lambda program, path: [program, '-D', 'FOREGROUND', '-f', str(path)],
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +177,7 @@ class Running:
     """A Placement that answers.
 
     :param server: Its web server.
-    :param url: Its endpoint.
+    :param url: Its endpoint, or that of a proxy before it.
     :param database: The file of its database.
     :param log: The file that it writes to.
     """
@@ -134,20 +215,61 @@ def running(server: WebServer, folder: pathlib.Path) -> Iterator[Running]:
         CONFIGURATION.format(database=database), 'utf-8'
     )
     address = f'127.0.0.1:{_free_port()}'
-    with log.open('w') as output:
+    found = Running(server, f'http://{address}', database, log)
+    environment = {'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)}
+    with _started(server.command(address), folder, environment, found):
+        yield found
+
+
+@contextlib.contextmanager
+def behind(
+    proxy: Proxy, placement: Running, folder: pathlib.Path
+) -> Iterator[Running]:
+    """Run a proxy before a Placement.
+
+    :param folder: An empty folder for its files.
+    """
+    address = f'127.0.0.1:{_free_port()}'
+    configuration = folder / 'proxy.conf'
+    configuration.write_text(
+        proxy.configuration.format(
+            folder=folder,
+            address=address,
+            server=placement.url.removeprefix('http://'),
+            seconds=_SECONDS,
+        ),
+        'utf-8',
+    )
+    assert proxy.program
+    found = dataclasses.replace(
+        placement, url=f'http://{address}', log=folder / 'proxy.log'
+    )
+    command = proxy.command(proxy.program, configuration)
+    with _started(command, folder, {'PATH': os.defpath}, found):
+        yield found
+
+
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str],
+    folder: pathlib.Path,
+    environment: dict[str, str],
+    found: Running,
+) -> Iterator[None]:
+    """Run a program until it is not wanted any more."""
+    with found.log.open('w') as output:
         # A group of its own, so that its workers can be ended with it.
         process = subprocess.Popen(
-            server.command(address),
+            command,
             cwd=folder,
-            env={'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)},
+            env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    found = Running(server, f'http://{address}', database, log)
     try:
         _wait(found, process)
-        yield found
+        yield
     finally:
         _end(process)
 
