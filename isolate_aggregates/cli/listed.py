@@ -30,6 +30,9 @@ DESCRIPTIONS = {
     'grant': (
         'Let servers of a flavor or an image use hosts locked by a trait.'
     ),
+    'limit_show': (
+        'Show how long a query to Placement may be, and what to set.'
+    ),
     'list': 'Show all locks, and the hosts and the capacity behind each.',
     'lock': (
         'Let only servers that ask for some traits use the hosts of an '
@@ -37,9 +40,6 @@ DESCRIPTIONS = {
     ),
     'matrix': 'Show which flavors, and images, may go where.',
     'query': 'Print the query string to send to Placement for a server.',
-    'query_limit_show': (
-        'Show how long a query to Placement may be, and what to set.'
-    ),
     'report': 'Write a page that shows how the cloud is isolated.',
     'reservation_blazar_adopt': (
         'Let the Blazar of the configuration file keep a reservation.'

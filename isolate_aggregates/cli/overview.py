@@ -23,7 +23,7 @@ _TASKS = (
     ),
     (
         'Keep it working',
-        ('audit', 'sync', 'query limit', 'exporter', 'snapshot'),
+        ('audit', 'sync', 'limit', 'exporter', 'snapshot'),
     ),
     ('Reserve hosts', ('reservation',)),
     (

@@ -134,15 +134,16 @@ def measure(client: 'adapter.Adapter') -> Limit:
         else:
             low = middle
     # A server that was restarted meanwhile, or one of several that take turns
-    # and have different limits, looks like a limit too.
-    if not probe.refusal(high) or probe.refusal(low):
+    # and is down or has another limit, looks like a limit too.
+    again = [bool(probe.refusal(length)) for length in (high, high, low, low)]
+    if again != [True, True, False, False]:
         raise exception.ServiceError(
             'Placement',
             probe.endpoint,
             f'does not always answer queries of about {low:,} bytes in the '
-            'same way; look whether it is being restarted, or whether servers '
-            'behind a load balancer have different limits, and run this '
-            'again.',
+            'same way; look whether it is being restarted, or whether one of '
+            'several servers behind a load balancer is down or has another '
+            'limit, and run this again.',
         )
     return Limit(probe.endpoint, low, high, happened)
 

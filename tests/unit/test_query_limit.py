@@ -72,7 +72,7 @@ class Way:
 CLOSED = {'cause': ConnectionResetError()}
 
 
-@pytest.mark.parametrize('limit', [200, 1600, 4058, 14_791, 32_300, 65_500])
+@pytest.mark.parametrize('limit', [200, 4058, 65_500])
 @pytest.mark.parametrize(
     ('beyond', 'happened'),
     [
@@ -217,7 +217,7 @@ def test_a_fault_is_neither_a_limit_nor_none(
         pytest.param({'status_code': 400, 'headers': HTML}, id='400'),
     ],
 )
-@pytest.mark.parametrize('number', range(1, 16))
+@pytest.mark.parametrize('number', [1, 2, 3, 9, 13, 14, 15, 16, 17])
 def test_a_passing_failure_is_not_taken_for_the_limit(
     http: requests_mock.Mocker, number: int, fault: dict[str, Any]
 ) -> None:
@@ -232,19 +232,28 @@ def test_a_passing_failure_is_not_taken_for_the_limit(
     assert found.longest <= 4058 < (found.refused or 0)
 
 
-def test_servers_with_different_limits_that_take_turns_are_noticed(
-    http: requests_mock.Mocker,
+@pytest.mark.parametrize('other', [1600, 0])
+@pytest.mark.parametrize('servers', [2, 3])
+def test_servers_that_take_turns_and_are_not_alike_are_noticed(
+    http: requests_mock.Mocker, other: int, servers: int
 ) -> None:
-    way = Way(http, 4058)
+    """One has a smaller limit, or answers nothing but the short query."""
+    way = Way(http, 4058, {'status_code': 502, 'headers': HTML})
 
     def take_turns(request: Any, context: Any) -> str:
-        way.limit = 4058 if len(way.queries) % 2 else 1600
+        is_other = way.queries and len(way.queries) % servers == 0
+        way.limit = other if is_other else 4058
         return way._answer(request, context)
 
     http.get(f'{PLACEMENT}/allocation_candidates', text=take_turns)
     with pytest.raises(exception.ServiceError) as caught:
         measure(client(PLACEMENT))
-    assert 'behind a load balancer have different limits' in str(caught.value)
+    assert str(caught.value) == (
+        f'Placement at {PLACEMENT} does not always answer queries of about '
+        f'{len(way.queries[-1]):,} bytes in the same way; look whether it is '
+        'being restarted, or whether one of several servers behind a load '
+        'balancer is down or has another limit, and run this again.'
+    )
 
 
 GUNICORN = Limit(PLACEMENT, 4040, 4071, 'answered 414')

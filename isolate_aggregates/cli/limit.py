@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``query limit show``: how long a query to Placement may be."""
+"""``limit show``: how long a query to Placement may be."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -10,13 +10,13 @@ from isolate_aggregates.cli import fields, output
 from isolate_aggregates.query_limit import measure
 
 
-class ShowQueryLimit(output.ShowOne):
+class ShowLimit(output.ShowOne):
     """Show how long a query to Placement may be, and what to set.
 
-    Placement is asked up to fifteen times, with queries of up to 65,535 bytes
-    that cost it next to nothing. What counts is the way to the endpoint of
-    these credentials; isolate-aggregates-status upgrade check looks at the one
-    that nova-scheduler takes.
+    Placement is asked up to seventeen times, with queries of up to 65,535
+    bytes that cost it next to nothing. What counts is the way to the endpoint
+    that these credentials lead to; isolate-aggregates-status upgrade check
+    looks at the one that nova-scheduler takes.
     """
 
     app: Any
