@@ -97,6 +97,14 @@ class Checks(upgradecheck.UpgradeCommands):
                 'no request filter runs; add it after '
                 'nova.scheduler.filters.all_filters.',
             )
+        from isolate_aggregates.nova import registration
+
+        try:
+            registration.check_hook(
+                self._conf, lambda: loading.load(self._conf)
+            )
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
         if _HOST_FILTER not in section.enabled_filters:
             return Result(
                 Code.WARNING,

@@ -42,7 +42,6 @@ ON_NOVA = {
 
 # Pages with a test that does all they say, but for what is in BY_OTHERS.
 AS_A_WHOLE = {
-    'admin/placement-mistakes.rst': 'tests/servers/test_mistakes_page.py',
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/releasing.rst': 'tests/release/test_releasing_page.py',
@@ -62,6 +61,7 @@ BY_OTHERS = {
     ),
     r'isolate-aggregates reservation import ': 'tests/blazar/test_import.py',
     r'pytest$': 'tests/docs/test_testing_filters.py',
+    r'git apply etc/upstream/nova/': 'tests/nova/test_hook.py',
 }
 
 # What cannot be run by a test, by how it begins, and why.

@@ -106,9 +106,13 @@ GUNICORN = WebServer('gunicorn', _gunicorn, 4000)
 UNLIMITED = WebServer(
     'gunicorn', lambda address: _gunicorn(address, '--limit-request-line=0'), 0
 )
+# Answers several requests at a time.
+THREADS = WebServer(
+    'gunicorn', lambda address: _gunicorn(address, '--threads=6'), 4000
+)
 UWSGI = WebServer('uwsgi', _uwsgi, 1500)
-BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 32_000)
-KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 32_000)
+BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 30_000)
+KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 30_000)
 
 
 @dataclasses.dataclass(frozen=True)
