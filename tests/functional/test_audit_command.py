@@ -75,9 +75,9 @@ aggregates:
   hosts: [{', '.join(names)}]
 providers:
 """ + ''.join(f'- name: {name}\n' for name in names)
-    said = audit(text, '--max-width', '200').out
+    said = audit(text, '-f', 'value').out
     assert 'missing on h0, h1, h2, h3, h4 and 4 more' in said
-    said = audit(text, '--long', '--max-width', '200').out
+    said = audit(text, '--long', '-f', 'value').out
     assert f'missing on {", ".join(names)}' in said
 
 
