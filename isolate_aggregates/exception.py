@@ -49,7 +49,7 @@ class NoCredentialsError(CredentialsError):
     def __init__(self, instead: str = '') -> None:
         super().__init__(
             'There are no credentials for a cloud: give --os-cloud, OS_* '
-            f'variables or [isolate_aggregates] auth_type with what it needs'
+            'variables or [isolate_aggregates] auth_type with its options'
             f'{instead and f", or {instead}"}.'
         )
 

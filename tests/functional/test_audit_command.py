@@ -93,7 +93,7 @@ def test_one_document_for_monitoring(audit):
         'kind': 'trait-missing',
         'severity': 'error',
         'subject': 'aggregate win',
-        'problem': 'requires trait CUSTOM_A, which in Placement is missing '
+        'problem': 'requires trait CUSTOM_A, which is missing in Placement '
         'on h1',
         'consequence': 'no server can land there: those that ask for the '
         'trait do not find it, and others are kept out',
