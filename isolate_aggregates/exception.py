@@ -262,7 +262,7 @@ class QueryTooLong(ServiceError):
             f'{happened}: the query of {length:,} bytes is too long. By '
             'default the most is about 1,600 for uWSGI, 4,050 for gunicorn, '
             '8,150 for Apache and 14,700 for HAProxy; "isolate-aggregates '
-            'limit show" finds it out. Raise that limit, or set '
+            'limit show" measures it. Raise that limit, or set '
             '[isolate_aggregates] max_query_length below it.',
         )
 

@@ -133,8 +133,9 @@ class PlacementClient:
         second before the first one and twice as long before each further.
     :param retries: How often to try again what may succeed then; None for
         three times.
-    :param long_query: From more than how many bytes of path and query on a
-        failure may be due to them; None for what web servers take at least.
+    :param long_query: The bytes of a path and query that was answered, for
+        those who try longer ones to find a limit: what fails beyond them may
+        be too long. None for what web servers take at least.
     """
 
     def __init__(

@@ -49,8 +49,9 @@ class Service:
         second before the first one and twice as long before each further.
     :param retries: How often to try again what may succeed then; None for
         three times.
-    :param long_query: From more than how many bytes of path and query on a
-        failure may be due to them; None for what web servers take at least.
+    :param long_query: The bytes of a path and query that was answered, for
+        those who try longer ones to find a limit: what fails beyond them may
+        be too long. None for what web servers take at least.
     """
 
     def __init__(
@@ -66,6 +67,12 @@ class Service:
         self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
         self._long_query = _LONG_QUERY if long_query is None else long_query
+        # Where uWSGI refuses a request, Apache before it answers 500, as it
+        # does in other cases. Only who has seen a shorter one answered can
+        # tell them apart.
+        self._too_long_statuses = (
+            _TOO_LONG if long_query is None else (*_TOO_LONG, 500)
+        )
 
     @functools.cached_property
     def endpoint(self) -> str:
@@ -226,7 +233,7 @@ class Service:
         """Return the error for an answer that is of no use."""
         status, said = answer.status_code, _said(answer)
         if status == 414 or (
-            status in _TOO_LONG
+            status in self._too_long_statuses
             and len(path) > self._long_query
             and not _is_json(answer)
         ):

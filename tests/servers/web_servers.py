@@ -49,11 +49,13 @@ class WebServer:
     :param name: Its program.
     :param command: Returns the command that starts it on an address.
     :param max_query_length: What is recommended for it.
+    :param speaks_http: Whether it needs no proxy before it.
     """
 
     name: str
     command: Callable[[str], Sequence[str]]
     max_query_length: int
+    speaks_http: bool = True
 
     def is_installed(self) -> bool:
         """Tell whether its program is there."""
@@ -113,6 +115,13 @@ THREADS = WebServer(
 UWSGI = WebServer('uwsgi', _uwsgi, 1500)
 BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 30_000)
 KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 30_000)
+# Behind a proxy that speaks its own protocol.
+SOCKET_UWSGI = WebServer(
+    'uwsgi',
+    lambda address: _uwsgi(address, listen='--socket'),
+    0,
+    speaks_http=False,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,6 +183,12 @@ ProxyPass / http://{server}/
 """,
     lambda program, path: [program, '-D', 'FOREGROUND', '-f', str(path)],
 )
+APACHE_FOR_UWSGI = dataclasses.replace(
+    APACHE,
+    configuration=APACHE.configuration.replace(
+        'proxy_http', 'proxy_uwsgi'
+    ).replace('http://', 'uwsgi://'),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -221,7 +236,9 @@ def running(server: WebServer, folder: pathlib.Path) -> Iterator[Running]:
     address = f'127.0.0.1:{_free_port()}'
     found = Running(server, f'http://{address}', database, log)
     environment = {'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)}
-    with _started(server.command(address), folder, environment, found):
+    ready = _answers if server.speaks_http else _listens
+    command = server.command(address)
+    with _started(command, folder, environment, found, ready):
         yield found
 
 
@@ -249,7 +266,8 @@ def behind(
         placement, url=f'http://{address}', log=folder / 'proxy.log'
     )
     command = proxy.command(proxy.program, configuration)
-    with _started(command, folder, {'PATH': os.defpath}, found):
+    environment = {'PATH': os.defpath}
+    with _started(command, folder, environment, found, _answers):
         yield found
 
 
@@ -259,8 +277,12 @@ def _started(
     folder: pathlib.Path,
     environment: dict[str, str],
     found: Running,
+    ready: Callable[[Running], None],
 ) -> Iterator[None]:
-    """Run a program until it is not wanted any more."""
+    """Run a program until it is not wanted any more.
+
+    :param ready: Raises OSError while it does not run yet.
+    """
     with found.log.open('w') as output:
         # A group of its own, so that its workers can be ended with it.
         process = subprocess.Popen(
@@ -272,7 +294,7 @@ def _started(
             start_new_session=True,
         )
     try:
-        _wait(found, process)
+        _wait(found, process, ready)
         yield
     finally:
         _end(process)
@@ -283,11 +305,25 @@ def _free_port() -> int:
         return int(unused.getsockname()[1])
 
 
-def _wait(found: Running, process: subprocess.Popen[bytes]) -> None:
+def _answers(found: Running) -> None:
+    assert found.get('/').ok
+
+
+def _listens(found: Running) -> None:
+    host, _, port = found.url.removeprefix('http://').partition(':')
+    socket.create_connection((host, int(port))).close()
+
+
+def _wait(
+    found: Running,
+    process: subprocess.Popen[bytes],
+    ready: Callable[[Running], None],
+) -> None:
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until and process.poll() is None:
-        with contextlib.suppress(requests.ConnectionError):
-            assert found.get('/').ok
+        # Those of requests are of that kind too.
+        with contextlib.suppress(OSError):
+            ready(found)
             return
         time.sleep(0.1)
     raise AssertionError(f'it does not answer:\n{found.log.read_text()}')

@@ -89,6 +89,11 @@ CLOSED = {'cause': ConnectionResetError()}
             'answered 502',
             id='a proxy before uWSGI',
         ),
+        pytest.param(
+            {'status_code': 500, 'headers': HTML},
+            'answered 500',
+            id='Apache before uWSGI',
+        ),
         pytest.param(CLOSED, 'closed the connection', id='uWSGI'),
         pytest.param(
             NO_RESOURCES,
@@ -157,9 +162,9 @@ def test_each_query_is_one_that_costs_placement_nothing(
             id='503',
         ),
         pytest.param(
-            {'status_code': 500, 'headers': HTML},
+            {'status_code': 500, 'headers': JSON},
             exception.ServiceFailed,
-            id='500',
+            id='500 of Placement itself',
         ),
         pytest.param(
             {'cause': requests.ReadTimeout()},
@@ -213,6 +218,7 @@ def test_a_fault_is_neither_a_limit_nor_none(
     'fault',
     [
         pytest.param(CLOSED, id='closed'),
+        pytest.param({'status_code': 500, 'headers': HTML}, id='500'),
         pytest.param({'status_code': 502, 'headers': HTML}, id='502'),
         pytest.param({'status_code': 400, 'headers': HTML}, id='400'),
     ],
