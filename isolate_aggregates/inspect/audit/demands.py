@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import exception
 from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.filters.mirrored import host_filters
+from isolate_aggregates.filters.wanted import HOST_FILTER, wanted_metadata
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
@@ -122,7 +122,7 @@ def metadata_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
     Only where Nova's host filter for it is enabled.
     """
-    name = host_filters.INSTANCE_EXTRA_SPECS
+    name = HOST_FILTER
     judge = next((f for f in cloud.mirrored if f.name == name), None)
     if judge is None or not cloud.nodes:
         return
@@ -131,10 +131,10 @@ def metadata_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
         judge.narrow(destination, Request(flavor), cloud.index)
         if not all(map(destination.dropped, cloud.nodes)):
             continue
-        wanted = host_filters.wanted_metadata(flavor.extra_specs)
-        told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
+        wanted = wanted_metadata(flavor.extra_specs)
+        told = ' and '.join(map(str, wanted))
         # What other flavors may want of the same hosts is not known.
-        single = wanted[0][2] if len(wanted) == 1 else None
+        single = wanted[0].extra_spec if len(wanted) == 1 else None
         yield Finding(
             'metadata-nowhere',
             Severity.WARNING,
