@@ -45,6 +45,11 @@ class Conclusion:
     filter_name: str
     constraint: Constraint
 
+    @property
+    def host_filter(self) -> str:
+        """The host filter of Nova that says the same; empty if none does."""
+        return str(getattr(self.constraint, 'host_filter', ''))
+
     @functools.cached_property
     def alone(self) -> 'Destination':
         """The destination if there were no other conclusion."""

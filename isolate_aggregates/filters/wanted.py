@@ -56,10 +56,12 @@ class Wanted:
     extra_spec: str
 
     def __str__(self) -> str:
-        words = self.value.split()
-        if words and words[0] in _OPERATORS:
-            return f'{self.key} {self.value}'
-        return f'{self.key}={self.value}'
+        return f'{self.key}{"=" if self.is_plain else " "}{self.value}'
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value is without an operator."""
+        return _OPERATORS.isdisjoint(self.value.split()[:1])
 
     @property
     def problem(self) -> str:

@@ -49,3 +49,43 @@ def test_hosts_that_nova_drops_are_told_apart(
         'Not known here:\n'
         '  what the host filters RamFilter drop after Placement\n'
     ) in run(*asked).out
+
+
+def test_what_the_request_filter_has_said_is_not_said_again(
+    run: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        CLOUD.replace(
+            'settings:\n',
+            'settings:\n'
+            '  isolate_aggregates:\n'
+            '    request_filters: [aggregate_instance_extra_specs]\n',
+        )
+    )
+    asked = ('--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run('candidates', *asked, '-f', 'json').out)
+    assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
+    assert document['dropped'] == []
+    assert {
+        'filter': 'aggregate_instance_extra_specs',
+        'reason': 'aggregate ssd: flavor fast wants ssd=true',
+    } in document['constraints']
+    named = {each['filter'] for each in document['constraints']}
+    assert 'AggregateInstanceExtraSpecsFilter' not in named
+    snapshot = ('--snapshot', str(path))
+    [row] = json.loads(run('matrix', *snapshot, '-f', 'json').out)['rows']
+    told = [
+        (cell['verdict'], reason['filter'], reason['reason'])
+        for cell in row['cells']
+        for reason in cell['reasons']
+    ]
+    assert told == [
+        (
+            'no',
+            'aggregate_instance_extra_specs',
+            'aggregate ssd: flavor fast wants ssd=true',
+        )
+    ]
+    capacity = run('capacity', *asked, '-f', 'value')
+    assert capacity.out.splitlines() == ['cn1 8']
