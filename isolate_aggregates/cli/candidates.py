@@ -81,6 +81,7 @@ class ListCandidates(output.ReportLister):
             'constraints': _constraints(outcome),
             'placement_differs': differences.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
+            'left_to_host_filters': asking.left_document(outcome.decision),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
@@ -117,6 +118,7 @@ class ListCandidates(output.ReportLister):
                     f'{len(rollup.aggregates)} aggregates'
                 )
             yield ''
+        yield from asking.left_lines(outcome.decision)
         yield f'Query (microversion {outcome.query.microversion}):'
         yield f'  {outcome.query.to_querystring()}'
 
@@ -161,10 +163,10 @@ def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
 
 def _constraints(outcome: candidates.Outcome) -> list[dict[str, str]]:
     conclusions = outcome.decision.destination.conclusions
-    # What repeats another one matters where it drops hosts.
+    # What repeats another one matters where it drops hosts, or is to.
     repeating = (
         frozenset[str]()
-        if outcome.dropped
+        if outcome.dropped or outcome.decision.left
         else {conclusion.host_filter for conclusion in conclusions}
     )
     return [

@@ -94,7 +94,9 @@ class Require:
         :param destination: Where the request may go, which is changed.
         """
         if self.aggregates:
-            destination.require_aggregates(a.uuid for a in self.aggregates)
+            destination.require_aggregates(
+                (a.uuid for a in self.aggregates), self.host_filter
+            )
         else:
             destination.refuse(self.reason)
 

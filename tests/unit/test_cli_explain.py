@@ -115,6 +115,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
             'enabled_filters is not set here'
         ],
         'placement_differs': None,
+        'left_to_host_filters': [],
         'together': [],
         'drop_any_of': [],
     }
