@@ -92,18 +92,18 @@ class Shortener:
         rest = (
             length - Required(needed(destination.required_aggregates)).length
         )
-        last: exception.QueryNotShortened | None = None
+        first: exception.QueryNotShortened | None = None
         for required in ways(destination, looking):
             try:
                 shortened = self.shorten(
                     destination, index, rest + required.length, host_forced
                 )
             except exception.QueryNotShortened as exc:
-                last = exc
+                first = first or exc
             else:
                 return Fitting(required, shortened)
-        assert last is not None
-        raise last
+        assert first is not None
+        raise first
 
     def shorten(
         self,

@@ -231,6 +231,9 @@ def test_nothing_else_is_advised_where_nothing_could_look():
     decision = fitting(REST, Require((A, B), 'x'), enabled=[THEIRS])
     [reason] = decision.too_long.reasons
     assert 'enabled_filters' not in reason
+    # What is said is what all of it would take.
+    decision = fitting(REST - 1, MANY, FEW, enabled=[THEIRS])
+    assert f'{BOTH} bytes for 5 required' in decision.too_long.reasons[0]
     with pytest.raises(exception.QueryNotShortened):
         decision.check()
 
