@@ -109,7 +109,9 @@ Related options:
 
 * ``[filter_scheduler] enabled_filters`` must name
   ``IsolatedAggregatesFilter``. Without it no query is shortened: one that is
-  longer is refused.
+  longer is refused. If it names ``AggregateInstanceExtraSpecsFilter`` too, a
+  query leaves to that filter what it has no room to require for the request
+  filter ``aggregate_instance_extra_specs``.
 """,
     ),
     cfg.StrOpt(
