@@ -44,8 +44,8 @@ def test_a_flavor_that_wants_what_no_host_has(conf, name):
     [found] = findings([], [H1], [fast], conf=conf)
     assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
     assert found.problem == (
-        'wants hosts in aggregates with ssd=true, and no host is, so '
-        f'{name} excludes all of them'
+        'requires hosts in aggregates with ssd=true, but there are none, so '
+        f'{name} excludes all hosts'
     )
     assert found.repair_text == f'openstack flavor unset --property {KEY} 42'
     assert found.instead == (
@@ -73,7 +73,8 @@ def test_hosts_that_have_one_of_two_each(conf, name):
     nodes = [H1, make_compute_node('h2')]
     [found] = findings([ssd, gpus], nodes, [wanting], conf=conf)
     assert found.problem.startswith(
-        'wants hosts in aggregates with ssd=true and gpus >= 2, and no host is'
+        'requires hosts in aggregates with ssd=true and gpus >= 2, but there '
+        'are none'
     )
     # It is not known which of them is wrong.
     assert (found.repair, found.instead) == ((), '')

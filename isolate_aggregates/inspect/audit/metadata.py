@@ -41,8 +41,8 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             'metadata-nowhere',
             Severity.WARNING,
             f'flavor {flavor.name}',
-            f'wants hosts in aggregates with {told}, and no host is, so '
-            f'{looking[0].filter_name} excludes all of them',
+            f'requires hosts in aggregates with {told}, but there are none, '
+            f'so {looking[0].filter_name} excludes all hosts',
             NOWHERE,
             repairs.unset_spec(flavor, single.extra_spec) if single else (),
             instead='openstack aggregate set --property '
