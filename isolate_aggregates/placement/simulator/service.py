@@ -18,6 +18,7 @@ from isolate_aggregates.placement.simulator import (
     groups,
     merge,
     query,
+    refusal,
 )
 from isolate_aggregates.placement.simulator.answer import answer
 from isolate_aggregates.placement.simulator.groups import Serving
@@ -224,4 +225,4 @@ class Simulator:
     ) -> None:
         unknown = sorted(set(names) - known)
         if unknown:
-            raise query.Refused(f'there is no {kind} {", ".join(unknown)}')
+            raise refusal.Refused(f'there is no {kind} {", ".join(unknown)}')
