@@ -22,7 +22,11 @@ NEEDS = {
     'isolate_aggregates.testing.plugin': 'pytest',
 }
 
-EXTRAS = ['', 'blazar', 'calendar', 'embedded', 'metrics', 'osc', 'testing']
+EXTRAS = [
+    '',
+    *('blazar', 'calendar', 'embedded', 'metrics', 'osc', 'progress'),
+    'testing',
+]
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
 # The oldest release that is supported is the one to hold us back.
