@@ -10,7 +10,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import base, output, periodic, progress
+from isolate_aggregates.cli import base, consent, output, periodic, progress
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
@@ -19,22 +19,20 @@ from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import ProviderChange
 
-# Exit statuses, beside 2 for arguments that make no sense.
-DONE = 0
+# The exit status if something could not be done.
 FAILED = 1
-TO_DO = 3
 
 LOG = logging.getLogger(__name__)
 
 
-class SyncPlacement(output.ReportLister):
+class SyncPlacement(consent.Asking, output.ReportLister):
     """Make Placement agree with the host aggregates and their tags.
 
     The resource providers of the hosts of each aggregate become members of it
     in Placement, get the traits that it requires, and become members of the
     rollups that stand for it. What sync has put there and is not wanted any
-    more is taken away; what others put there stays. Without --apply it is only
-    shown. As json or yaml: one document with the problems too.
+    more is taken away; what others put there stays. The status is 3 if it is
+    only shown. As json or yaml: one document with the problems too.
     """
 
     _told: frozenset[str] = frozenset()
@@ -42,15 +40,19 @@ class SyncPlacement(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
+        # What --yes was called once.
         parser.add_argument(
-            '--apply', action='store_true', help='Do it, and show what changed'
+            '--apply',
+            action='store_true',
+            dest='yes',
+            help=argparse.SUPPRESS,
         )
         parser.add_argument(
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Do it again and again, with so many seconds between, and '
-            'write a line for each change; implies --apply',
+            help='Do it again and again, with this many seconds between, '
+            'and write a line for each change; implies --yes',
         )
         for part, what in (
             (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
@@ -77,30 +79,39 @@ class SyncPlacement(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
-        base.check_live(self._usage, parsed_args, 'apply', 'watch')
-        if parsed_args.forget and parsed_args.watch:
-            self._usage.error('--forget is done once, without --watch')
+        base.check_live(self._usage, parsed_args, 'yes', 'watch')
         if parsed_args.watch:
+            for other in ('forget', 'dry_run'):
+                if getattr(parsed_args, other):
+                    name = other.replace('_', '-')
+                    self._usage.error(
+                        f'--{name} is done once, without --watch'
+                    )
             self._watch(parsed_args)
-            return DONE
-        super().run(parsed_args)
+            return 0
+        # What a file tells of can only be shown.
+        parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
+        code = super().run(parsed_args)
         if self._result and not self._result.is_complete:
             return FAILED
-        return TO_DO if self._plan.changes and not self._result else DONE
+        return code
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
         self._result: apply.SyncResult | None = None
-        if parsed_args.apply:
+        with base.opened(self.app, parsed_args) as cloud:
+            self._plan = self._plan_for(cloud, parsed_args)
+        changes = [
+            f'{c.host}, {c.provider}: {c.action} {c.subject}'
+            for c in self._plan.changes
+        ]
+        # With --yes also what no row shows: marks, and traits out of use.
+        if parsed_args.yes or (changes and self.agrees(parsed_args, changes)):
             live = LiveCloud(self.app.conf, self.app.connect)
-            self._plan = self._plan_for(live, parsed_args)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
-        else:
-            with base.opened(self.app, parsed_args) as cloud:
-                self._plan = self._plan_for(cloud, parsed_args)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -133,7 +144,7 @@ class SyncPlacement(output.ReportLister):
             yield 'Nothing was changed.' if self._result else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        done = 'changed' if self._result else 'to be changed with --apply'
+        done = 'changed' if self._result else 'to be changed'
         yield f'Resource providers {done}: {providers} ({kinds}).'
 
     def _plan_for(

@@ -8,8 +8,8 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import base, fields
+from isolate_aggregates import exception, reservations, text
+from isolate_aggregates.cli import base, consent, fields
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.reservations import Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
-class _SizedReservation(common.OneReservation):
+class _Sized(common.OneReservation):
     """Shows a reservation whose slots have a given size."""
 
     def wanted(
@@ -63,7 +63,7 @@ class _SizedReservation(common.OneReservation):
             self._usage.error('--like says all about the size already')
 
 
-class CreateReservation(_SizedReservation):
+class CreateReservation(consent.Asking, _Sized):
     """Reserve capacity for the servers of a project.
 
     All slots have one size, that of the servers which use them. They are
@@ -94,11 +94,6 @@ class CreateReservation(_SizedReservation):
             help='The id it gets, so that the same command can be run '
             'again; default: a new one',
         )
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='Only show whether it fits, and where',
-        )
         return parser
 
     def take_action(
@@ -121,8 +116,10 @@ class CreateReservation(_SizedReservation):
             parsed_args.id,
         )
         store = common.store(self.app.conf, cloud.connection)
-        if parsed_args.dry_run:
-            return common.one(reservations.preview(store, found, now))
+        if not parsed_args.yes:
+            planned = reservations.preview(store, found, now)
+            if not self.agrees(parsed_args, [_told(planned)]):
+                return common.one(planned)
         try:
             return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:
@@ -134,7 +131,18 @@ class CreateReservation(_SizedReservation):
             raise
 
 
-class FindReservation(_SizedReservation):
+def _told(planned: reservations.Status) -> str:
+    """Return what creating a reservation does."""
+    found = planned.reservation
+    slots = text.counted(found.amount, 'slot')
+    return (
+        f'reserve {slots} for project {found.project} from '
+        f'{times.text(found.start)} until {times.text(found.end) or "ever"} '
+        f'on {common.placed(planned.hosts)}'
+    )
+
+
+class FindReservation(_Sized):
     """Show when a reservation would fit first, and on which hosts.
 
     Nothing is kept: create it with that start. Until then another command may
@@ -227,7 +235,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _size(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
-    return int(text)
+def _size(value: str) -> int:
+    if not value.isdecimal():
+        raise argparse.ArgumentTypeError(f'{value!r} is not a whole number')
+    return int(value)

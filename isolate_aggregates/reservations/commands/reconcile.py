@@ -7,12 +7,12 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import base, periodic
-from isolate_aggregates.reservations.commands import common
+from isolate_aggregates.cli import base, consent, periodic
+from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
 
 
-class RepairReservations(common.ReservationLister):
+class RepairReservations(consent.Asking, common.ReservationLister):
     """Move slots away from hosts that are down, disabled, gone or too small.
 
     Slots that have a server stay where it is; evacuate it. The status is 3 if
@@ -30,6 +30,25 @@ class RepairReservations(common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
+        name = parsed_args.reservation
+        if not parsed_args.yes:
+            now = times.now()
+            found = (
+                [reservations.show(store, name, now)]
+                if name
+                else reservations.list_reservations(store, now)
+            )
+            changes = [
+                f'reservation {status.reservation.id}: {problem}'
+                for status in found
+                for problem in status.problems
+            ]
+            if not name:
+                changes.append('what reservations that are gone have left')
+            if changes and not self.agrees(
+                parsed_args, [f'repair {change}' for change in changes]
+            ):
+                return self.rows(found)
         return self.rows(
             reservations.repair(store, store.now(), parsed_args.reservation)
         )
@@ -46,8 +65,9 @@ class ReconcileReservations(common.ReservationLister):
     """Start and end reservations whose time has come, and complete others.
 
     Brings all of them to the state they should be in, whatever was
-    interrupted. Has to run again and again; several at once do no harm. The
-    status is 3 if something is wrong still.
+    interrupted. Has to run again and again; several at once do no harm. It
+    asks nothing, as it only does what other commands were told to. The status
+    is 3 if something is wrong still.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Iterable, Sequence
 import datetime
+import functools
 from typing import Any
 
 from oslo_log import log as logging
@@ -95,7 +96,7 @@ class ListReservations(common.ReservationLister):
         return common.NOT_YET if self.found else 0
 
 
-class UpdateReservation(common.OneReservation):
+class UpdateReservation(common.OneChanged):
     """Change the slots, times, project or affinity of a reservation.
 
     Amount and end can be changed before its start or after it; start, project
@@ -157,23 +158,28 @@ class UpdateReservation(common.OneReservation):
         if isinstance(end, datetime.timedelta):
             found = reservations.show(store, name, now).reservation
             end = self.time(end, start or found.start)
-        return common.one(
-            reservations.update(
-                store,
-                name,
-                store.now(),
-                parsed_args.amount,
-                end,
-                project,
-                start,
-                common.AFFINITY.get(
-                    parsed_args.affinity, reservations.UNCHANGED
-                ),
-            )
+        change = functools.partial(
+            reservations.update,
+            store,
+            name,
+            amount=parsed_args.amount,
+            end=end,
+            project=project,
+            start=start,
+            affinity=common.AFFINITY.get(
+                parsed_args.affinity, reservations.UNCHANGED
+            ),
         )
+        if not parsed_args.yes:
+            planned = change(now=now, dry_run=True)
+            before = reservations.show(store, name, now)
+            changes = common.changes(before, planned)
+            if changes and not self.agrees(parsed_args, changes):
+                return common.one(planned)
+        return common.one(change(now=store.now()))
 
 
-class MoveReservation(common.OneReservation):
+class MoveReservation(common.OneChanged):
     """Let a reservation leave hosts together with its servers.
 
     It gets as many slots on other hosts, at once, or is refused if they do not
@@ -219,6 +225,17 @@ class MoveReservation(common.OneReservation):
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
+        if not parsed_args.yes:
+            now = times.now()
+            before = reservations.show(store, name, now)
+            self._moved = reservations.move(
+                store, name, now, hosts, dry_run=True
+            )
+            changes = common.changes(before, self._moved)
+            if parsed_args.evacuate:
+                changes.append('evacuate the servers of hosts that are down')
+            if changes and not self.agrees(parsed_args, changes):
+                return common.one(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
@@ -235,7 +252,7 @@ class MoveReservation(common.OneReservation):
         )
 
 
-class EndReservation(common.OneReservation):
+class EndReservation(common.OneChanged):
     """End a reservation now, and delete its servers.
 
     They are deleted for good, shelved ones too. The status is 3 as long as
@@ -246,7 +263,6 @@ class EndReservation(common.OneReservation):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
-        common.add_yes(parser)
         return parser
 
     def take_action(
@@ -256,9 +272,12 @@ class EndReservation(common.OneReservation):
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if not parsed_args.yes:
-            found = reservations.show(store, name, times.now()).reservation
+            self._ended = reservations.show(store, name, times.now())
+            found = self._ended.reservation
             servers = len(store.compute.servers_of(found.id))
-            common.confirm_end(self.app, found.id, found.project, servers)
+            told = common.end_of(found.id, found.project, servers)
+            if not self.agrees(parsed_args, [told]):
+                return common.one(self._ended)
         self._ended = reservations.end(store, name, store.now())
         return common.one(self._ended)
 
