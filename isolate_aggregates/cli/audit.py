@@ -34,11 +34,11 @@ _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 
 
 class AuditCloud(consent.Asking, output.ReportLister):
-    """Find what keeps isolation from working, and say what repairs it.
+    """Find problems with the isolation, and how to repair them.
 
     Aggregates, flavors, images, configuration and Placement are cross-checked.
-    The status is 0 when no problem is found, 1 when one is of the severity of
-    --fail-on or worse, 4 when the audit itself failed. As json or yaml: one
+    The exit status is 0 if no problem is found, 1 if one has the severity of
+    --fail-on or worse, 4 if the audit itself failed. As json or yaml: one
     document with the findings and their counts.
     """
 
@@ -55,7 +55,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
             '--fail-on',
             choices=_LEVELS,
             default=Severity.WARNING.label,
-            help='From which severity on the status is 1; default: warning',
+            help='Lowest severity with exit status 1; default: warning',
         )
         parser.add_argument(
             '--fix',

@@ -24,11 +24,11 @@ _INTERVAL = 300
 class ExportMetrics(usage.Command):
     """Export Prometheus metrics.
 
-    Hosts and capacity behind each lock, and what the audit finds, served over
-    HTTP until the program is ended, or written to a file once. A cloud that
-    cannot be read keeps the values it had. The status is 0, or 1 if the
-    metrics cannot be served or written, or the cloud not be read for the
-    file.
+    The metrics are hosts and capacity behind each lock, and the findings of
+    the audit. They are served over HTTP until the program ends, or written to
+    a file once. While the cloud cannot be read, the last values stay. The exit
+    status is 1 if the metrics cannot be served or written, or if the cloud
+    cannot be read for the file.
     """
 
     app: Any
@@ -42,7 +42,7 @@ class ExportMetrics(usage.Command):
             type=_address,
             default=_LISTEN,
             metavar='<address>:<port>',
-            help=f'Where to serve them over HTTP; default: {_LISTEN}',
+            help=f'Address to serve them on over HTTP; default: {_LISTEN}',
         )
         where.add_argument(
             '--textfile',
@@ -53,22 +53,21 @@ class ExportMetrics(usage.Command):
             '--interval',
             type=base.positive,
             metavar='<seconds>',
-            help='How long to wait between readings of the cloud; '
-            f'default: {_INTERVAL}',
+            help=f'Time between readings of the cloud; default: {_INTERVAL}',
         )
         base.add_servers_argument(
-            parser, 'Let the audit look at the servers of all projects too'
+            parser, 'Let the audit check the servers of all projects too'
         )
         parser.add_argument(
             '--scheduler',
             metavar='<directory>',
-            help='Add what nova-scheduler on this machine counts in this '
+            help='Add the counts of nova-scheduler on this machine from this '
             'directory, see [isolate_aggregates] scheduler_metrics',
         )
         parser.add_argument(
             '--no-cloud',
             action='store_true',
-            help='With --scheduler, give nothing else',
+            help='With --scheduler, export nothing else',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser

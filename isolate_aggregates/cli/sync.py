@@ -26,13 +26,14 @@ LOG = logging.getLogger(__name__)
 
 
 class SyncPlacement(consent.Asking, output.ReportLister):
-    """Make Placement agree with the host aggregates and their tags.
+    """Update Placement from the host aggregates and their tags.
 
     The resource providers of the hosts of each aggregate become members of it
     in Placement, get the traits that it requires, and become members of the
-    rollups that stand for it. What sync has put there and is not wanted any
-    more is taken away; what others put there stays. The status is 3 if it is
-    only shown. As json or yaml: one document with the problems too.
+    rollups that stand for it. Traits and memberships that sync added and that
+    are no longer needed are removed; all others stay. The exit status is 3 if
+    changes are only shown. As json or yaml: one document with the problems
+    too.
     """
 
     _told: frozenset[str] = frozenset()
@@ -51,12 +52,12 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Do it again and again, with this many seconds between, '
-            'and write a line for each change; implies --yes',
+            help='Repeat it at this interval, and write a line for each '
+            'change; implies --yes',
         )
         for part, what in (
             (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
-            (plans.Part.TRAITS, 'put or take away traits'),
+            (plans.Part.TRAITS, 'add or remove traits'),
             (plans.Part.ROLLUPS, 'maintain rollups'),
         ):
             parser.add_argument(
@@ -69,9 +70,9 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         parser.add_argument(
             '--forget',
             action='store_true',
-            help='Take rollups and marks away, and leave traits and '
-            'memberships as they are; before isolate-aggregates is '
-            'uninstalled, and after it has left nova-scheduler',
+            help='Remove rollups and marks, and keep traits and memberships; '
+            'use it before you uninstall isolate-aggregates, but after you '
+            'have switched it off in nova-scheduler',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser

@@ -71,14 +71,14 @@ def _state(found: 'Kept') -> str:
 
 
 class ListBlazarReservations(output.ReportLister):
-    """Show the reservations that are kept in Nova for Blazars.
+    """Show the reservations in Nova that belong to any Blazar.
 
-    The state is that of the reservation with the Blazar of the configuration
-    file: ``known`` if its database knows the reservation, ``unknown`` if it
-    belongs to this database, which does not know it, ``other`` if it belongs
-    to another database, and ``ending`` if it was ended and is not gone yet.
-    Unknown ones and others are left alone until ``reservation blazar adopt``
-    or ``reservation blazar end``.
+    The state is relative to the Blazar of the configuration file: ``known`` if
+    its database knows the reservation, ``unknown`` if it belongs to this
+    database, which does not know it, ``other`` if it belongs to another
+    database, and ``ending`` if it was ended and is not deleted yet. Unknown
+    ones and others do not change until ``reservation blazar adopt`` or
+    ``reservation blazar end``.
     """
 
     nothing = 'Nova has no reservations of Blazar.'
@@ -132,12 +132,12 @@ class _OneBlazarReservation(common.OneChanged):
 
 
 class AdoptBlazarReservation(_OneBlazarReservation):
-    """Let the Blazar of the configuration file keep a reservation.
+    """Give a reservation to the Blazar of the configuration file.
 
     If its database does not know the reservation, it gets a lease with the
-    slots and the project that the reservation has in Placement and Nova. One
-    that is kept without Blazar is handed over to it; its lease gets what has
-    changed. Servers stay as they are.
+    slots and the project that the reservation has in Placement and Nova. A
+    reservation that is kept without Blazar is given to Blazar; its lease gets
+    what has changed. Servers do not change.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -192,9 +192,9 @@ class AdoptBlazarReservation(_OneBlazarReservation):
 class EndBlazarReservation(_OneBlazarReservation):
     """End a reservation that Blazar does not know, and delete its servers.
 
-    They are deleted for good, shelved ones too. The status is 3 as long as
-    some are being deleted: run it again, or let its Blazar do the rest. What
-    Blazar knows ends with its lease, and is refused.
+    They are deleted permanently, shelved ones too. The exit status is 3 as
+    long as some are being deleted: run it again, or let its Blazar do the
+    rest. A reservation that Blazar knows ends with its lease, and is refused.
     """
 
     _is_waiting = False

@@ -161,7 +161,7 @@ def add_affinity(
         '--affinity',
         choices=AFFINITY,
         default=default,
-        help='Whether all slots have to be on the same host, or each on a '
+        help='Whether all slots must be on the same host, or each on a '
         'different one' + (f'; default: {default}' if default else ''),
     )
 

@@ -66,10 +66,10 @@ class _Sized(common.OneReservation):
 class CreateReservation(consent.Asking, _Sized):
     """Reserve capacity for the servers of a project.
 
-    All slots have one size, that of the servers which use them. They are
-    found and kept at once, for all of the time; if they do not fit, nothing
-    is left behind. From the start on the project may boot servers with the
-    flavor of the reservation.
+    All slots have the size of the servers that use them. They are reserved
+    together, for the whole time; if they do not fit, nothing is left behind.
+    From the start on, the project may boot servers with the flavor of the
+    reservation.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -91,8 +91,8 @@ class CreateReservation(consent.Asking, _Sized):
         parser.add_argument(
             '--id',
             metavar='<uuid>',
-            help='The id it gets, so that the same command can be run '
-            'again; default: a new one',
+            help='Id of the new reservation, so that the command can be '
+            'repeated; default: a new id',
         )
         return parser
 
@@ -145,8 +145,8 @@ def _told(planned: reservations.Status) -> str:
 class FindReservation(_Sized):
     """Show when a reservation would fit first, and on which hosts.
 
-    Nothing is kept: create it with that start. Until then another command may
-    take the room.
+    Nothing is reserved: create the reservation with that start. Until then
+    another command may use the capacity.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -194,14 +194,14 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         type=base.positive,
         default=1,
         metavar='<number>',
-        help='How many slots, which is how many servers; default: 1',
+        help='Number of slots, each for one server; default: 1',
     )
     _add_shape_arguments(parser)
     common.add_affinity(parser, 'any')
     parser.add_argument(
         '--allow-uncounted',
         action='store_true',
-        help='Reserve although the flavor asks for what cannot be '
+        help='Reserve even if the flavor asks for resources that cannot be '
         'counted, such as PCI devices or huge pages: a server may then '
         'get no host although there is a free slot',
     )
@@ -211,8 +211,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--like',
         metavar='<flavor>',
-        help='Name or id of a flavor whose servers have the size of a slot, '
-        'and whose extra specs it gets',
+        help='Name or id of a flavor to take size and extra specs from',
     )
     for name, what in (
         ('vcpus', 'Virtual CPUs of a slot'),

@@ -118,10 +118,10 @@ class _HostCommand(consent.Asking, output.ReportLister):
 class EnableHost(_HostCommand):
     """Enable hosts for reservations.
 
-    Puts them into the pool, an aggregate that is made and locked if need be,
-    so that ordinary servers keep out, and gives each a resource provider for
-    the slots of reservations below its own. A host on which ordinary servers
-    run is refused. Run again, also after an error, it does what is missing.
+    Adds them to the pool, an aggregate that is created and locked if necessary
+    to keep ordinary servers out, and gives each a resource provider for the
+    slots of reservations below its own. A host with ordinary servers is
+    refused. Run it again after an error: it does what is missing.
     """
 
     change = 'enable host {} for reservations'
@@ -157,10 +157,11 @@ class EnableHost(_HostCommand):
 
 
 class DisableHost(_HostCommand):
-    """Make hosts for reservations ordinary ones again.
+    """Disable hosts for reservations.
 
-    Refused where reservations have slots, which are named. Run again, also
-    after an error, it does what is missing.
+    They become hosts for ordinary servers again. Refused if reservations have
+    slots there; the message names them. Run it again after an error: it does
+    what is missing.
     """
 
     change = 'disable host {} for reservations'
@@ -171,8 +172,8 @@ class DisableHost(_HostCommand):
         parser.add_argument(
             '--delete-pool',
             action='store_true',
-            help='Delete the pool as well, with its lock and its trait; '
-            'refused if it has other hosts, or there are reservations',
+            help='Also delete the pool, with its lock and its trait; '
+            'refused if it has other hosts or there are reservations',
         )
         return parser
 
@@ -211,7 +212,7 @@ class DisableHost(_HostCommand):
 class ListHosts(output.ReportLister):
     """Show the hosts for reservations, and the slots on each.
 
-    With those that are in the pool only, or have slots only. As json or yaml:
+    Also those that are only in the pool, or only have slots. As json or yaml:
     one document with the slots of each reservation.
     """
 

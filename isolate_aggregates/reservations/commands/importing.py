@@ -22,12 +22,12 @@ _LEFT = 'left'
 
 
 class ImportReservations(consent.Asking, output.ReportLister):
-    """Keep the reservations of instances that a Blazar has, without Blazar.
+    """Import instance reservations from Blazar, to keep them without it.
 
-    Those that run and those to come: what the database of Blazar says of them
-    is written into their flavors. Servers stay as they are, and nothing is
-    deleted. What cannot be carried over is named and left as it is; the status
-    is then 3. blazar-manager must not run meanwhile.
+    Copies active and future reservations from Blazar's database into their
+    flavors. Servers do not change, and nothing is deleted. Reservations that
+    cannot be imported are listed and stay as they are; the exit status is then
+    3. Stop blazar-manager first.
     """
 
     nothing = 'Blazar has no reservations that run or are to come.'

@@ -37,11 +37,11 @@ class ShowReservation(common.OneReservation):
 
 
 class ListReservations(common.ReservationLister):
-    """Show all reservations, their slots, and what is wrong with them.
+    """Show all reservations, their slots and their problems.
 
-    In the order of their starts. As json or yaml: one document with all there
-    is to know of each. With --ending-within the status is 3 if there are any,
-    and 1 if one cannot be read.
+    Sorted by start. As json or yaml: one document with everything about each.
+    With --ending-within the exit status is 3 if there are any, and 1 if one
+    cannot be read.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -51,8 +51,8 @@ class ListReservations(common.ReservationLister):
             '--ending-within',
             type=times.duration,
             metavar='<duration>',
-            help='Only those that end within that time from now, such as 2d; '
-            'those that are over already are not among them',
+            help='Only those that end within this time from now, such as 2d, '
+            'without those that are already over',
         )
         return parser
 
@@ -99,9 +99,9 @@ class ListReservations(common.ReservationLister):
 class UpdateReservation(common.OneChanged):
     """Change the slots, times, project or affinity of a reservation.
 
-    Amount and end can be changed before its start or after it; start, project
-    and affinity only before. All is changed, or nothing: what does not fit is
-    refused, and so are fewer slots than have servers.
+    Amount and end can be changed before and after its start; start, project
+    and affinity only before. Either all changes are made or none: slots that
+    do not fit are refused, and so are fewer slots than servers.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -112,7 +112,7 @@ class UpdateReservation(common.OneChanged):
             '--amount',
             type=base.positive,
             metavar='<number>',
-            help='How many slots it gets',
+            help='New number of slots',
         )
         parser.add_argument(
             '--end',
@@ -180,12 +180,12 @@ class UpdateReservation(common.OneChanged):
 
 
 class MoveReservation(common.OneChanged):
-    """Let a reservation leave hosts together with its servers.
+    """Move a reservation to other hosts, together with its servers.
 
-    It gets as many slots on other hosts, at once, or is refused if they do not
-    fit. Slots that have a server stay, closed to others, until it has been
-    evacuated or migrated and Nova has given up the slot. The status is 3
-    until then.
+    It gets the same number of slots on other hosts, all at once, or is refused
+    if they do not fit. Old slots with a server stay, closed to others, until
+    the server has been evacuated or migrated and Nova has released the slot.
+    The exit status is 3 until then.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -198,19 +198,19 @@ class MoveReservation(common.OneChanged):
             dest='hosts',
             metavar='<host>',
             help='Name of the compute node to leave; may be repeated; '
-            'default: all that are down, disabled or gone',
+            'default: all that are down, disabled or deleted',
         )
         then = parser.add_mutually_exclusive_group()
         then.add_argument(
             '--evacuate',
             action='store_true',
-            help='Evacuate the servers of those whose compute service is down',
+            help='Evacuate the servers of nodes whose compute service is down',
         )
         then.add_argument(
             '--call-off',
             action='store_true',
-            help='Leave no host any more; servers that are still there get '
-            'their slots back',
+            help='Cancel the move; servers that are still on the old host '
+            'get their slots back',
         )
         return parser
 
@@ -255,8 +255,8 @@ class MoveReservation(common.OneChanged):
 class EndReservation(common.OneChanged):
     """End a reservation now, and delete its servers.
 
-    They are deleted for good, shelved ones too. The status is 3 as long as
-    some are being deleted: run it again, or let reconcile do the rest.
+    They are deleted permanently, shelved ones too. The exit status is 3 as
+    long as some are being deleted: run it again, or let reconcile do the rest.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
