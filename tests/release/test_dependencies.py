@@ -19,6 +19,7 @@ ONLY_IN = {
     'pytest': ['testing'],
     'requests_mock': ['testing'],
     'sqlalchemy': ['nova'],
+    'tooz': ['cli/election.py'],
     'tqdm': ['cli/progress.py'],
     'wsgi_intercept': ['placement/embedded.py'],
 }
