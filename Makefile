@@ -12,7 +12,7 @@ RUN_TESTS = $(BIN)/python tools/run_tests.py
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
 # All that is not for developers.
-EXTRAS = blazar,embedded,metrics,osc,testing
+EXTRAS = blazar,coordination,embedded,metrics,osc,progress,testing
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud

@@ -10,7 +10,14 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import base, consent, output, periodic, progress
+from isolate_aggregates.cli import (
+    base,
+    consent,
+    coordination,
+    output,
+    periodic,
+    progress,
+)
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
@@ -184,7 +191,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
 
     def _watch(self, args: argparse.Namespace) -> None:
         # Without credentials there is nothing to watch.
-        self.app.connect()
+        connection = self.app.connect()
 
         def once(stopped: Callable[[], bool]) -> None:
             cloud = LiveCloud(self.app.conf, self.app.connect)
@@ -198,7 +205,11 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             self.app.stdout.flush()
             _report(result)
 
-        periodic.watch(once, args.watch)
+        without = sorted(f'no-{part.value}' for part in args.without or ())
+        with coordination.elected(
+            self.app.conf, connection, 'sync', *without
+        ) as is_elected:
+            periodic.watch(once, args.watch, is_elected)
 
 
 def _report(result: apply.SyncResult) -> None:

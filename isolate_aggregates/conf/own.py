@@ -209,6 +209,21 @@ tens of microseconds for each request.
 """,
     ),
     cfg.StrOpt(
+        'coordination_url',
+        secret=True,
+        help="""
+Where processes that do the same elect one of them.
+
+The URL of a driver of tooz, such as ``memcached://192.0.2.11:11211``,
+``etcd3+http://192.0.2.11:2379`` or ``file:///var/lock/isolate-aggregates``. It
+is for ``sync --watch`` and ``reservation reconcile --watch`` on several
+machines: the one that has a lock works, the others wait until it ends or is
+gone. By default all of them work, which does no harm. Where the lock cannot be
+asked for they all do, too. It needs the extra ``coordination``, and what the
+driver needs.
+""",
+    ),
+    cfg.StrOpt(
         'region_name',
         help='Region whose Nova, Placement and Glance are used.',
     ),

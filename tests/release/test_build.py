@@ -145,5 +145,6 @@ def test_the_metadata_names_what_a_reader_asks_for(wheel):
     assert metadata['License'] == 'Apache-2.0'
     assert metadata['Summary']
     assert set(metadata.get_all('Provides-Extra')) >= {
-        *('blazar', 'embedded', 'metrics', 'osc', 'testing')
+        *('blazar', 'coordination', 'embedded', 'metrics', 'osc'),
+        *('progress', 'testing'),
     }
