@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import functools
+import time
 from typing import Any
 
 from oslo_log import log as logging
@@ -71,6 +72,13 @@ class SyncPlacement(output.ReportLister):
             'memberships as they are; before isolate-aggregates is '
             'uninstalled, and after it has left nova-scheduler',
         )
+        parser.add_argument(
+            '--textfile',
+            metavar='<file>',
+            help='With --apply or --watch, write to this file when it '
+            'succeeded last, for exporter --sync-textfile or for Node '
+            'exporter',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -80,12 +88,22 @@ class SyncPlacement(output.ReportLister):
         base.check_live(self._usage, parsed_args, 'apply', 'watch')
         if parsed_args.forget and parsed_args.watch:
             self._usage.error('--forget is done once, without --watch')
+        if parsed_args.textfile:
+            if parsed_args.forget or not (
+                parsed_args.apply or parsed_args.watch
+            ):
+                self._usage.error(
+                    '--textfile needs --apply or --watch, without --forget'
+                )
+            base.check_metrics_client()
         if parsed_args.watch:
             self._watch(parsed_args)
             return DONE
         super().run(parsed_args)
         if self._result and not self._result.is_complete:
             return FAILED
+        if self._result:
+            _note_success(parsed_args.textfile)
         return TO_DO if self._plan.changes and not self._result else DONE
 
     def take_action(
@@ -185,8 +203,21 @@ class SyncPlacement(output.ReportLister):
                 )
             self.app.stdout.flush()
             _report(result)
+            if result.is_complete:
+                _note_success(args.textfile)
 
         periodic.watch(once, args.watch)
+
+
+def _note_success(path: str | None) -> None:
+    """Write down that all was done, if that is wanted.
+
+    :raises MetricsError: if it cannot be written.
+    """
+    if path:
+        from isolate_aggregates.inspect.metrics import last_sync
+
+        last_sync.write(path, time.time())
 
 
 def _report(result: apply.SyncResult) -> None:

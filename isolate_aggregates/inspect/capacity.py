@@ -71,6 +71,12 @@ class Packing:
             if (host := self._index.providers[root].host)
             and not (destination and destination.dropped(host))
         )
+        self._named = frozenset().union(
+            *(
+                frozenset(group.forbidden_aggregates).union(*group.aggregates)
+                for group in request.groups.values()
+            )
+        )
         # By what decides how many fit into a tree that nothing is lent to.
         self._known: dict[Hashable, int] = {}
 
@@ -98,7 +104,7 @@ class Packing:
         if len(involved) == 1:
             return _on_one_provider(root, self._request)
         if not self._index.sharing:
-            likeness = _likeness(involved)
+            likeness = _likeness(involved, self._named)
             if likeness not in self._known:
                 self._known[likeness] = _in_a_tree(
                     involved, root, self._request, usages
@@ -125,8 +131,13 @@ def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
     ]
 
 
-def _likeness(tree: Sequence[Provider]) -> Hashable:
-    """Return what trees have in common into which as many servers fit."""
+def _likeness(
+    tree: Sequence[Provider], aggregates: frozenset[str]
+) -> Hashable:
+    """Return what trees have in common into which as many servers fit.
+
+    :param aggregates: The uuids of the aggregates that matter.
+    """
     places = {provider.uuid: place for place, provider in enumerate(tree)}
     return tuple(
         (
@@ -134,7 +145,7 @@ def _likeness(tree: Sequence[Provider]) -> Hashable:
             tuple(provider.inventories.items()),
             tuple(sorted(provider.usages.items())),
             provider.traits,
-            provider.aggregates,
+            provider.aggregates & aggregates,
         )
         for provider in tree
     )

@@ -154,7 +154,9 @@ class Runner:
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         seen.decision, seen.finished = decision, True
-        self._observer.passed(started_at, bool(decision.shortened))
+        self._observer.passed(
+            started_at, decision.destination, bool(decision.shortened)
+        )
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
             _log(request_spec, decision, seen.pipeline, started_at)

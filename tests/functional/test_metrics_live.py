@@ -113,7 +113,6 @@ def test_a_live_cloud_is_read_again_and_again(
     assert found not in first
     # What was there stays until there is something new.
     assert broken[hosts] == 2
-    assert ('isolate_aggregates_snapshot_age_seconds',) in broken
     assert repaired[hosts] == 3
     assert repaired[found] == 1
     assert 'Nova' in finished.err
@@ -182,6 +181,10 @@ def test_without_prometheus_client_it_says_what_to_install(
         pytest.param(['--interval', '9', '--textfile', 'x'], id='no service'),
         pytest.param(['--snapshot', 'x', '--servers'], id='no servers'),
         pytest.param(['--no-cloud'], id='nothing left'),
+        pytest.param(
+            ['--no-cloud', '--sync-textfile', 'x', '--snapshot', 'y'],
+            id='a cloud after all',
+        ),
         pytest.param(
             ['--no-cloud', '--scheduler', 'x', '--servers'], id='no cloud'
         ),

@@ -150,12 +150,15 @@ class ExporterTest(CommandTest):
         assert self.host_for(flavor) == 'host1'
         used = self.exported()
         assert used['lock_used', 'VCPU', lock] == 1
-        assert used['lock_used', 'MEMORY_MB', lock] == 64
-        for resource_class in ('VCPU', 'MEMORY_MB', 'DISK_GB'):
-            assert used['lock_free', resource_class, lock] == (
-                used['lock_capacity', resource_class, lock]
-                - used['lock_used', resource_class, lock]
-            )
+        assert used['lock_used_bytes', 'MEMORY_MB', lock] == 64 * 2**20
+
+        assert used['slots_up',] == 1
+        [slots] = [
+            key
+            for key in empty
+            if key[0] == 'lock_free_slots' and flavor in key
+        ]
+        assert used[slots] == empty[slots] - 1
 
         missing = ('audit_findings', 'error', 'trait-missing')
         assert missing not in used
