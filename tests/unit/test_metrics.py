@@ -9,7 +9,7 @@ import threading
 from pages import SOURCE, blocks
 import prometheus_client
 import pytest
-from samples import samples
+from samples import documented, samples
 import yaml
 
 from isolate_aggregates import exception
@@ -425,19 +425,6 @@ def test_a_file_does_not_keep_what_sync_wrote(tmp_path):
 # The page.
 
 
-def documented():
-    """Return the metrics of the tables, with their labels."""
-    rows = re.findall(
-        r'^   \* - ``(isolate_\w+)``\n     - ?(.*)$',
-        PAGE.read_text('utf-8'),
-        re.MULTILINE,
-    )
-    return {
-        name: {label for label in labels.split(', ') if label}
-        for name, labels in rows
-    }
-
-
 def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
     path = str(tmp_path / 'sync.prom')
     last_sync.write(path, 1.0)
@@ -476,7 +463,7 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
                 labels |= set(sample.labels) - {'le'}
     # The example is clean, so there is no finding to see labels of.
     given['isolate_aggregates_audit_findings'] = {'kind', 'severity'}
-    assert documented() == given
+    assert documented(PAGE.read_text('utf-8')) == given
 
 
 def test_the_file_of_the_page_is_what_is_written(run, tmp_path, monkeypatch):
