@@ -117,7 +117,7 @@ function start_isolate_aggregates {
             "$SYSTEMD_DIR/$unit"
     done
     iniset -sudo "$service" Service User "$STACK_USER"
-    iniset -sudo "$service" Service ExecStart "$command sync --apply"
+    iniset -sudo "$service" Service ExecStart "$command sync --yes"
     # DevStack may be in a home directory.
     iniset -sudo "$service" Service ProtectHome read-only
     $SYSTEMCTL daemon-reload
@@ -132,9 +132,9 @@ function create_isolate_aggregates_example {
     for host in ${ISOLATE_AGGREGATES_EXAMPLE_HOSTS//,/ }; do
         $client aggregate add host win-hosts "$host"
     done
-    isolate_aggregates lock win-hosts --trait $trait
+    isolate_aggregates lock win-hosts --trait $trait --yes
     $client flavor create win.small --vcpus 1 --ram 512 --disk 1
-    isolate_aggregates grant --flavor win.small --trait $trait
+    isolate_aggregates grant --flavor win.small --trait $trait --yes
 }
 
 # stop_isolate_aggregates - Stop the timer

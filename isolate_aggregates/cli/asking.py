@@ -39,8 +39,8 @@ def add_arguments(
         what.add_argument(
             '--server',
             metavar='<server>',
-            help='Id of a server of the live cloud, whose flavor, image, '
-            'zone, ports, project and hints are used where they are not given',
+            help='Id of a server of the live cloud; its flavor, image, zone, '
+            'ports, project and hints are used unless they are given',
         )
     parser.add_argument('--image', metavar='<image>', help='Name or id')
     parser.add_argument(
@@ -70,12 +70,12 @@ def add_arguments(
     parser.add_argument(
         '--host',
         metavar='<host>',
-        help='Name of the one host, or compute node, to use',
+        help='Name of the only host, or compute node, to use',
     )
     parser.add_argument(
         '--boot-from-volume',
         action='store_true',
-        help='The root disk is a volume, so none is taken from the host',
+        help='The root disk is a volume, so the host needs no space for it',
     )
     base.add_snapshot_argument(parser)
 
@@ -86,7 +86,7 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
         '--limit',
         type=base.positive,
         metavar='<number>',
-        help='Most allocation candidates to ask for; default: [scheduler] '
+        help='Maximum number of allocation candidates; default: [scheduler] '
         'max_placement_results',
     )
 
@@ -99,8 +99,8 @@ def _zone(text: str) -> tuple[str | None, str | None]:
     zone, *forced = text.split(':')
     if len(forced) > 2:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no availability zone; write <zone>, <zone>:<host> '
-            'or <zone>::<node>'
+            f'{text!r} is not an availability zone; write <zone>, '
+            '<zone>:<host> or <zone>::<node>'
         )
     # A node is of one host.
     return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
@@ -121,7 +121,7 @@ def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
             traits.add(name)
     if not resources or not all((*resources, *traits)):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no request of a port; write '
+            f'{text!r} is not the request of a port; write '
             '<class>=<amount>,...,<trait>,...'
         )
     return resources, frozenset(traits)

@@ -5,14 +5,13 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 import dataclasses
-import sys
 from typing import Any
 
 from cliff import commandmanager
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import base, output, progress, terminal
+from isolate_aggregates.cli import base, consent, output, progress, terminal
 from isolate_aggregates.inspect.audit import (
     AuditedCloud,
     Finding,
@@ -24,7 +23,6 @@ from isolate_aggregates.inspect.audit import (
 LOG = logging.getLogger(__name__)
 
 # Exit statuses, beside 2 for arguments that make no sense.
-CLEAN = 0
 FOUND = 1
 FAILED = 4
 
@@ -35,12 +33,12 @@ _FOR_PEOPLE = ('No.', 'Severity', 'Subject', 'Problem', 'Consequence')
 _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 
 
-class AuditCloud(output.ReportLister):
-    """Find what keeps isolation from working, and say what repairs it.
+class AuditCloud(consent.Asking, output.ReportLister):
+    """Find problems with the isolation, and how to repair them.
 
     Aggregates, flavors, images, configuration and Placement are cross-checked.
-    The status is 0 when no problem is found, 1 when one is of the severity of
-    --fail-on or worse, 4 when the audit itself failed. As json or yaml: one
+    The exit status is 0 if no problem is found, 1 if one has the severity of
+    --fail-on or worse, 4 if the audit itself failed. As json or yaml: one
     document with the findings and their counts.
     """
 
@@ -57,15 +55,13 @@ class AuditCloud(output.ReportLister):
             '--fail-on',
             choices=_LEVELS,
             default=Severity.WARNING.label,
-            help='From which severity on the status is 1; default: warning',
+            help='Lowest severity with exit status 1; default: warning',
         )
         parser.add_argument(
             '--fix',
             action='store_true',
-            help='Show the repairs that are safe, apply them, and audit again',
-        )
-        parser.add_argument(
-            '--yes', action='store_true', help='With --fix, do not ask'
+            help='Show the repairs that are safe, ask, make them, and audit '
+            'again',
         )
         self._usage = parser
         return parser
@@ -73,17 +69,19 @@ class AuditCloud(output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Audit the cloud; return the exit status."""
         base.check_live(self._usage, parsed_args, 'servers', 'fix')
-        if parsed_args.yes and not parsed_args.fix:
-            self._usage.error('--yes says nothing without --fix')
+        for option in ('yes', 'dry_run'):
+            if getattr(parsed_args, option) and not parsed_args.fix:
+                name = option.replace('_', '-')
+                self._usage.error(f'--{name} needs --fix')
         try:
-            super().run(parsed_args)
+            code = super().run(parsed_args)
         except exception.IsolateAggregatesError as exc:
             LOG.error('%s', exc)
             LOG.debug('Where it happened:', exc_info=True)
             return FAILED
         limit = Severity[parsed_args.fail_on.upper()]
         worst = max((f.severity for f in self._findings), default=0)
-        return FOUND if worst >= limit else CLEAN
+        return FOUND if worst >= limit else code
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -163,19 +161,12 @@ class AuditCloud(output.ReportLister):
         safe = _safe(self._findings)
         if not safe:
             return False
-        error = self.app.stderr
-        error.write('Safe repairs:\n')
-        for repair in safe:
-            error.write(f'  {repairs.shown(repair)}\n')
-        if not args.yes:
-            error.write('Apply them? [y/N] ')
-            error.flush()
-            if sys.stdin.readline().strip().lower() not in ('y', 'yes'):
-                error.write('Nothing was changed.\n')
-                return False
+        if not self.agrees(args, [repairs.shown(repair) for repair in safe]):
+            return False
         for repair in safe:
             for command in repair:
-                status = _run(command, _Beside(self.app))
+                # That was asked already.
+                status = _run((*command, '--yes'), _Beside(self.app))
                 if status:
                     shown = repairs.shown((command,))
                     LOG.error('%s ended with status %d.', shown, status)

@@ -37,7 +37,7 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--snapshot',
         metavar='<file>',
-        help='Ask this cloud file instead of the live cloud',
+        help='Use this cloud file instead of the live cloud',
     )
 
 

@@ -18,11 +18,11 @@ _MOST_DROPPED = 10
 
 
 class ListCandidates(output.ReportLister):
-    """Show the hosts that may be used for a server, and why only those.
+    """Show the hosts that a server may use, and why it may use no others.
 
     As a table: the hosts, the constraints with their reasons, and the query
     that was sent to Placement. As json or yaml: one document with all of it.
-    As csv or value: the hosts alone, with a column for each resource class.
+    As csv or value: only the hosts, with a column for each resource class.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -125,7 +125,7 @@ class ListCandidates(output.ReportLister):
 class ShowQuery(usage.Command):
     """Print the query string to send to Placement for a server.
 
-    It belongs behind ``GET /allocation_candidates?``.
+    Append it to ``GET /allocation_candidates?``.
     """
 
     app: Any

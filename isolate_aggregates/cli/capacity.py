@@ -11,11 +11,11 @@ from isolate_aggregates.inspect.capacity import fitting_servers
 
 
 class ListCapacity(output.ReportLister):
-    """Show how many more such servers fit, in total and on each host.
+    """Show how many more servers of a flavor fit, in total and on each host.
 
-    They are packed one by one into a picture of the cloud, so production is
-    only read. As json or yaml: one document with total and hosts. As csv or
-    value: the hosts alone.
+    The servers are placed one by one on a copy of the cloud in memory; the
+    cloud itself is only read. As json or yaml: one document with total and
+    hosts. As csv or value: only the hosts.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:

@@ -9,33 +9,21 @@ from typing import Any
 from oslo_log import log as logging
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import output, progress
+from isolate_aggregates.cli import consent, output, progress
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import plan as plans
 from isolate_aggregates.operate.plan import Plan
 
 LOG = logging.getLogger(__name__)
 
-_PLANNED = 'would be done'
 
-
-class ChangeCommand(output.ReportLister):
+class ChangeCommand(consent.Asking, output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
     Run again, it makes what is missing. If something cannot be done, the
     rest is done and the command ends with 1. The same goes for what others
     undo again and again while it runs.
     """
-
-    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
-        parser = super().get_parser(prog_name)
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='Only show what would be done',
-        )
-        return parser
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
@@ -67,8 +55,8 @@ class ChangeCommand(output.ReportLister):
         """Make the changes."""
         cloud = LiveCloud(self.app.conf, self.app.connect)
         plan = self.plan(cloud, parsed_args)
-        self._dry_run = parsed_args.dry_run
         self._problems = plan.problems
+        self._is_needed = bool(plan.steps)
         outcome = self._outcome(cloud, plan, parsed_args)
         self._rows, self._error = outcome.rows, outcome.error
         for problem in plan.problems:
@@ -79,17 +67,19 @@ class ChangeCommand(output.ReportLister):
             *(say for left, say in remains if not left),
         ]
         self._left = [say for left, say in remains if left]
-        return ('Change', 'Result'), self._rows
+        # What was declined has just been shown.
+        is_shown = self.is_declined and parsed_args.formatter == 'table'
+        return ('Change', 'Result'), () if is_shown else self._rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 1 if something could not be done.
+        :returns: 0, 1 if something could not be done, or 3 if nothing was.
         """
         code = super().run(parsed_args)
         if self._error:
             raise self._error
-        return code or int(bool(self._problems))
+        return int(bool(self._problems)) or code
 
     def document(self) -> dict[str, Any]:
         """Return what was done and what is left."""
@@ -105,10 +95,10 @@ class ChangeCommand(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield what was not done."""
-        if not self._rows and not self._problems:
+        if not self._is_needed and not self._problems:
             yield 'Everything is as it should be; nothing to do.'
-        elif self._dry_run:
-            yield 'Dry run: nothing was changed.'
+        elif self.is_left and not self.is_declined:
+            yield 'Nothing was changed.'
 
     def after(self) -> Iterable[str]:
         """Yield what to know, and what is left to do."""
@@ -130,10 +120,9 @@ class ChangeCommand(output.ReportLister):
     def _outcome(
         self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> plans.Outcome:
-        if self._dry_run:
-            return plans.Outcome(
-                [(step.what, _PLANNED) for step in plan.steps]
-            )
+        steps = [step.what for step in plan.steps]
+        if steps and not self.agrees(args, steps):
+            return plans.Outcome([(step, consent.PLANNED) for step in steps])
 
         def again(done: Plan) -> Plan:
             # Of this one nothing was read yet.

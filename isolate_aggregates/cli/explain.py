@@ -27,11 +27,11 @@ _LEFT_OUT = 'left out by Placement, which should offer it'
 class ExplainRequest(output.ReportLister):
     """Show for every host why a server may use it, or why not.
 
-    The filters and the rules of Placement are applied to a picture of the
-    cloud, so production is only read. As a table: a summary, then the hosts
-    with their verdicts and reasons, those together that are excluded by the
-    same filters for the same causes. As json or yaml: one document with all
-    of it, host by host. As csv or value: the hosts alone.
+    The filters and the rules of Placement are applied to a copy of the cloud
+    in memory; the cloud itself is only read. As a table: a summary, then the
+    hosts with their verdicts and reasons; hosts that are excluded by the same
+    filters for the same causes share a row. As json or yaml: one document with
+    all of it, host by host. As csv or value: only the hosts.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -52,7 +52,7 @@ class ExplainRequest(output.ReportLister):
         parser.add_argument(
             '--hosts',
             action='store_true',
-            help='Show each host and each constraint by itself',
+            help='Show each host and each constraint separately',
         )
         return parser
 

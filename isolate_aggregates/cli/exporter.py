@@ -25,11 +25,12 @@ _INTERVAL = 300
 class ExportMetrics(usage.Command):
     """Export Prometheus metrics.
 
-    Hosts, capacity and free slots behind each lock, free slots in each zone,
-    and what the audit finds, served over HTTP until the program is ended, or
-    written to a file once. A cloud that cannot be read keeps the values it
-    had. The status is 0, or 1 if the metrics cannot be served or written, or
-    the cloud not be read for the file.
+    The metrics are hosts, capacity and free slots behind each lock, free slots
+    in each availability zone, and the findings of the audit. They are served
+    over HTTP until the program ends, or written to a file once. While the
+    cloud cannot be read, the last values stay. The exit status is 1 if the
+    metrics cannot be served or written, or if the cloud cannot be read for the
+    file.
     """
 
     app: Any
@@ -43,7 +44,7 @@ class ExportMetrics(usage.Command):
             type=_address,
             default=_LISTEN,
             metavar='<address>:<port>',
-            help=f'Where to serve them over HTTP; default: {_LISTEN}',
+            help=f'Address to serve them on over HTTP; default: {_LISTEN}',
         )
         where.add_argument(
             '--textfile',
@@ -54,30 +55,29 @@ class ExportMetrics(usage.Command):
             '--interval',
             type=base.positive,
             metavar='<seconds>',
-            help='How long to wait between readings of the cloud; '
-            f'default: {_INTERVAL}',
+            help=f'Time between readings of the cloud; default: {_INTERVAL}',
         )
         base.add_servers_argument(
             parser,
-            'Look at the servers of all projects too: how many are out of '
+            'Check the servers of all projects too: how many are out of '
             'place, and which flavors they have',
         )
         parser.add_argument(
             '--scheduler',
             metavar='<directory>',
-            help='Add what nova-scheduler on this machine counts in this '
+            help='Add the counts of nova-scheduler on this machine from this '
             'directory, see [isolate_aggregates] scheduler_metrics',
         )
         parser.add_argument(
             '--sync-textfile',
             metavar='<file>',
-            help='Add when sync succeeded last, from the file that sync '
-            '--textfile writes on this machine',
+            help='Add the time of the last success of sync, from the file '
+            'that sync --textfile writes on this machine',
         )
         parser.add_argument(
             '--no-cloud',
             action='store_true',
-            help='With --scheduler or --sync-textfile, give nothing else',
+            help='With --scheduler or --sync-textfile, export nothing else',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser

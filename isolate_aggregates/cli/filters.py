@@ -12,7 +12,7 @@ from isolate_aggregates.filters import loading
 class ListFilters(output.Lister):
     """Show the installed request filters, and whether they run.
 
-    Those that run stand first, in the order in which they run.
+    Those that run come first, in the order in which they run.
     """
 
     app: Any

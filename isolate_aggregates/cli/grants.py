@@ -30,7 +30,7 @@ class GrantKey(_KeyCommand):
     """Let servers of a flavor or an image use hosts locked by a trait.
 
     Makes the flavor or the image require the trait. Its servers can then use
-    no other hosts; those that are there already stay as they are.
+    no other hosts; existing servers do not change.
     """
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
@@ -44,8 +44,8 @@ class GrantKey(_KeyCommand):
 class RevokeKey(_KeyCommand):
     """Keep servers of a flavor or an image out of hosts locked by a trait.
 
-    The flavor or the image does not require the trait any more. Servers that
-    are there already stay as they are.
+    The flavor or the image no longer requires the trait. Existing servers do
+    not change.
     """
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:

@@ -27,7 +27,7 @@ class ListLocks(output.ReportLister):
     A host counts for every lock it is behind. Capacity is that of the hosts'
     own resource providers, as Placement counts it. As json or yaml: one
     document with the names of aggregates and hosts and all resource classes.
-    As csv or value: what is free, and what is used in columns of its own.
+    As csv or value: free and used amounts in separate columns.
     """
 
     nothing = 'No aggregate is locked.'
@@ -68,7 +68,7 @@ class ListLocks(output.ReportLister):
 class ShowDetails(output.ShowOne):
     """Show everything about one lock, aggregate or host.
 
-    With what keeps its locks from working, if anything does.
+    If a lock does not work, the output says why.
     """
 
     app: Any
@@ -85,7 +85,7 @@ class ShowDetails(output.ShowOne):
         parser.add_argument(
             '--kind',
             choices=details.KINDS,
-            help='What the name is of, where several things have it',
+            help='Kind of the object, if several have the same name',
         )
         base.add_snapshot_argument(parser)
         return parser

@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 # By the name of the entry point in isolate_aggregates.cli: the first line of
 # the docstring.
 DESCRIPTIONS = {
-    'audit': (
-        'Find what keeps isolation from working, and say what repairs it.'
-    ),
+    'audit': 'Find problems with the isolation, and how to repair them.',
     'candidates': (
-        'Show the hosts that may be used for a server, and why only those.'
+        'Show the hosts that a server may use, and why it may use no others.'
     ),
     'capacity': (
-        'Show how many more such servers fit, in total and on each host.'
+        'Show how many more servers of a flavor fit, in total and on each '
+        'host.'
     ),
     'explain': 'Show for every host why a server may use it, or why not.',
     'exporter': 'Export Prometheus metrics.',
@@ -32,51 +31,48 @@ DESCRIPTIONS = {
     ),
     'list': 'Show all locks, and the hosts and the capacity behind each.',
     'lock': (
-        'Let only servers that ask for some traits use the hosts of an '
+        'Let only servers that require some traits use the hosts of an '
         'aggregate.'
     ),
-    'matrix': 'Show which flavors, and images, may go where.',
+    'matrix': 'Show which flavors and images may use which hosts.',
     'query': 'Print the query string to send to Placement for a server.',
-    'report': 'Write a page that shows how the cloud is isolated.',
+    'report': 'Write a page that shows which flavors may use which hosts.',
     'reservation_blazar_adopt': (
-        'Let the Blazar of the configuration file keep a reservation.'
+        'Give a reservation to the Blazar of the configuration file.'
     ),
     'reservation_blazar_end': (
         'End a reservation that Blazar does not know, and delete its servers.'
     ),
     'reservation_blazar_list': (
-        'Show the reservations that are kept in Nova for Blazars.'
+        'Show the reservations in Nova that belong to any Blazar.'
     ),
     'reservation_calendar': (
-        'Show the room that hosts have for reservations over time.'
+        'Show the free capacity of hosts for reservations over time.'
     ),
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
     'reservation_find': (
         'Show when a reservation would fit first, and on which hosts.'
     ),
-    'reservation_host_disable': (
-        'Make hosts for reservations ordinary ones again.'
-    ),
+    'reservation_host_disable': 'Disable hosts for reservations.',
     'reservation_host_enable': 'Enable hosts for reservations.',
     'reservation_host_list': (
         'Show the hosts for reservations, and the slots on each.'
     ),
     'reservation_import': (
-        'Keep the reservations of instances that a Blazar has, without Blazar.'
+        'Import instance reservations from Blazar, to keep them without it.'
     ),
     'reservation_list': (
-        'Show all reservations, their slots, and what is wrong with them.'
+        'Show all reservations, their slots and their problems.'
     ),
     'reservation_move': (
-        'Let a reservation leave hosts together with its servers.'
+        'Move a reservation to other hosts, together with its servers.'
     ),
     'reservation_reconcile': (
-        'Start and end reservations whose time has come, and complete others.'
+        'Start and end reservations that are due, and complete others.'
     ),
     'reservation_repair': (
-        'Move slots away from hosts that are down, disabled, gone or too '
-        'small.'
+        'Move slots from hosts that are down, disabled, deleted or too small.'
     ),
     'reservation_show': 'Show everything about a reservation.',
     'reservation_update': (
@@ -88,7 +84,7 @@ DESCRIPTIONS = {
     'show': 'Show everything about one lock, aggregate or host.',
     'snapshot_diff': 'Show what has changed between two cloud files.',
     'snapshot_save': 'Write a cloud file from the live cloud.',
-    'sync': 'Make Placement agree with the host aggregates and their tags.',
+    'sync': 'Update Placement from the host aggregates and their tags.',
     'unlock': 'Let all servers use the hosts of an aggregate again.',
 }
 

@@ -13,13 +13,12 @@ from isolate_aggregates.operate.plan import Plan
 
 
 class LockAggregate(changes.ChangeCommand):
-    """Let only servers that ask for some traits use the hosts of an aggregate.
+    """Let only servers that require some traits use the hosts of an aggregate.
 
-    Creates the traits, puts the hosts into the aggregate's Placement
-    aggregate where they are missing, tags the aggregate and puts the traits
-    on the hosts' resource providers, in this order: until it is done, the
-    hosts take no new servers at all. Run again, also after an error or for
-    hosts that came later, it does what is missing.
+    Creates the traits, adds missing hosts to the aggregate's Placement
+    aggregate, tags the aggregate and adds the traits to the hosts' resource
+    providers, in this order: until it is done, the hosts take no new servers.
+    Run it again after an error, or for new hosts: it does what is missing.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -31,8 +30,8 @@ class LockAggregate(changes.ChangeCommand):
             action='append',
             required=True,
             metavar='<trait>',
-            help='Trait that servers have to ask for, such as '
-            'CUSTOM_LICENSED_WINDOWS; repeated, they have to ask for all',
+            help='Trait that servers must require, such as '
+            'CUSTOM_LICENSED_WINDOWS; if repeated, they must require all',
         )
         return parser
 
@@ -58,10 +57,10 @@ class LockAggregate(changes.ChangeCommand):
 class UnlockAggregate(changes.ChangeCommand):
     """Let all servers use the hosts of an aggregate again.
 
-    Takes the traits off the hosts' resource providers, except those that
-    something else put there and those that another aggregate of the host
-    requires, and takes the tag off the aggregate. Until it is done, the hosts
-    take no new servers at all.
+    Removes the traits from the hosts' resource providers, except those that
+    another program or person added and those that another aggregate of the
+    host requires, and removes the tag from the aggregate. Until it is done,
+    the hosts take no new servers.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -73,7 +72,7 @@ class UnlockAggregate(changes.ChangeCommand):
             action='append',
             default=[],
             metavar='<trait>',
-            help='Trait that servers need not ask for any more; may be '
+            help='Trait that servers no longer need to require; may be '
             'repeated. Default: all that lock the aggregate',
         )
         return parser

@@ -26,12 +26,12 @@ def add_row_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 class ShowMatrix(output.ReportLister):
-    """Show which flavors, and images, may go where.
+    """Show which flavors and images may use which hosts.
 
-    By what the request filters say and the traits that are required and
-    forbidden; free capacity is not looked at. As a table hosts to which the
-    same requests may go share a column. As json or yaml: one document with the
-    reasons. As csv or value each host has a column.
+    This depends on the request filters and on required and forbidden traits,
+    not on free capacity. As a table, hosts that the same requests may use
+    share a column. As json or yaml: one document with the reasons. As csv or
+    value, each host has a column.
     """
 
     nothing = 'There are no flavors.'

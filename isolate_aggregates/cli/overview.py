@@ -14,7 +14,7 @@ from isolate_aggregates.cli import usage
 # What the names of commands begin with, by the task they are for.
 _TASKS = (
     (
-        'See what may go where',
+        'See which servers may use which hosts',
         ('candidates', 'explain', 'capacity', 'matrix', 'report', 'query'),
     ),
     (

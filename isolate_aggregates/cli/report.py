@@ -15,10 +15,10 @@ from isolate_aggregates.inspect.report.content import Content
 
 
 class WriteReport(usage.Command):
-    """Write a page that shows how the cloud is isolated.
+    """Write a page that shows which flavors may use which hosts.
 
-    One HTML file that needs no network: which flavors may go where and why
-    not, the locks with the capacity behind them, and what the audit finds.
+    One HTML file that needs no network. It also shows the reasons, the locks
+    with the capacity behind them, and the findings of the audit.
     """
 
     app: Any
@@ -30,7 +30,7 @@ class WriteReport(usage.Command):
             '--output',
             required=True,
             metavar='<file>',
-            help='HTML file to write; - for the standard output',
+            help='HTML file to write; - for standard output',
         )
         add_row_arguments(parser)
         parser.add_argument(
@@ -38,16 +38,16 @@ class WriteReport(usage.Command):
             nargs='+',
             default=[],
             metavar='<project>',
-            help='Names or ids of more projects; "Try a request" on the page '
-            'offers them beside that of --project',
+            help='Names or ids of more projects that can be chosen in "Try a '
+            'request" on the page',
         )
         base.add_servers_argument(parser)
         parser.add_argument(
             '--calendar',
             type=base.positive,
             metavar='<days>',
-            help='Show the room that hosts have for reservations too, from '
-            'now on for so many days',
+            help='Also show the free capacity of hosts for reservations, for '
+            'this number of days',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser

@@ -15,9 +15,9 @@ from isolate_aggregates.cloud.live import LiveCloud
 class SaveSnapshot(usage.Command):
     """Write a cloud file from the live cloud.
 
-    It has what decides where servers may go, and no credentials: aggregates,
-    resource providers, flavors, images, and the scheduler settings that the
-    configuration file has.
+    It has everything that decides where servers may go: aggregates, resource
+    providers, flavors, images, and the scheduler settings of the configuration
+    file. It has no credentials.
     """
 
     app: Any

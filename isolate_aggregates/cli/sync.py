@@ -11,7 +11,7 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import base, output, periodic, progress
+from isolate_aggregates.cli import base, consent, output, periodic, progress
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
@@ -20,22 +20,21 @@ from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import ProviderChange
 
-# Exit statuses, beside 2 for arguments that make no sense.
-DONE = 0
+# The exit status if something could not be done.
 FAILED = 1
-TO_DO = 3
 
 LOG = logging.getLogger(__name__)
 
 
-class SyncPlacement(output.ReportLister):
-    """Make Placement agree with the host aggregates and their tags.
+class SyncPlacement(consent.Asking, output.ReportLister):
+    """Update Placement from the host aggregates and their tags.
 
     The resource providers of the hosts of each aggregate become members of it
     in Placement, get the traits that it requires, and become members of the
-    rollups that stand for it. What sync has put there and is not wanted any
-    more is taken away; what others put there stays. Without --apply it is only
-    shown. As json or yaml: one document with the problems too.
+    rollups that stand for it. Traits and memberships that sync added and that
+    are no longer needed are removed; all others stay. The exit status is 3 if
+    changes are only shown. As json or yaml: one document with the problems
+    too.
     """
 
     _told: frozenset[str] = frozenset()
@@ -43,19 +42,23 @@ class SyncPlacement(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
+        # What --yes was called once.
         parser.add_argument(
-            '--apply', action='store_true', help='Do it, and show what changed'
+            '--apply',
+            action='store_true',
+            dest='yes',
+            help=argparse.SUPPRESS,
         )
         parser.add_argument(
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Do it again and again, with so many seconds between, and '
-            'write a line for each change; implies --apply',
+            help='Repeat it at this interval, and write a line for each '
+            'change; implies --yes',
         )
         for part, what in (
             (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
-            (plans.Part.TRAITS, 'put or take away traits'),
+            (plans.Part.TRAITS, 'add or remove traits'),
             (plans.Part.ROLLUPS, 'maintain rollups'),
         ):
             parser.add_argument(
@@ -68,16 +71,15 @@ class SyncPlacement(output.ReportLister):
         parser.add_argument(
             '--forget',
             action='store_true',
-            help='Take rollups and marks away, and leave traits and '
-            'memberships as they are; before isolate-aggregates is '
-            'uninstalled, and after it has left nova-scheduler',
+            help='Remove rollups and marks, and keep traits and memberships; '
+            'use it before you uninstall isolate-aggregates, but after you '
+            'have switched it off in nova-scheduler',
         )
         parser.add_argument(
             '--textfile',
             metavar='<file>',
-            help='With --apply or --watch, write to this file when it '
-            'succeeded last, for exporter --sync-textfile or for Node '
-            'exporter',
+            help='With --yes or --watch, write the time of each success to '
+            'this file, for exporter --sync-textfile or for Node exporter',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser
@@ -85,40 +87,49 @@ class SyncPlacement(output.ReportLister):
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
-        base.check_live(self._usage, parsed_args, 'apply', 'watch')
-        if parsed_args.forget and parsed_args.watch:
-            self._usage.error('--forget is done once, without --watch')
+        base.check_live(self._usage, parsed_args, 'yes', 'watch')
         if parsed_args.textfile:
             if parsed_args.forget or not (
-                parsed_args.apply or parsed_args.watch
+                parsed_args.yes or parsed_args.watch
             ):
                 self._usage.error(
-                    '--textfile needs --apply or --watch, without --forget'
+                    '--textfile needs --yes or --watch, without --forget'
                 )
             base.check_metrics_client()
         if parsed_args.watch:
+            for other in ('forget', 'dry_run'):
+                if getattr(parsed_args, other):
+                    name = other.replace('_', '-')
+                    self._usage.error(
+                        f'--{name} is done once, without --watch'
+                    )
             self._watch(parsed_args)
-            return DONE
-        super().run(parsed_args)
+            return 0
+        # What a file tells of can only be shown.
+        parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
+        code = super().run(parsed_args)
         if self._result and not self._result.is_complete:
             return FAILED
         if self._result:
             _note_success(parsed_args.textfile)
-        return TO_DO if self._plan.changes and not self._result else DONE
+        return code
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
         self._result: apply.SyncResult | None = None
-        if parsed_args.apply:
+        with base.opened(self.app, parsed_args) as cloud:
+            self._plan = self._plan_for(cloud, parsed_args)
+        changes = [
+            f'{c.host}, {c.provider}: {c.action} {c.subject}'
+            for c in self._plan.changes
+        ]
+        # With --yes also what no row shows: marks, and traits out of use.
+        if parsed_args.yes or (changes and self.agrees(parsed_args, changes)):
             live = LiveCloud(self.app.conf, self.app.connect)
-            self._plan = self._plan_for(live, parsed_args)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
-        else:
-            with base.opened(self.app, parsed_args) as cloud:
-                self._plan = self._plan_for(cloud, parsed_args)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -151,7 +162,7 @@ class SyncPlacement(output.ReportLister):
             yield 'Nothing was changed.' if self._result else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
-        done = 'changed' if self._result else 'to be changed with --apply'
+        done = 'changed' if self._result else 'to be changed'
         yield f'Resource providers {done}: {providers} ({kinds}).'
 
     def _plan_for(

@@ -9,10 +9,10 @@ isolate_aggregates_opts = [
         min=31,
         max=34,
         help="""
-The release of Nova whose requests commands repeat.
+Release of Nova whose scheduling the commands repeat.
 
-Later releases add more to a request. By default the microversions of Nova's
-API tell the release, and with a cloud file it is the newest that is supported.
+Newer releases add more to a request. By default the release is known from the
+microversions of Nova's API. For a cloud file it is the newest supported one.
 """,
     ),
     cfg.ListOpt(
@@ -25,8 +25,8 @@ API tell the release, and with a cloud file it is the newest that is supported.
 The request filters to run, in this order.
 
 Each name is an entry point in ``isolate_aggregates.request_filters``;
-``isolate-aggregates filter list`` shows those installed. A filter that is not
-named here does not run. A name that cannot be loaded stops the program: a
+``isolate-aggregates filter list`` shows the installed ones. A filter that is
+not named here does not run. A name that cannot be loaded stops the program: a
 filter that silently did nothing would let servers in where they must not be.
 """,
     ),
@@ -35,14 +35,14 @@ filter that silently did nothing would let servers in where they must not be.
         item_type=types.String(choices=['flavor', 'image']),
         default=['flavor', 'image'],
         help="""
-Whose required traits open an isolated aggregate.
+Where the required traits that open an isolated aggregate may come from.
 
-By default those of flavor and image, as in Nova. Any tenant who may upload an
-image may then write ``trait:<NAME>=required`` on it and land on the isolated
-hosts. With ``flavor`` alone an image's traits still constrain the request but
-open nothing; the traits of ports and device profiles count as the flavor's.
-Another remedy is to let only operators write such image properties, with
-Glance's property protections.
+By default from flavor and image, as in Nova. Any tenant who can upload an
+image can then set ``trait:<NAME>=required`` on it and use the isolated hosts.
+With only ``flavor``, an image's traits still constrain the request but open
+nothing; the traits of ports and device profiles count as the flavor's.
+Alternatively, let only operators set such image properties, with Glance's
+property protections.
 """,
     ),
     cfg.ListOpt(
@@ -50,13 +50,13 @@ Glance's property protections.
         item_type=types.String(choices=['image', 'hint']),
         default=['image'],
         help="""
-Where a request may name a reservation beside the flavor.
+Where a request may name a reservation, in addition to the flavor.
 
-Image properties and scheduler hints are written by tenants; a reservation
-named there is granted only to a project that owns it: the aggregate's
-``blazar:owner`` is the project's id, or one of its metadata keys is. A foreign
-one is refused. With ``image``, nova-scheduler reads what the image said when
-the server was accepted from Nova's databases; without it that is saved.
+Tenants set image properties and scheduler hints, so a reservation named there
+counts only for a project that owns it: the aggregate's ``blazar:owner`` is the
+project's id, or one of its metadata keys is. Otherwise the request is refused.
+With ``image``, nova-scheduler reads from Nova's databases the image properties
+of the moment when the server was accepted; without ``image`` it need not.
 
 Related options:
 
@@ -72,7 +72,7 @@ Refuse servers without a reservation.
 
 With this option the filter ``blazar_reservation`` refuses a request that has
 neither the scheduler hint ``reservation`` nor a flavor of an instance
-reservation. For clouds whose hosts are all handed out by reservation.
+reservation. Use it if all hosts of the cloud must be reserved.
 """,
     ),
     cfg.IntOpt(
@@ -81,12 +81,11 @@ reservation. For clouds whose hosts are all handed out by reservation.
         min=0,
         max=604800,
         help="""
-Seconds between two reservations of the same room.
+Minimum number of seconds between two reservations of the same capacity.
 
-So long after the end of a reservation another one may have its room, at the
-earliest. Servers are deleted at the end, and as long as they are not gone the
-next owner cannot boot. Reservations that were made before keep their times.
-The commands for reservations read it; Blazar has an option of its own.
+Servers are deleted at the end of a reservation. Until they are gone, the next
+owner cannot boot. Existing reservations keep their times. The commands for
+reservations use this option; Blazar has its own.
 """,
     ),
     cfg.IntOpt(
@@ -94,34 +93,34 @@ The commands for reservations read it; Blazar has an option of its own.
         default=4000,
         min=0,
         help="""
-The most bytes of the query string of a request to Placement.
+Maximum number of bytes in the query string of a request to Placement.
 
-The query string is what stands after the ``?``, as nova-scheduler sends it:
-resources, traits and aggregates, those that other request filters add
-included. Web servers limit the request line, which has some 50 bytes more; the
-default is for the 4,094 bytes of gunicorn. With the limits that they have by
-default 8000 is right for Apache and nginx, and 1500 for uWSGI, which counts
-the query twice. A query that would be longer forbids rollup
-aggregates, which ``isolate-aggregates sync`` maintains, in place of those they
-stand for. If that does not suffice, the request is refused. 0 sets no limit.
+The query string is everything after the ``?``, as nova-scheduler sends it:
+resources, traits and aggregates, including those that other request filters
+add. Web servers limit the request line, which has some 50 bytes more; the
+default is for the 4,094 bytes of gunicorn. With their default limits, use 8000
+for Apache and nginx, and 1500 for uWSGI, which counts the query twice. In a
+longer query, rollup aggregates, which ``isolate-aggregates sync`` maintains,
+replace the aggregates they stand for. If that does not suffice, the request is
+refused. 0 means no limit.
 
 Related options:
 
 * ``[filter_scheduler] enabled_filters`` must name
-  ``IsolatedAggregatesFilter``. Without it no query is shortened: one that is
-  longer is refused.
+  ``IsolatedAggregatesFilter``. Without it no query is shortened: a longer one
+  is refused.
 """,
     ),
     cfg.StrOpt(
         'aggregate_source',
         help="""
-Where to read the host aggregates.
+Source of the host aggregates.
 
 The name of an entry point in ``isolate_aggregates.aggregate_sources``:
-``nova`` reads Nova's API database and works in nova-scheduler alone,
-``novaclient`` asks Nova's API, ``file`` reads the cloud file named by
-``cloud_file``. By default ``nova`` in nova-scheduler and ``novaclient`` in
-commands. Commands take ``nova`` for ``novaclient``.
+``nova`` reads Nova's API database and works only in nova-scheduler,
+``novaclient`` uses Nova's API, ``file`` reads the cloud file named by
+``cloud_file``. The default is ``nova`` in nova-scheduler and ``novaclient`` in
+commands. Commands use ``novaclient`` instead of ``nova``.
 """,
     ),
     cfg.StrOpt(
@@ -134,17 +133,17 @@ Path of the cloud file for ``aggregate_source = file``.
         'aggregate_cache_ttl',
         min=0,
         help="""
-How many seconds nova-scheduler may use the aggregates it has read.
+Number of seconds for which nova-scheduler caches the aggregates.
 
-Within this time a change of an aggregate may not be seen. 0 reads them for
-every request, so that a tag set before the request is honoured by it. By
-default 0 with ``aggregate_source = nova``, where reading takes milliseconds,
-and 30 with any other source, where it may take seconds.
+Within this time a change of an aggregate may not be seen. With 0 they are read
+for every request, so a tag takes effect for every request after it. The
+default is 0 with ``aggregate_source = nova``, where reading takes
+milliseconds, and 30 with any other source, where it may take seconds.
 
-With ``nova`` more than 0 spares a busy database, and nothing older is used.
-With any other source one thread reads the aggregates again when the time is
-over, while requests go on with what there is, for at most the same time once
-more and not after that reading has failed.
+With ``nova``, use more than 0 only to reduce the load of the database; older
+aggregates are never used. With any other source, one thread reads the
+aggregates again when the time is over. Meanwhile requests use the old ones,
+for at most the same time once more and only until a read fails.
 """,
     ),
     cfg.FloatOpt(
@@ -152,14 +151,13 @@ more and not after that reading has failed.
         default=5,
         min=0.1,
         help="""
-For how many seconds a request may wait for the aggregates.
+Number of seconds for which a request may wait for the aggregates.
 
-It counts for all that reading them takes, with retries and tokens. A request
-that has waited so long is refused, or goes on with old aggregates where
-``on_source_failure`` allows that. No single answer of Nova or Keystone is
-waited for longer either. With ``aggregate_source = nova`` it counts for the
-reading at the start of nova-scheduler alone: each request reads for itself,
-and how long it may wait for the database is said in ``[api_database]``.
+It includes retries and tokens, and limits each call to Nova or Keystone too. A
+request that has waited this long is refused, or uses old aggregates if
+``on_source_failure`` permits it. With ``aggregate_source = nova`` it applies
+only to the read at the start of nova-scheduler: each request reads for itself,
+and ``[api_database]`` limits how long it waits for the database.
 
 Related options:
 
@@ -176,8 +174,8 @@ Related options:
         help="""
 What nova-scheduler does when it cannot read the aggregates.
 
-``stale`` is for short failures, as when another database server takes over. A
-tag that is set meanwhile is not honoured.
+``stale`` is for short failures, such as a failover of the database. A tag that
+is set meanwhile has no effect yet.
 
 Related options:
 
@@ -189,11 +187,11 @@ Related options:
         default=300,
         min=0,
         help="""
-For how many seconds ``on_source_failure = stale`` may use old aggregates.
+Number of seconds for which ``on_source_failure = stale`` may use aggregates.
 
-Counted from when they were read. After that requests are refused. With another
-source than ``nova``, once a reading has failed, requests use them for half a
-minute without waiting for the next one, which goes on meanwhile.
+It is counted from when they were read. After it, requests are refused. With a
+source other than ``nova``, requests use them for half a minute after a failed
+read, without waiting for the next read.
 """,
     ),
     cfg.BoolOpt(
@@ -202,10 +200,10 @@ minute without waiting for the next one, which goes on meanwhile.
         help="""
 Let nova-scheduler count what the request filters do, for Prometheus.
 
-Its workers count into the directory that ``PROMETHEUS_MULTIPROC_DIR`` names in
-their environment, and ``isolate-aggregates exporter --scheduler`` reads it.
-Without that variable nova-scheduler does not start. It takes some tens of
-microseconds for each request.
+Its workers write the counts to the directory in their environment variable
+``PROMETHEUS_MULTIPROC_DIR``, and ``isolate-aggregates exporter --scheduler``
+reads it. Without that variable nova-scheduler does not start. It takes some
+tens of microseconds for each request.
 """,
     ),
     cfg.ListOpt(

@@ -68,7 +68,7 @@ def plan(
     notes = [*_not_locked(aggregate, keys), *on_hosts.notes()]
     if steps and marks.marked_rollups(known):
         notes.append(
-            'long queries keep out of the hosts until sync --apply has taken '
+            'long queries keep out of the hosts until sync has taken '
             'them out of the rollup aggregates too'
         )
     return Plan(steps, tuple(wanted), tuple(notes), problems)

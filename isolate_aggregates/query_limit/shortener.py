@@ -112,7 +112,7 @@ class Shortener:
             if wanted is None:
                 raise too_long.error(
                     'and the rollup aggregates that there are do not make it '
-                    'fit; run "isolate-aggregates sync --apply"'
+                    'fit; run "isolate-aggregates sync"'
                 )
             since = members.use(wanted.rollups)
             now = self._clock()

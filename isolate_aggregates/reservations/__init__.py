@@ -10,8 +10,8 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     store = ReservationStore(connection, pool='freepool')
     now = store.now()
 
-    enable_host(store, host)              -> ReservationHost
-    disable_host(store, host)
+    enable_host(store, host, dry_run=)    -> ReservationHost
+    disable_host(store, host, dry_run=)
     delete_pool(store)
     list_hosts(store)                     -> list[ReservationHost]
 
@@ -24,9 +24,10 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     list_reservations(store, now)         -> list[Status]
     calendar(store, now, start, end)      -> list[HostCalendar]
     update(store, id, now, amount=, end=,
-           project=, start=, affinity=)   -> Status
+           project=, start=, affinity=,
+           dry_run=)                      -> Status
     end(store, id, now)                   -> Status
-    move(store, id, now, hosts)           -> Status
+    move(store, id, now, hosts, dry_run=) -> Status
     evacuate(store, id)                   -> list[str]
     repair(store, now, id)                -> list[Status]
 

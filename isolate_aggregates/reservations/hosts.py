@@ -19,10 +19,14 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.store import ReservationStore
 
 
-def enable_host(store: ReservationStore, name: str) -> ReservationHost:
+def enable_host(
+    store: ReservationStore, name: str, dry_run: bool = False
+) -> ReservationHost | None:
     """Make a compute node a host for reservations, unless it is one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
+    :param dry_run: Only check whether it can be one.
+    :returns: The host; None with ``dry_run``.
     :raises NotFound: if Nova has no such compute node.
     :raises ReservationHostError: if ordinary servers run there, or the pool
         belongs to something else; the host is then not in the pool, unless it
@@ -38,6 +42,8 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     if not (found and found.is_ready):
         _refuse_ordinary(store, node, found)
     _refuse_foreign(node, observed.pool)
+    if dry_run:
+        return None
     pool = _locked_pool(store, observed.pool)
     joins = node.service not in pool.hosts
     if joins:
@@ -58,24 +64,27 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     return store.read().hosts[node.name]
 
 
-def disable_host(store: ReservationStore, name: str) -> None:
+def disable_host(
+    store: ReservationStore, name: str, dry_run: bool = False
+) -> None:
     """Make a host for reservations an ordinary one again, unless it is one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
+    :param dry_run: Only check whether it can be one.
     :raises NotFound: if there is no such host.
     :raises ReservationHostError: if reservations have slots there.
     """
-    _disable(store, name)
+    _disable(store, name, dry_run)
 
 
 @retried
-def _disable(store: ReservationStore, name: str) -> None:
+def _disable(store: ReservationStore, name: str, dry_run: bool) -> None:
     observed = store.read()
     host = _host(observed, name)
     if host is None:
         # An ordinary one, if there is such a host at all.
         node = _node(observed, name)
-        if observed.pool:
+        if observed.pool and not dry_run:
             _unmirror(store, observed.pool, node.uuid)
         return
     if host.slots:
@@ -85,6 +94,8 @@ def _disable(store: ReservationStore, name: str) -> None:
             f'has slots of {found}; end them, or move them away with repair '
             'after disabling the compute service',
         )
+    if dry_run:
+        return
     if host.provider:
         _close(store, host)
         try:

@@ -26,7 +26,7 @@ from isolate_aggregates.reservations.reservation import (
 )
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.views import preview
+from isolate_aggregates.reservations.views import preview, would_be
 from isolate_aggregates.reservations.wanted import check_amount, utc
 
 # A command decides again as often as another one changes the reservation.
@@ -98,6 +98,7 @@ def update(
     project: str | None = None,
     start: datetime.datetime | None = None,
     affinity: bool | Unchanged | None = UNCHANGED,
+    dry_run: bool = False,
 ) -> Status:
     """Change a reservation, before or after its start.
 
@@ -109,6 +110,7 @@ def update(
     :param project: The id of the project that may use it; None to leave it.
     :param start: When it starts; None to leave it.
     :param affinity: As for :func:`new`; UNCHANGED to leave it.
+    :param dry_run: Only return how it would be.
     :raises NotFound: if there is none.
     :raises InvalidRequest: if it makes no sense.
     :raises ReservationError: if it does not fit, more slots have servers, or
@@ -149,6 +151,8 @@ def update(
             and terms_of(told) == told.terms
         )
 
+    if dry_run:
+        return _changed(store, reservation_id, now, decide)
     return _change(store, reservation_id, now, decide, is_done)
 
 
@@ -157,6 +161,7 @@ def move(
     reservation_id: str,
     now: datetime.datetime,
     hosts: Collection[str] | None = None,
+    dry_run: bool = False,
 ) -> Status:
     """Let a reservation leave hosts together with its servers.
 
@@ -165,6 +170,7 @@ def move(
 
     :param hosts: The names of the hosts; None for those that are down,
         disabled or gone; empty to leave none any more.
+    :param dry_run: Only return how it would be.
     :raises NotFound: if there is no such reservation.
     :raises InvalidRequest: if it has no slots on these hosts.
     :raises ReservationError: if it does not fit elsewhere; it then stays as
@@ -183,6 +189,8 @@ def move(
             return named is None or not left
         return all(name in left or name not in status.hosts for name in named)
 
+    if dry_run:
+        return _changed(store, reservation_id, now, decide)
     return _change(store, reservation_id, now, decide, is_done)
 
 
@@ -238,11 +246,38 @@ def _present(found: Reservation) -> PendingChange:
     return PendingChange(found.amount, found.end, found.leaving)
 
 
+# What a reservation is to become, decided by what it is.
+_Decide = Callable[[ObservedState, Reservation], PendingChange]
+
+
+def _changed(
+    store: ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+    decide: _Decide,
+) -> Status:
+    """Return how a reservation would be after a change; change nothing."""
+    observed = store.read()
+    found = observed.reservation(reservation_id)
+    # What another command has begun will be done first.
+    before = found.settled
+    if before.has_ended(now):
+        raise _ended(found.id)
+    wanted = dataclasses.replace(before, pending=decide(observed, before))
+    return would_be(store, observed, wanted, now)
+
+
+def _ended(reservation_id: str) -> exception.ReservationError:
+    return exception.ReservationError(
+        reservation_id, 'cannot be changed, as it has ended'
+    )
+
+
 def _change(
     store: ReservationStore,
     reservation_id: str,
     now: datetime.datetime,
-    decide: Callable[[ObservedState, Reservation], PendingChange],
+    decide: _Decide,
     is_done: Callable[[Status], bool],
 ) -> Status:
     """Change a reservation, and see that no other command undid it.
@@ -261,9 +296,7 @@ def _change(
             observed = store.read()
             found = observed.reservation(reservation_id)
         if found.has_ended(now):
-            raise exception.ReservationError(
-                found.id, 'cannot be changed, as it has ended'
-            )
+            raise _ended(found.id)
         if found.pending:
             continue
         wanted = decide(observed, found)

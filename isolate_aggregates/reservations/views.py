@@ -8,7 +8,7 @@ import logging
 
 from isolate_aggregates import exception
 from isolate_aggregates.reservations import host_capacity, names, room
-from isolate_aggregates.reservations.observed import Slots
+from isolate_aggregates.reservations.observed import ObservedState, Slots
 from isolate_aggregates.reservations.planner import Assignment
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.room import Period
@@ -27,12 +27,40 @@ def preview(
     :param reservation: What :func:`new` returned.
     :raises ReservationError: if it does not fit.
     """
-    observed = store.read()
+    return would_be(store, store.read(), reservation, now)
+
+
+def would_be(
+    store: ReservationStore,
+    observed: ObservedState,
+    reservation: Reservation,
+    now: datetime.datetime,
+) -> Status:
+    """Return how a reservation would be with its pending change.
+
+    :raises ReservationError: if it does not fit.
+    """
     wanted = reservation.settled
     assignment = host_capacity.assign(store, observed, wanted, now)
     if assignment.missing:
         raise exception.ReservationError(wanted.id, assignment.refusal)
-    return _planned(wanted, assignment)
+    present = observed.slots(wanted.id)
+    has_begun = present and wanted.has_started(now)
+    planned = _planned(wanted, assignment).hosts
+    return Status(
+        wanted,
+        Phase.ACTIVE if has_begun else Phase.PLANNED,
+        {
+            name: dataclasses.replace(present.get(name, on), total=on.total)
+            for name, on in planned.items()
+        }
+        # Slots with a server stay until it has left.
+        | {
+            name: dataclasses.replace(on, total=on.used)
+            for name, on in present.items()
+            if name in wanted.leaving and on.used
+        },
+    )
 
 
 def find(

@@ -8,6 +8,7 @@ import sys
 import time
 import types
 
+from agreement import agreed
 from blazar import config as blazar_config
 from blazar.db.sqlalchemy import api as db_models
 from blazar.db.sqlalchemy import facade_wrapper
@@ -165,7 +166,7 @@ def program(capsys, monkeypatch, tmp_path):
     def run_it(*arguments):
         handlers = list(root.handlers)
         try:
-            code = app.main(['reservation', *arguments])
+            code = app.main(agreed(('reservation', *arguments)))
         except SystemExit as exc:
             code = int(exc.code or 0)
         # Each run adds a handler of its own.

@@ -55,8 +55,10 @@ def imported(operator, tmp_path):
         finished = operator(
             'import', '--blazar-config-file', path, '-f', 'json', *arguments
         )
-        assert finished.code == code, finished.err
         found = json.loads(finished.out)['reservations']
+        only_shown = any(one['result'] == 'import' for one in found)
+        expected = 3 if only_shown else code
+        assert finished.code == expected, finished.err
         return {one['id']: one for one in found}
 
     return run_it
@@ -117,7 +119,7 @@ def test_leases_are_kept_as_they_are(
     assert found[coming]['hosts'] == planned
     assert state(cloud) == before
 
-    assert imported('--apply')[coming]['result'] == 'imported'
+    assert imported('--yes')[coming]['result'] == 'imported'
 
     after = state(cloud)
     # Blazar's own is as it was, and so are servers and the pool.
@@ -136,7 +138,7 @@ def test_leases_are_kept_as_they_are(
     row = db_api.lease_get(lease)
     assert kept[running]['end'] == f'{row["end_date"].isoformat()}+00:00'
     assert [kept[one]['problems'] for one in kept] == [[], []]
-    assert {k: v['result'] for k, v in imported('--apply').items()} == {
+    assert {k: v['result'] for k, v in imported('--yes').items()} == {
         running: 'was imported',
         coming: 'was imported',
     }
@@ -182,7 +184,7 @@ def test_reservations_like_a_flavor_are_kept_with_what_it_has(
     )
     blazar.pass_time()
 
-    found = imported('--apply')[reservation]
+    found = imported('--yes')[reservation]
 
     assert found['notes'] == ['what hw:numa_nodes=1 asks for is not counted']
     kept = listed(operator)[reservation]
@@ -208,7 +210,7 @@ def test_what_cannot_be_carried_over_is_named(
     row = blazar.reservation(ids['large'])['resource_id']
     db_api.instance_reservation_update(row, {'amount': 9999})
 
-    found = imported('--apply', code=3)
+    found = imported('--yes', code=3)
 
     assert {name: found[ids[name]]['problem'] for name in ids} == {
         'hosts': 'only Blazar keeps reservations of the type physical:host',
@@ -234,7 +236,7 @@ def test_a_blazar_that_goes_on_cannot_end_what_was_imported(
     deleted, other = blazar.reserve(amount=1, end=30)
     blazar.pass_time()
     servers = [cloud.boot(OWNER, one) for one in (reservation, other)]
-    imported('--apply')
+    imported('--yes')
 
     with pytest.raises(ReservationNotKept, match='belongs to another Blazar'):
         blazar.delete(deleted)
@@ -252,7 +254,7 @@ def test_hosts_outside_the_pool_are_named(blazar, cloud, imported, operator):
     blazar.pass_time()
     cloud.take_from_freepool('host1')
 
-    found = imported('--apply', code=3)
+    found = imported('--yes', code=3)
 
     assert found[reservation]['problem'] == (
         'host1 is not in the pool freepool, see [blazar:physical:host] '
@@ -309,7 +311,7 @@ def test_what_was_imported_can_go_back_as_it_is_by_then(
     blazar.pass_time()
     later, coming = blazar.reserve(1, vcpus=5, start=90, end=120)
     server = cloud.boot(OWNER, running)
-    imported('--apply')
+    imported('--yes')
     until = blazar.now + datetime.timedelta(minutes=100)
     assert (
         operator(
@@ -351,7 +353,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     blazar, cloud, operator, imported, adopt
 ):
     lease, reservation = blazar.reserve(amount=1, start=60, end=90)
-    imported('--apply')
+    imported('--yes')
     now = datetime.datetime.now(datetime.UTC)
     made = reservations.new(OWNER, 2, Shape(1, 64, 1), now, affinity=False)
     reservations.create(blazar.plugin.backend._store, made, now)
@@ -387,7 +389,7 @@ def test_what_blazar_has_otherwise_cannot_go_back(
     blazar, cloud, imported, operator, adopt, change, problem
 ):
     lease, reservation = blazar.reserve(amount=1, start=60, end=90)
-    imported('--apply')
+    imported('--yes')
     before = {key: db_api.lease_get(lease)[key] for key in change}
     db_api.lease_update(lease, change)
 

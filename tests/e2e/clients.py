@@ -12,6 +12,7 @@ import time
 from typing import Any
 import uuid
 
+from agreement import agreed
 from control_plane import bootstrap
 from control_plane.plane import Plane
 from control_plane.settings import Settings, program
@@ -49,7 +50,7 @@ class OpenStack:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it, whether it fails or not."""
         return subprocess.run(
-            [program('openstack'), *arguments],
+            [program('openstack'), *agreed(arguments)],
             env={
                 # None of those of whoever runs the tests.
                 **{k: v for k, v in os.environ.items() if k[:3] != 'OS_'},

@@ -60,7 +60,7 @@ def test_a_table_for_people(audit):
     assert '| No. | Severity | Subject' in finished.out
     assert finished.out.endswith(
         'Repairs (with *: safe, --fix applies them):\n'
-        '* 1, 2: isolate-aggregates sync --apply\n'
+        '* 1, 2: isolate-aggregates sync\n'
     )
 
 
@@ -80,7 +80,7 @@ def test_one_document_for_monitoring(audit):
         'on h1',
         'consequence': 'no server can land there: those that ask for the '
         'trait do not find it, and others are kept out',
-        'repair': 'isolate-aggregates sync --apply',
+        'repair': 'isolate-aggregates sync',
         'safe': True,
         'instead': '',
     }

@@ -60,7 +60,7 @@ def test_the_help_has_the_commands_first_each_under_its_task(see: Run) -> None:
     tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', finished.out, re.M)
     titles = [title for title, _ in tasks]
     assert titles[:3] == [
-        'See what may go where',
+        'See which servers may use which hosts',
         'Keep hosts apart',
         'Keep it working',
     ]

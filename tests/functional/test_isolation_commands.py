@@ -11,6 +11,7 @@ import json
 import shlex
 from typing import Any
 
+from agreement import agreed
 from http_fakes import GLANCE, NOVA
 from live_example import ISOLATE, Live
 import pytest
@@ -85,12 +86,15 @@ class Operator:
 
     def does(self, *arguments: str, config: str = ISOLATE) -> Any:
         """Run a command and return how it ended."""
-        return self._run('--config-file', self._config(config), *arguments)
+        return self._run(
+            '--config-file', self._config(config), *agreed(arguments)
+        )
 
     def document(self, *arguments: str, config: str = ISOLATE) -> Any:
         """Run a command that must not fail; return what it wrote as json."""
         finished = self.does(*arguments, '-f', 'json', config=config)
-        assert (finished.code, finished.err) == (0, '')
+        only_shown = '--dry-run' in arguments
+        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
         return json.loads(finished.out)
 
 

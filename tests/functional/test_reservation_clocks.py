@@ -4,11 +4,11 @@
 import datetime
 import email.utils
 
+from agreement import agreed
 import pytest
-from reservation_world import HOUR, NOW, PROJECT, World, uuid
+from reservation_world import HOUR, NOW, PROJECT, World, operated, uuid
 
 from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import app
 from isolate_aggregates.reservations.store import MOST_SKEW
 
 SECOND = datetime.timedelta(seconds=1)
@@ -108,7 +108,7 @@ def test_a_server_that_tells_no_time_will_do(world, date):
         ['create', '--project', PROJECT, '--vcpus', '1', '--ram', '64'],
         ['update', '--amount', '2'],
         ['move', '--from', 'h1'],
-        ['end', '--yes'],
+        ['end'],
         ['reconcile'],
         ['repair'],
     ],
@@ -117,13 +117,13 @@ def test_a_server_that_tells_no_time_will_do(world, date):
 def test_no_command_writes_by_a_wrong_clock(
     world, run, monkeypatch, arguments
 ):
-    monkeypatch.setattr(
-        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
-    )
+    operated(world, monkeypatch)
     tell(world, HOUR)
     before = world.picture()
     takes_one = arguments[0] in ('update', 'move', 'end')
-    finished = run('reservation', *arguments, *[world.id][:takes_one])
+    finished = run(
+        *agreed(('reservation', *arguments, *[world.id][:takes_one]))
+    )
     assert finished.code == 1
     assert 'behind; reservations start and end' in finished.err
     assert world.picture() == before

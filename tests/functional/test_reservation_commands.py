@@ -2,21 +2,20 @@
 """``isolate-aggregates reservation ...`` over a real Placement."""
 
 import datetime
-import io
 import itertools
 import json
-import logging
 import os
 import signal
 import threading
 
+from agreement import agreed
 from oslo_config import cfg
 import pytest
-from reservation_world import HOUR, PROJECT, World
+import reservation_world
+from reservation_world import HOUR, PROJECT
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import app
 from isolate_aggregates.inspect.report import calendar as page_calendar
 from isolate_aggregates.reservations import healing
 from isolate_aggregates.reservations.commands import calendar, times
@@ -28,31 +27,15 @@ SIZE = ('--vcpus', '4', '--ram', '1024', '--disk', '10')
 CREATE = ('create', '--project', PROJECT, *SIZE)
 
 
-@pytest.fixture
-def world(embedded, monkeypatch):
-    """A cloud with two hosts for reservations, 10 VCPUs each."""
-    world = World(embedded)
-    for host in ('h1', 'h2'):
-        world.add_host(host)
-    monkeypatch.setattr(
-        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
-    )
-    return world
+world = reservation_world.operated_world
 
 
 @pytest.fixture
 def command(world, run):
-    """Run a command for reservations."""
-    root = logging.getLogger()
-
-    def run_it(*arguments):
-        handlers = list(root.handlers)
-        finished = run('reservation', *arguments)
-        # Each run adds a handler of its own.
-        root.handlers[:] = handlers
-        return finished
-
-    return run_it
+    """Run a command for reservations, which is told yes."""
+    return lambda *arguments: reservation_world.typed(
+        run, *agreed(('reservation', *arguments))
+    )
 
 
 @pytest.fixture
@@ -61,7 +44,8 @@ def done(command):
 
     def run_it(*arguments):
         finished = command(*arguments, '-f', 'json')
-        assert (finished.code, finished.err) == (0, '')
+        only_shown = '--dry-run' in arguments
+        assert (finished.code, finished.err) == (3 if only_shown else 0, '')
         return json.loads(finished.out)
 
     return run_it
@@ -330,44 +314,17 @@ def test_an_end_that_is_no_time_later_is_refused(command, world):
     assert world.nova.flavors == {}
 
 
-class Terminal(io.StringIO):
-    """Where somebody types."""
-
-    def isatty(self):
-        """Tell that it is one."""
-        return True
-
-
-@pytest.mark.parametrize(
-    ('answer', 'ends'), [('y', True), ('n', False), ('', False)]
-)
-def test_somebody_is_asked_before_servers_are_deleted(
-    command, done, world, monkeypatch, answer, ends
+def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
+    command, done, world
 ):
     done(*CREATE, '--id', ID)
     world.boot('s', 'h1', ID, NEEDS)
-    monkeypatch.setattr('sys.stdin', Terminal(f'{answer}\n'))
-    finished = command('end', ID)
-    assert (
-        f'Reservation {ID} of project {PROJECT} has 1 server. Delete them for '
-        'good? [y/N] '
-    ) in finished.err
-    assert (finished.code == 1) is not ends
-    assert (not world.nova.servers) is ends
-
-
-def test_where_nobody_can_answer_it_takes_yes(command, done, world):
-    done(*CREATE, '--id', ID)
-    world.boot('s', 'h1', ID, NEEDS)
-    finished = command('end', ID)
-    assert (finished.code, finished.out) == (1, '')
-    assert 'give --yes' in finished.err
     world.nova.is_slow = True
-    finished = command('end', ID, '--yes')
+    finished = command('end', ID)
     assert finished.code == 3
     assert '1 server is being deleted' in finished.out
     world.nova.finish(*world.nova.servers)
-    assert done('end', ID, '--yes')['state'] == 'ended'
+    assert done('end', ID)['state'] == 'ended'
 
 
 def test_repair_moves_slots_and_names_what_fits_nowhere(command, done, world):
@@ -473,9 +430,8 @@ def test_a_pool_that_nothing_guards_is_a_warning(
 ):
     path = tmp_path / 'nova.conf'
     path.write_text(settings)
-    finished = run(
-        '--config-file', str(path), 'reservation', 'host', 'enable', 'h1'
-    )
+    enable = ('reservation', 'host', 'enable', 'h1', '--yes')
+    finished = run('--config-file', str(path), *enable)
     assert finished.code == 0
     assert ('nothing keeps ordinary servers out' in finished.err) is warns
 
@@ -487,7 +443,7 @@ def test_the_name_of_the_pool_is_configured(world, run, tmp_path):
     )
     world.add_host('h3', enable=False)
     arguments = ('--config-file', str(path), 'reservation', 'host', 'enable')
-    run(*arguments, 'h3')
+    run(*arguments, 'h3', '--yes')
     assert world.picture()['aggregates']['pool-2'][0] == ['h3']
 
 
@@ -561,7 +517,7 @@ def test_the_cleaning_time_is_configured(run, world, tmp_path):
     def reserve(start):
         return run(
             *('--config-file', str(path), 'reservation', *CREATE),
-            *('--amount', '4', '--start', start, '--end', '1h'),
+            *('--amount', '4', '--start', start, '--end', '1h', '--yes'),
         ).code
 
     codes = [

@@ -4,12 +4,13 @@
 import datetime
 import sys
 
+from agreement import agreed
 import icalendar
 import pytest
-from reservation_world import NOW, PROJECT, World
+import reservation_world
+from reservation_world import NOW, PROJECT
 
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import app
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 LATER = '5e28e52b-941e-48c3-a2d8-50afd1bf722f'
@@ -21,16 +22,7 @@ def utc(day, hour=0):
     return datetime.datetime(2127, 3, day, hour, tzinfo=datetime.UTC)
 
 
-@pytest.fixture
-def world(embedded, monkeypatch):
-    """A cloud with two hosts, and two reservations in March."""
-    world = World(embedded)
-    for host in ('h1', 'h2'):
-        world.add_host(host)
-    monkeypatch.setattr(
-        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
-    )
-    return world
+world = reservation_world.operated_world
 
 
 @pytest.fixture
@@ -38,7 +30,7 @@ def command(world, run):
     """Run a command for reservations that must not fail."""
 
     def run_it(*arguments):
-        finished = run('reservation', *arguments)
+        finished = run(*agreed(('reservation', *arguments)))
         assert (finished.code, finished.err) == (0, '')
         return finished.out
 

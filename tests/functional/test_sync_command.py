@@ -122,20 +122,19 @@ def test_a_table_ends_with_how_much_there_is_to_do(
     finished = run('sync')
     assert finished.code == 3
     assert finished.out.splitlines()[-1] == (
-        'Resource providers to be changed with --apply: 2 (add aggregate 2, '
-        'add trait 2).'
+        'Resource providers to be changed: 2 (add aggregate 2, add trait 2).'
     )
 
 
 def test_applying_does_what_was_planned_once(run: Run, live: Live) -> None:
     planned = run('sync', '-f', 'value').out
-    finished = run('sync', '--apply', '-f', 'value')
+    finished = run('sync', '--yes', '-f', 'value')
     assert (finished.code, finished.out) == (0, planned)
     assert live.traits('win-1') == {LICENSED, MARK}
     assert live.traits('linux-1') == frozenset()
     for arguments, said in (
         (['sync'], 'Nothing to do.'),
-        (['sync', '--apply'], 'Nothing was changed.'),
+        (['sync', '--yes'], 'Nothing was changed.'),
     ):
         finished = run(*arguments)
         assert (finished.code, finished.out.strip()) == (0, said)
@@ -144,9 +143,9 @@ def test_applying_does_what_was_planned_once(run: Run, live: Live) -> None:
 def test_what_was_put_is_taken_away_when_the_tag_is_gone(
     run: Run, live: Live
 ) -> None:
-    run('sync', '--apply')
+    run('sync', '--yes')
     live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
-    finished = run('sync', '--apply')
+    finished = run('sync', '--yes')
     assert finished.code == 0
     assert finished.out.splitlines()[-1] == (
         'Resource providers changed: 2 (remove trait 2).'
@@ -163,7 +162,7 @@ def test_machines_get_one_document(
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'win-1', 'gone'}))
     ]
-    finished = run('sync', '--no-mirror', '-f', formatter)
+    finished = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
     problem = (
         'aggregate win-hosts: host gone has no compute node with a resource '
         'provider; see that nova-compute runs there, or take it out of the '
@@ -205,7 +204,7 @@ def test_one_provider_that_fails_is_said_and_the_others_are_changed(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
-    finished = run('sync', '--apply', '-f', 'json')
+    finished = run('sync', '--yes', '-f', 'json')
     assert finished.code == 1
     path = f'/resource_providers/{UUIDS["win-1"]}/traits'
     failure = (
@@ -222,14 +221,14 @@ def test_a_provider_that_is_gone_meanwhile_is_no_error(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
-    finished = run('sync', '--apply', '-f', 'value', '-c', 'Host')
+    finished = run('sync', '--yes', '-f', 'value', '-c', 'Host')
     assert (finished.code, finished.out) == (0, 'win-2\nwin-2\n')
     assert finished.err == 'resource provider win-1: is gone meanwhile.\n'
 
 
 def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
     live.refuse('PUT', '/traits/', 403)
-    finished = run('sync', '--apply')
+    finished = run('sync', '--yes')
     assert finished.code == 1
     assert 'denied PUT /traits/' in finished.err
     assert len(finished.err.splitlines()) == 1
@@ -265,7 +264,7 @@ def test_a_plan_for_a_cloud_file_is_shown(
 @pytest.mark.parametrize(
     'arguments',
     [
-        pytest.param(['--snapshot', 'x', '--apply'], id='changing a file'),
+        pytest.param(['--snapshot', 'x', '--yes'], id='changing a file'),
         pytest.param(['--snapshot', 'x', '--watch', '9'], id='watching one'),
         pytest.param(['--watch', '0'], id='no pause'),
         pytest.param(['--watch', 'often'], id='no number'),
@@ -295,7 +294,7 @@ def test_the_units_are_installed_and_start_a_command_that_there_is() -> None:
     assert options.config_file == ['/etc/nova/nova.conf']
     command, name, own = started.command_manager.find_command(rest)
     assert name == 'sync'
-    assert command(started, None).get_parser(name).parse_args(own).apply
+    assert command(started, None).get_parser(name).parse_args(own).yes
 
 
 # Again and again.

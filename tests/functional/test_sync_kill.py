@@ -177,7 +177,7 @@ def cloud(embedded, conf, tmp_path):
 @pytest.mark.slow
 def test_the_run_after_a_killed_one_completes_it(cloud):
     before = cloud.world.keep()
-    cloud.start('--apply')
+    cloud.start('--yes')
     assert cloud.finish()[0] == 0
     changes = cloud.changes
     expected = cloud.world.picture()
@@ -190,12 +190,12 @@ def test_the_run_after_a_killed_one_completes_it(cloud):
     ]:
         cloud.world.put_back(before)
         cloud.kill = number, is_done
-        cloud.start('--apply')
+        cloud.start('--yes')
         assert cloud.finish()[0] == -signal.SIGKILL
         last = (number, is_done) == (changes, True)
         assert (cloud.world.picture() == expected) is last
         cloud.kill = None
-        cloud.start('--apply')
+        cloud.start('--yes')
         assert cloud.finish()[0] == 0
         assert cloud.world.picture() == expected
     cloud.start()

@@ -178,7 +178,7 @@ def test_the_timer_runs_sync_as_the_user_of_devstack(stack, tmp_path):
     assert service['Service']['User'] == 'stack'
     assert service['Service']['ExecStart'] == (
         f'{tmp_path}/bin/isolate-aggregates --config-file '
-        f'{tmp_path}/nova.conf --os-cloud devstack-admin sync --apply'
+        f'{tmp_path}/nova.conf --os-cloud devstack-admin sync --yes'
     )
     stack('unstack', 'clean')
     assert list(units.iterdir()) == []

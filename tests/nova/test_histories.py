@@ -405,7 +405,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
     @stateful.rule()
     def sync(self):
-        """Do what ``isolate-aggregates sync --apply`` does."""
+        """Do what ``isolate-aggregates sync`` does."""
         for host, rollup in itertools.product(HOSTS, self._rollups()):
             self._put(host, rollup, rollup.aggregates & self.nova.of(host))
 

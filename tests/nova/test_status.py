@@ -227,7 +227,7 @@ def cloud_of(tmp_path, hosts):
             'Request refused: the query to Placement would take 143 bytes to '
             'forbid 3 aggregates, more than [isolate_aggregates] '
             'max_query_length = 60, and the rollup aggregates that there are '
-            'do not make it fit; run "isolate-aggregates sync --apply", or '
+            'do not make it fit; run "isolate-aggregates sync", or '
             'raise that and the limit of the web server before Placement.',
             id='too long',
         ),

@@ -9,6 +9,7 @@ import logging
 import pathlib
 import tempfile
 
+from agreement import agreed
 from base import ISOLATE, LiveTest
 from glance_api import URL as GLANCE
 from glance_api import GlanceApi
@@ -75,7 +76,7 @@ class CommandTest(LiveTest):
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
-                code = self.main(arguments)
+                code = self.main(agreed(arguments))
             except SystemExit as exc:
                 code = exc.code
         for service in services:

@@ -6,6 +6,7 @@ import json
 import shlex
 import types
 
+from agreement import agreed
 from base import CONF, IMAGE, ISOLATE, LiveTest, host_of
 from cliff import commandmanager
 from nova.tests import fixtures as nova_fixtures
@@ -77,7 +78,7 @@ class AuditTest(LiveTest):
         """Run a command of this package; return status and output."""
         self.app.stdout = io.StringIO()
         manager = commandmanager.CommandManager('isolate_aggregates.cli')
-        factory, name, rest = manager.find_command(list(arguments))
+        factory, name, rest = manager.find_command(list(agreed(arguments)))
         command = factory(self.app, None)
         status = command.run(command.get_parser(name).parse_args(rest))
         return status, self.app.stdout.getvalue()
@@ -108,7 +109,7 @@ class AuditTest(LiveTest):
             end = words.index('&&') if '&&' in words else len(words)
             command, words = words[:end], words[end + 1 :]
             if command[0] == 'isolate-aggregates':
-                status, _ = self.ours(*command[1:])
+                status, _ = self.ours(*command[1:], '--yes')
                 assert status == 0
             else:
                 assert command[0] == 'openstack'
@@ -390,7 +391,7 @@ class AuditTest(LiveTest):
         first = self.locked()
         self.locked(['host2'], 'win-2')
         self.flavor(LOCK)
-        self.execute('isolate-aggregates sync --apply')
+        self.execute('isolate-aggregates sync')
         assert self.audit() == {}
         self.execute(f'openstack aggregate remove host {first} host1')
         found = self.repair('rollup-stale', 'trait-outside')
@@ -421,7 +422,7 @@ class AuditTest(LiveTest):
         status, output = self.ours('audit', '-f', 'json', '--fix', '--yes')
         kinds = [f['kind'] for f in json.loads(output)['findings']]
         assert (status, kinds) == (1, ['tag-without-effect'])
-        assert 'isolate-aggregates sync --apply' in self.app.stderr.getvalue()
+        assert 'providers changed: 1' in self.app.stderr.getvalue()
         provider = self._get_provider_uuid_by_host('host1')
         assert LICENSED in self._get_provider_traits(provider)
 

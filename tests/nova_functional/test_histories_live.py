@@ -153,7 +153,7 @@ class HistoriesTest(ShorteningCloudTest):
             registration.install()
 
     def sync(self):
-        """Do what ``isolate-aggregates sync --apply`` does."""
+        """Do what ``isolate-aggregates sync`` does."""
         self.history.append('sync')
         aggregates = self._aggregates().values()
         for host in self.HOSTS:

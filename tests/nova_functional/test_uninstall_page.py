@@ -33,7 +33,7 @@ class UninstallPageTest(PageTest):
         self.sync()
 
     def sync(self):
-        assert self.run_command('sync', '--apply').code == 0
+        assert self.run_command('sync', '--yes').code == 0
 
     def own(self):
         """Return what Placement has that nobody else can have put there."""

@@ -237,7 +237,7 @@ def test_every_query_finds_what_a_real_exporter_gives(
     configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
     synced = tmp_path / 'sync.prom'
     finished = run(
-        *('--config-file', configured, 'sync', '--apply'),
+        *('--config-file', configured, 'sync', '--yes'),
         *('--textfile', str(synced)),
     )
     assert finished.code == 0

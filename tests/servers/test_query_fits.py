@@ -93,7 +93,7 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
 
 @pytest.mark.smoke
 def test_with_rollups_it_is_answered_exactly(placement, cloud):
-    synced = cloud('sync', '--apply')
+    synced = cloud('sync', '--yes')
     assert synced.code == 0, synced.err
     limit = placement.server.max_query_length
     found = candidates(cloud, 'plain', limit)
@@ -110,7 +110,7 @@ def test_with_rollups_it_is_answered_exactly(placement, cloud):
 
 
 def test_without_rollups_it_is_not_sent(placement, cloud):
-    mirrored = cloud('sync', '--apply', '--no-rollups', '--no-traits')
+    mirrored = cloud('sync', '--yes', '--no-rollups', '--no-traits')
     assert mirrored.code == 0, mirrored.err
     finished = cloud(
         'candidates',
@@ -118,7 +118,7 @@ def test_without_rollups_it_is_not_sent(placement, cloud):
         max_query_length=placement.server.max_query_length,
     )
     assert finished.code == 1
-    assert 'run "isolate-aggregates sync --apply"' in finished.err
+    assert 'run "isolate-aggregates sync"' in finished.err
 
 
 @pytest.mark.parametrize(

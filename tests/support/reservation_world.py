@@ -9,6 +9,7 @@ import copy
 import datetime
 import io
 import json
+import logging
 import re
 import threading
 from urllib import parse
@@ -21,6 +22,7 @@ import requests
 from requests import adapters
 
 from isolate_aggregates import reservations
+from isolate_aggregates.cli import app
 from isolate_aggregates.placement import inventories
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.reservations import names
@@ -606,3 +608,29 @@ _scenes = {}
 def empty_world(embedded):
     """Give a cloud without hosts."""
     return World(embedded)
+
+
+def operated(world, monkeypatch):
+    """Let the program find a cloud; return it."""
+    monkeypatch.setattr(
+        app.IsolateAggregatesApp, 'connect', lambda _: world.connection()
+    )
+    return world
+
+
+@pytest.fixture
+def operated_world(embedded, monkeypatch):
+    """Give a cloud with two hosts, 10 VCPUs each, to the program."""
+    world = World(embedded)
+    for host in ('h1', 'h2'):
+        world.add_host(host)
+    return operated(world, monkeypatch)
+
+
+def typed(run, *arguments):
+    """Run a command, and let it leave no handler of the log behind."""
+    root = logging.getLogger()
+    handlers = list(root.handlers)
+    finished = run(*arguments)
+    root.handlers[:] = handlers
+    return finished

@@ -17,7 +17,7 @@ from isolate_aggregates.testing import (
     make_tree,
 )
 
-SYNC = 'isolate-aggregates sync --apply'
+SYNC = 'isolate-aggregates sync'
 WIN = make_aggregate('win', LOCK, ['h1'], id=7)
 KEYED = make_flavor('win.small', LOCK)
 LICENSED_H1 = make_compute_node('h1', traits=[LICENSED])

@@ -171,7 +171,7 @@ def test_an_image_that_requires_a_trait_no_host_has():
 def test_a_trait_that_sync_gives_to_hosts_is_wanted_from_sync():
     found = findings([WIN], [make_compute_node('h1')], [KEYED])
     assert {f.kind: f.repair_text for f in found} == dict.fromkeys(
-        ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync --apply'
+        ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync'
     )
 
 

@@ -129,7 +129,7 @@ def test_what_a_rollup_lacks_shares_the_room_with_it():
         'the query to Placement would take 584 bytes to forbid 12 '
         'aggregates, more than [isolate_aggregates] max_query_length = 272, '
         'and the rollup aggregates that there are do not make it fit; run '
-        '"isolate-aggregates sync --apply", or raise that and the limit of '
+        '"isolate-aggregates sync", or raise that and the limit of '
         'the web server before Placement'
     )
 
@@ -139,7 +139,7 @@ def test_nothing_is_left_out_for_want_of_hosts():
     index = locked(12)
     everything = [aggregate.uuid for aggregate in index]
     assert not any(aggregate.hosts for aggregate in index)
-    assert 'sync --apply' in refusal(members=Known(everything))
+    assert '"isolate-aggregates sync"' in refusal(members=Known(everything))
 
 
 def test_all_else_in_the_query_takes_room():
@@ -225,7 +225,7 @@ def test_as_soon_as_enough_is_verified_the_query_is_sent():
 def test_it_is_refused_as_soon_as_it_is_clear_that_no_rollup_suffices():
     members = Known(unknown=map(uuid, range(12)))
     members.to_come = [(map(uuid, range(6, 12)), map(uuid, range(6)))]
-    assert 'sync --apply' in refusal(members=members)
+    assert '"isolate-aggregates sync"' in refusal(members=members)
 
 
 def test_what_was_found_is_used_for_a_second():

@@ -21,7 +21,7 @@ Commands = tuple[Command, ...]
 PROGRAM = 'isolate-aggregates'
 
 # Traits on hosts, memberships in Placement, and rollups, all at once.
-SYNC: Commands = ((PROGRAM, 'sync', '--apply'),)
+SYNC: Commands = ((PROGRAM, 'sync'),)
 
 # Later ones want the generation, which changes between audit and repair.
 _MEMBERSHIP = '1.18'

@@ -12,16 +12,16 @@ _OPTIONS = [
         default=5,
         min=0,
         help='Seconds for which the end of a lease waits until the servers of '
-        'its reservations are gone. Events of other leases wait as long. What '
-        'is not gone by then is completed later, see completion_interval.',
+        'its reservations are gone. Events of other leases wait too. The '
+        'rest is completed later, see completion_interval.',
     ),
     cfg.IntOpt(
         'completion_interval',
         default=30,
         min=1,
-        help='Seconds between two looks at what is left to be done: '
-        'reservations that ended while their servers were still there, and '
-        'calls to Nova and Placement that failed.',
+        help='Seconds between two checks for unfinished work: reservations '
+        'that ended while their servers were still there, and failed calls to '
+        'Nova and Placement.',
     ),
 ]
 

@@ -71,14 +71,14 @@ def _state(found: 'Kept') -> str:
 
 
 class ListBlazarReservations(output.ReportLister):
-    """Show the reservations that are kept in Nova for Blazars.
+    """Show the reservations in Nova that belong to any Blazar.
 
-    The state is that of the reservation with the Blazar of the configuration
-    file: ``known`` if its database knows the reservation, ``unknown`` if it
-    belongs to this database, which does not know it, ``other`` if it belongs
-    to another database, and ``ending`` if it was ended and is not gone yet.
-    Unknown ones and others are left alone until ``reservation blazar adopt``
-    or ``reservation blazar end``.
+    The state is relative to the Blazar of the configuration file: ``known`` if
+    its database knows the reservation, ``unknown`` if it belongs to this
+    database, which does not know it, ``other`` if it belongs to another
+    database, and ``ending`` if it was ended and is not deleted yet. Unknown
+    ones and others do not change until ``reservation blazar adopt`` or
+    ``reservation blazar end``.
     """
 
     nothing = 'Nova has no reservations of Blazar.'
@@ -116,7 +116,7 @@ class ListBlazarReservations(output.ReportLister):
         return {'reservations': self._found}
 
 
-class _OneBlazarReservation(common.OneReservation):
+class _OneBlazarReservation(common.OneChanged):
     """Does something to a reservation that is kept for a Blazar."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -124,7 +124,6 @@ class _OneBlazarReservation(common.OneReservation):
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
         add_config_file(parser)
-        common.add_yes(parser)
         return parser
 
     def _shown(self, found: 'Kept') -> tuple[Sequence[str], Iterable[Any]]:
@@ -133,12 +132,12 @@ class _OneBlazarReservation(common.OneReservation):
 
 
 class AdoptBlazarReservation(_OneBlazarReservation):
-    """Let the Blazar of the configuration file keep a reservation.
+    """Give a reservation to the Blazar of the configuration file.
 
     If its database does not know the reservation, it gets a lease with the
-    slots and the project that the reservation has in Placement and Nova. One
-    that is kept without Blazar is handed over to it; its lease gets what has
-    changed. Servers stay as they are.
+    slots and the project that the reservation has in Placement and Nova. A
+    reservation that is kept without Blazar is given to Blazar; its lease gets
+    what has changed. Servers do not change.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -180,12 +179,12 @@ class AdoptBlazarReservation(_OneBlazarReservation):
                 else 'belongs to the Blazar with the database '
                 f'{found.record.database}'
             )
-            common.confirm(
-                self.app,
-                f'Reservation {name} {belongs}',
-                f'Let the one with the database {backend.database} keep it?',
-                'let another one keep it',
+            told = (
+                f'let the Blazar with the database {backend.database} keep '
+                f'reservation {name}, which {belongs}'
             )
+            if not self.agrees(parsed_args, [told]):
+                return self._shown(found)
         kept.adopt(backend, found, until, now)
         return self._shown(kept.one(backend, name))
 
@@ -193,10 +192,12 @@ class AdoptBlazarReservation(_OneBlazarReservation):
 class EndBlazarReservation(_OneBlazarReservation):
     """End a reservation that Blazar does not know, and delete its servers.
 
-    They are deleted for good, shelved ones too. The status is 3 as long as
-    some are being deleted: run it again, or let its Blazar do the rest. What
-    Blazar knows ends with its lease, and is refused.
+    They are deleted permanently, shelved ones too. The exit status is 3 as
+    long as some are being deleted: run it again, or let its Blazar do the
+    rest. A reservation that Blazar knows ends with its lease, and is refused.
     """
+
+    _is_waiting = False
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -217,11 +218,13 @@ class EndBlazarReservation(_OneBlazarReservation):
                 f'Blazar knows reservation {name}; delete its lease.'
             )
         if not parsed_args.yes:
-            common.confirm_end(
-                self.app, name, ', '.join(found.projects), len(found.servers)
+            told = common.end_of(
+                name, ', '.join(found.projects), len(found.servers)
             )
-        self._waiting = kept.end(backend, found)
-        if self._waiting:
+            if not self.agrees(parsed_args, [told]):
+                return self._shown(found)
+        self._is_waiting = bool(kept.end(backend, found))
+        if self._is_waiting:
             found = kept.one(backend, name)
         return self._shown(found)
 
@@ -231,4 +234,4 @@ class EndBlazarReservation(_OneBlazarReservation):
         :returns: 0, or 3 as long as servers are being deleted.
         """
         code = super().run(parsed_args)
-        return code or (common.NOT_YET if self._waiting else 0)
+        return code or (common.NOT_YET if self._is_waiting else 0)

@@ -19,12 +19,12 @@ from isolate_aggregates.rest.connection import Connection
 
 
 class ShowCalendar(output.ReportLister):
-    """Show the room that hosts have for reservations over time.
+    """Show the free capacity of hosts for reservations over time.
 
-    A row is a time in which the room on a host stays the same. What all
-    reservations need counts, and what other servers use. As json or yaml: one
-    document with the hosts and their periods. With --ical the reservations
-    themselves, as a file that calendar programs read.
+    A row is a time in which the free capacity of a host does not change. All
+    reservations count, and what other servers use. As json or yaml: one
+    document with the hosts and their periods. With --ical: the reservations,
+    as a file for calendar programs.
     """
 
     nothing = 'There are no hosts for reservations.'
@@ -57,7 +57,7 @@ class ShowCalendar(output.ReportLister):
             '--ical',
             metavar='<file>',
             help='Write an iCalendar file with the reservations of that time '
-            'instead; - for the standard output',
+            'instead; - for standard output',
         )
         self._usage = parser
         return parser

@@ -11,8 +11,8 @@ from oslo_config import cfg
 from oslo_log import log as logging
 
 from isolate_aggregates import conf as ia_conf
-from isolate_aggregates import exception, reservations, text
-from isolate_aggregates.cli import fields, output
+from isolate_aggregates import reservations, text
+from isolate_aggregates.cli import consent, fields, output
 from isolate_aggregates.reservations import Slots, Status
 from isolate_aggregates.reservations.commands import times
 from isolate_aggregates.reservations.reservation import Terms
@@ -132,6 +132,10 @@ class OneReservation(output.ShowOne):
             self._usage.error(str(exc))
 
 
+class OneChanged(consent.Asking, OneReservation):
+    """Shows a reservation after it was changed, or how it would be."""
+
+
 def add_start(
     parser: argparse.ArgumentParser,
     name: str,
@@ -157,7 +161,7 @@ def add_affinity(
         '--affinity',
         choices=AFFINITY,
         default=default,
-        help='Whether all slots have to be on the same host, or each on a '
+        help='Whether all slots must be on the same host, or each on a '
         'different one' + (f'; default: {default}' if default else ''),
     )
 
@@ -180,37 +184,33 @@ def add_reservation(
     )
 
 
-def add_yes(parser: argparse.ArgumentParser) -> None:
-    """Add ``--yes`` to the parser of a command that asks before it acts."""
-    parser.add_argument(
-        '--yes', action='store_true', help='Do not ask whether to do it'
-    )
+def end_of(name: str, project: str, servers: int) -> str:
+    """Return what ending a reservation does."""
+    gone = ''
+    if servers:
+        gone = f', and delete its {text.counted(servers, "server")} for good'
+    return f'end reservation {name} of project {project}{gone}'
 
 
-def confirm(app: Any, fact: str, question: str, yes: str) -> None:
-    """Ask whether to do something.
-
-    :param fact: What has to be known to answer.
-    :param yes: What ``--yes`` would do.
-    :raises InvalidRequest: if the answer is no, or there is no terminal.
-    """
-    if not app.stdin.isatty():
-        raise exception.InvalidRequest(f'{fact}; give --yes to {yes}.')
-    app.stderr.write(f'{fact}. {question} [y/N] ')
-    app.stderr.flush()
-    if app.stdin.readline().strip().lower() not in ('y', 'yes'):
-        raise exception.InvalidRequest('Nothing was done.')
+def changes(before: Status, after: Status) -> list[str]:
+    """Return what is to change in a reservation, a line each."""
+    old, new = document(before), document(after)
+    return [
+        f'{key}: {_value(old[key])} -> {_value(new[key])}'
+        for key in (
+            *('project', 'start', 'end', 'amount', 'affinity'),
+            *('hosts', 'leaving'),
+        )
+        if old[key] != new[key]
+    ]
 
 
-def confirm_end(app: Any, name: str, project: str, servers: int) -> None:
-    """Ask whether to end a reservation."""
-    confirm(
-        app,
-        f'Reservation {name} of project {project} has '
-        f'{text.counted(servers, "server")}',
-        'Delete them for good?',
-        'end it and to delete them for good',
-    )
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        value = [f'{name} ({on["slots"]})' for name, on in value.items()]
+    if isinstance(value, list):
+        return ', '.join(value) or 'none'
+    return 'never' if value is None else str(value)
 
 
 class ReservationLister(output.ReportLister):

@@ -8,8 +8,8 @@ from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates import exception, reservations
-from isolate_aggregates.cli import base, fields
+from isolate_aggregates import exception, reservations, text
+from isolate_aggregates.cli import base, consent, fields
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.reservations import Reservation, Shape
 from isolate_aggregates.reservations.commands import common, times
@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
-class _SizedReservation(common.OneReservation):
+class _Sized(common.OneReservation):
     """Shows a reservation whose slots have a given size."""
 
     def wanted(
@@ -63,13 +63,13 @@ class _SizedReservation(common.OneReservation):
             self._usage.error('--like says all about the size already')
 
 
-class CreateReservation(_SizedReservation):
+class CreateReservation(consent.Asking, _Sized):
     """Reserve capacity for the servers of a project.
 
-    All slots have one size, that of the servers which use them. They are
-    found and kept at once, for all of the time; if they do not fit, nothing
-    is left behind. From the start on the project may boot servers with the
-    flavor of the reservation.
+    All slots have the size of the servers that use them. They are reserved
+    together, for the whole time; if they do not fit, nothing is left behind.
+    From the start on, the project may boot servers with the flavor of the
+    reservation.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -91,13 +91,8 @@ class CreateReservation(_SizedReservation):
         parser.add_argument(
             '--id',
             metavar='<uuid>',
-            help='The id it gets, so that the same command can be run '
-            'again; default: a new one',
-        )
-        parser.add_argument(
-            '--dry-run',
-            action='store_true',
-            help='Only show whether it fits, and where',
+            help='Id of the new reservation, so that the command can be '
+            'repeated; default: a new id',
         )
         return parser
 
@@ -121,8 +116,10 @@ class CreateReservation(_SizedReservation):
             parsed_args.id,
         )
         store = common.store(self.app.conf, cloud.connection)
-        if parsed_args.dry_run:
-            return common.one(reservations.preview(store, found, now))
+        if not parsed_args.yes:
+            planned = reservations.preview(store, found, now)
+            if not self.agrees(parsed_args, [_told(planned)]):
+                return common.one(planned)
         try:
             return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:
@@ -134,11 +131,22 @@ class CreateReservation(_SizedReservation):
             raise
 
 
-class FindReservation(_SizedReservation):
+def _told(planned: reservations.Status) -> str:
+    """Return what creating a reservation does."""
+    found = planned.reservation
+    slots = text.counted(found.amount, 'slot')
+    return (
+        f'reserve {slots} for project {found.project} from '
+        f'{times.text(found.start)} until {times.text(found.end) or "ever"} '
+        f'on {common.placed(planned.hosts)}'
+    )
+
+
+class FindReservation(_Sized):
     """Show when a reservation would fit first, and on which hosts.
 
-    Nothing is kept: create it with that start. Until then another command may
-    take the room.
+    Nothing is reserved: create the reservation with that start. Until then
+    another command may use the capacity.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -186,14 +194,14 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
         type=base.positive,
         default=1,
         metavar='<number>',
-        help='How many slots, which is how many servers; default: 1',
+        help='Number of slots, each for one server; default: 1',
     )
     _add_shape_arguments(parser)
     common.add_affinity(parser, 'any')
     parser.add_argument(
         '--allow-uncounted',
         action='store_true',
-        help='Reserve although the flavor asks for what cannot be '
+        help='Reserve even if the flavor asks for resources that cannot be '
         'counted, such as PCI devices or huge pages: a server may then '
         'get no host although there is a free slot',
     )
@@ -203,8 +211,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--like',
         metavar='<flavor>',
-        help='Name or id of a flavor whose servers have the size of a slot, '
-        'and whose extra specs it gets',
+        help='Name or id of a flavor to take size and extra specs from',
     )
     for name, what in (
         ('vcpus', 'Virtual CPUs of a slot'),
@@ -227,7 +234,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _size(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f'{text!r} is not a whole number')
-    return int(text)
+def _size(value: str) -> int:
+    if not value.isdecimal():
+        raise argparse.ArgumentTypeError(f'{value!r} is not a whole number')
+    return int(value)

@@ -11,7 +11,7 @@ from oslo_log import log as logging
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, reservations
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
-from isolate_aggregates.cli import output
+from isolate_aggregates.cli import consent, output
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import judge, loading
 from isolate_aggregates.request import Flavor, Request
@@ -24,11 +24,15 @@ _DONE = 'done'
 _FAILED = 'failed'
 
 
-class _HostCommand(output.ReportLister):
+class _HostCommand(consent.Asking, output.ReportLister):
     """Does something to several hosts, each for itself.
 
     What cannot be done to one is reported, and done to the others.
     """
+
+    # What it does to a host, with its name in place of {}.
+    change: str
+    is_agreed = True
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -42,34 +46,64 @@ class _HostCommand(output.ReportLister):
         return parser
 
     @abc.abstractmethod
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Do it to one host."""
+    def do(
+        self, store: reservations.ReservationStore, host: str, dry_run: bool
+    ) -> None:
+        """Do it to one host, or check whether that is possible."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Do it to all hosts."""
         store = common.store(self.app.conf, self.app.connect())
-        self._results: list[tuple[str, str]] = []
         # Twice the same is once.
-        for host in dict.fromkeys(parsed_args.host):
-            result = _DONE
+        hosts = list(dict.fromkeys(parsed_args.host))
+        if not parsed_args.yes:
+            self._results = self._results_of(store, hosts, dry_run=True)
+            hosts = [
+                host for host, result in self._results if result != _FAILED
+            ]
+            told = [*map(self.change.format, hosts), *self.also(parsed_args)]
+            self.is_agreed = bool(told) and self.agrees(parsed_args, told)
+            if not self.is_agreed:
+                return ('Host', 'Result'), self._results
+        done = dict(self._results_of(store, hosts, dry_run=False))
+        self._results = [
+            (host, done.get(host, _FAILED))
+            for host in dict.fromkeys(parsed_args.host)
+        ]
+        return ('Host', 'Result'), self._results
+
+    def also(self, args: argparse.Namespace) -> Iterable[str]:
+        """Yield what is done beside that."""
+        return ()
+
+    def _results_of(
+        self,
+        store: reservations.ReservationStore,
+        hosts: Iterable[str],
+        dry_run: bool,
+    ) -> list[tuple[str, str]]:
+        found = []
+        for host in hosts:
+            result = consent.PLANNED if dry_run else _DONE
             try:
-                self.do(store, host)
+                self.do(store, host, dry_run)
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
                 result = _FAILED
-            self._results.append((host, result))
-        return ('Host', 'Result'), self._results
+            found.append((host, result))
+        return found
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 1 if it could not be done to all hosts.
+        :returns: 0, 1 if it could not be done to all hosts, or 3 if nothing
+            was done.
         """
         code = super().run(parsed_args)
         failed = any(result == _FAILED for _, result in self._results)
-        return code or int(failed)
+        return int(failed) or code
 
     def document(self) -> dict[str, Any]:
         """Return what was done."""
@@ -84,11 +118,13 @@ class _HostCommand(output.ReportLister):
 class EnableHost(_HostCommand):
     """Enable hosts for reservations.
 
-    Puts them into the pool, an aggregate that is made and locked if need be,
-    so that ordinary servers keep out, and gives each a resource provider for
-    the slots of reservations below its own. A host on which ordinary servers
-    run is refused. Run again, also after an error, it does what is missing.
+    Adds them to the pool, an aggregate that is created and locked if necessary
+    to keep ordinary servers out, and gives each a resource provider for the
+    slots of reservations below its own. A host with ordinary servers is
+    refused. Run it again after an error: it does what is missing.
     """
+
+    change = 'enable host {} for reservations'
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -97,9 +133,11 @@ class EnableHost(_HostCommand):
         self._warn_if_open()
         return super().take_action(parsed_args)
 
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Enable one."""
-        reservations.enable_host(store, host)
+    def do(
+        self, store: reservations.ReservationStore, host: str, dry_run: bool
+    ) -> None:
+        """Enable one, or check whether that is possible."""
+        reservations.enable_host(store, host, dry_run)
 
     def _warn_if_open(self) -> None:
         """Say so when no filter of the configuration guards the pool."""
@@ -119,11 +157,14 @@ class EnableHost(_HostCommand):
 
 
 class DisableHost(_HostCommand):
-    """Make hosts for reservations ordinary ones again.
+    """Disable hosts for reservations.
 
-    Refused where reservations have slots, which are named. Run again, also
-    after an error, it does what is missing.
+    They become hosts for ordinary servers again. Refused if reservations have
+    slots there; the message names them. Run it again after an error: it does
+    what is missing.
     """
+
+    change = 'disable host {} for reservations'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -131,8 +172,8 @@ class DisableHost(_HostCommand):
         parser.add_argument(
             '--delete-pool',
             action='store_true',
-            help='Delete the pool as well, with its lock and its trait; '
-            'refused if it has other hosts, or there are reservations',
+            help='Also delete the pool, with its lock and its trait; '
+            'refused if it has other hosts or there are reservations',
         )
         return parser
 
@@ -141,6 +182,8 @@ class DisableHost(_HostCommand):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Disable the hosts."""
         done = super().take_action(parsed_args)
+        if not self.is_agreed:
+            return done
         store = common.store(self.app.conf, self.app.connect())
         if parsed_args.delete_pool:
             reservations.delete_pool(store)
@@ -154,15 +197,22 @@ class DisableHost(_HostCommand):
             )
         return done
 
-    def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Disable one."""
-        reservations.disable_host(store, host)
+    def also(self, args: argparse.Namespace) -> Iterable[str]:
+        """Yield what becomes of the pool."""
+        if args.delete_pool:
+            yield 'delete the pool with its lock and its trait'
+
+    def do(
+        self, store: reservations.ReservationStore, host: str, dry_run: bool
+    ) -> None:
+        """Disable one, or check whether that is possible."""
+        reservations.disable_host(store, host, dry_run)
 
 
 class ListHosts(output.ReportLister):
     """Show the hosts for reservations, and the slots on each.
 
-    With those that are in the pool only, or have slots only. As json or yaml:
+    Also those that are only in the pool, or only have slots. As json or yaml:
     one document with the slots of each reservation.
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import output
+from isolate_aggregates.cli import consent, output
 from isolate_aggregates.reservations.commands import blazar, common, times
 
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ _KEPT = 'was imported'
 _LEFT = 'left'
 
 
-class ImportReservations(output.ReportLister):
-    """Keep the reservations of instances that a Blazar has, without Blazar.
+class ImportReservations(consent.Asking, output.ReportLister):
+    """Import instance reservations from Blazar, to keep them without it.
 
-    Those that run and those to come: what the database of Blazar says of them
-    is written into their flavors. Servers stay as they are, and nothing is
-    deleted. What cannot be carried over is named and left as it is; the status
-    is then 3. Without --apply it is only shown.
+    Copies active and future reservations from Blazar's database into their
+    flavors. Servers do not change, and nothing is deleted. Reservations that
+    cannot be imported are listed and stay as they are; the exit status is then
+    3. Stop blazar-manager first.
     """
 
     nothing = 'Blazar has no reservations that run or are to come.'
@@ -35,10 +35,12 @@ class ImportReservations(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
+        # What --yes was called once.
         parser.add_argument(
             '--apply',
             action='store_true',
-            help='Do it. blazar-manager must not run',
+            dest='yes',
+            help=argparse.SUPPRESS,
         )
         blazar.add_config_file(parser)
         return parser
@@ -50,9 +52,17 @@ class ImportReservations(output.ReportLister):
         importing = blazar.imported('importing')
         blazar.imported('kept').configure(parsed_args.blazar_config_file)
         store = common.store(self.app.conf, self.app.connect())
-        self._is_done = parsed_args.apply
-        do = importing.carry_out if self._is_done else importing.plan
-        self._found: list[Import] = do(store, store.now())
+        self._is_done = parsed_args.yes
+        if not self._is_done:
+            self._found: list[Import] = importing.plan(store, store.now())
+            changes = [
+                f'{_TO_DO} reservation {one.id} of lease {one.lease}'
+                for one in self._found
+                if not (one.problem or one.is_kept)
+            ]
+            self._is_done = bool(changes) and self.agrees(parsed_args, changes)
+        if self._is_done:
+            self._found = importing.carry_out(store, store.now())
         for one in self._found:
             if one.problem:
                 LOG.warning('Reservation %s is left: %s.', one.id, one.problem)
@@ -92,7 +102,7 @@ class ImportReservations(output.ReportLister):
     def after(self) -> Iterable[str]:
         """Yield what to do next, if nothing was done."""
         if self._found and not self._is_done:
-            yield 'Nothing was changed. Stop blazar-manager and give --apply.'
+            yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 
     def _one(self, found: 'Import') -> dict[str, Any]:
         made = found.reservation

@@ -7,16 +7,16 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import base, periodic
-from isolate_aggregates.reservations.commands import common
+from isolate_aggregates.cli import base, consent, periodic
+from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
 
 
-class RepairReservations(common.ReservationLister):
-    """Move slots away from hosts that are down, disabled, gone or too small.
+class RepairReservations(consent.Asking, common.ReservationLister):
+    """Move slots from hosts that are down, disabled, deleted or too small.
 
-    Slots that have a server stay where it is; evacuate it. The status is 3 if
-    some slots fit nowhere, or something else is wrong still.
+    Slots with a server do not move; evacuate the server. The exit status is 3
+    if some slots fit nowhere, or there are other problems.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -30,6 +30,25 @@ class RepairReservations(common.ReservationLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
+        name = parsed_args.reservation
+        if not parsed_args.yes:
+            now = times.now()
+            found = (
+                [reservations.show(store, name, now)]
+                if name
+                else reservations.list_reservations(store, now)
+            )
+            changes = [
+                f'reservation {status.reservation.id}: {problem}'
+                for status in found
+                for problem in status.problems
+            ]
+            if not name:
+                changes.append('what reservations that are gone have left')
+            if changes and not self.agrees(
+                parsed_args, [f'repair {change}' for change in changes]
+            ):
+                return self.rows(found)
         return self.rows(
             reservations.repair(store, store.now(), parsed_args.reservation)
         )
@@ -43,11 +62,11 @@ class RepairReservations(common.ReservationLister):
 
 
 class ReconcileReservations(common.ReservationLister):
-    """Start and end reservations whose time has come, and complete others.
+    """Start and end reservations that are due, and complete others.
 
-    Brings all of them to the state they should be in, whatever was
-    interrupted. Has to run again and again; several at once do no harm. The
-    status is 3 if something is wrong still.
+    Also completes interrupted commands. It must run regularly; several at the
+    same time do no harm. It does not ask, because it only does what other
+    commands were told to do. The exit status is 3 if there are still problems.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -57,16 +76,16 @@ class ReconcileReservations(common.ReservationLister):
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Do it again and again, with so many seconds between, and '
-            'write a line for each reservation that has changed',
+            help='Repeat it at this interval, and write a line for each '
+            'reservation that has changed',
         )
         parser.add_argument(
             '--heal-after',
             type=base.positive,
             metavar='<seconds>',
-            help='With --watch: move slots without a server away from a host '
-            'whose compute service has been down for so many seconds; '
-            'without it they stay, as hosts come back',
+            help='With --watch: move slots without a server from a host whose '
+            'compute service has been down for this many seconds; by default '
+            'they stay, because hosts usually come back',
         )
         self._usage = parser
         return parser

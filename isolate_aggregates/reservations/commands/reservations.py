@@ -4,6 +4,7 @@
 import argparse
 from collections.abc import Iterable, Sequence
 import datetime
+import functools
 from typing import Any
 
 from oslo_log import log as logging
@@ -36,11 +37,11 @@ class ShowReservation(common.OneReservation):
 
 
 class ListReservations(common.ReservationLister):
-    """Show all reservations, their slots, and what is wrong with them.
+    """Show all reservations, their slots and their problems.
 
-    In the order of their starts. As json or yaml: one document with all there
-    is to know of each. With --ending-within the status is 3 if there are any,
-    and 1 if one cannot be read.
+    Sorted by start. As json or yaml: one document with everything about each.
+    With --ending-within the exit status is 3 if there are any, and 1 if one
+    cannot be read.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -50,8 +51,8 @@ class ListReservations(common.ReservationLister):
             '--ending-within',
             type=times.duration,
             metavar='<duration>',
-            help='Only those that end within that time from now, such as 2d; '
-            'those that are over already are not among them',
+            help='Only those that end within this time from now, such as 2d, '
+            'without those that are already over',
         )
         return parser
 
@@ -95,12 +96,12 @@ class ListReservations(common.ReservationLister):
         return common.NOT_YET if self.found else 0
 
 
-class UpdateReservation(common.OneReservation):
+class UpdateReservation(common.OneChanged):
     """Change the slots, times, project or affinity of a reservation.
 
-    Amount and end can be changed before its start or after it; start, project
-    and affinity only before. All is changed, or nothing: what does not fit is
-    refused, and so are fewer slots than have servers.
+    Amount and end can be changed before and after its start; start, project
+    and affinity only before. Either all changes are made or none: slots that
+    do not fit are refused, and so are fewer slots than servers.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -111,7 +112,7 @@ class UpdateReservation(common.OneReservation):
             '--amount',
             type=base.positive,
             metavar='<number>',
-            help='How many slots it gets',
+            help='New number of slots',
         )
         parser.add_argument(
             '--end',
@@ -157,29 +158,34 @@ class UpdateReservation(common.OneReservation):
         if isinstance(end, datetime.timedelta):
             found = reservations.show(store, name, now).reservation
             end = self.time(end, start or found.start)
-        return common.one(
-            reservations.update(
-                store,
-                name,
-                store.now(),
-                parsed_args.amount,
-                end,
-                project,
-                start,
-                common.AFFINITY.get(
-                    parsed_args.affinity, reservations.UNCHANGED
-                ),
-            )
+        change = functools.partial(
+            reservations.update,
+            store,
+            name,
+            amount=parsed_args.amount,
+            end=end,
+            project=project,
+            start=start,
+            affinity=common.AFFINITY.get(
+                parsed_args.affinity, reservations.UNCHANGED
+            ),
         )
+        if not parsed_args.yes:
+            planned = change(now=now, dry_run=True)
+            before = reservations.show(store, name, now)
+            changes = common.changes(before, planned)
+            if changes and not self.agrees(parsed_args, changes):
+                return common.one(planned)
+        return common.one(change(now=store.now()))
 
 
-class MoveReservation(common.OneReservation):
-    """Let a reservation leave hosts together with its servers.
+class MoveReservation(common.OneChanged):
+    """Move a reservation to other hosts, together with its servers.
 
-    It gets as many slots on other hosts, at once, or is refused if they do not
-    fit. Slots that have a server stay, closed to others, until it has been
-    evacuated or migrated and Nova has given up the slot. The status is 3
-    until then.
+    It gets the same number of slots on other hosts, all at once, or is refused
+    if they do not fit. Old slots with a server stay, closed to others, until
+    the server has been evacuated or migrated and Nova has released the slot.
+    The exit status is 3 until then.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -192,19 +198,19 @@ class MoveReservation(common.OneReservation):
             dest='hosts',
             metavar='<host>',
             help='Name of the compute node to leave; may be repeated; '
-            'default: all that are down, disabled or gone',
+            'default: all that are down, disabled or deleted',
         )
         then = parser.add_mutually_exclusive_group()
         then.add_argument(
             '--evacuate',
             action='store_true',
-            help='Evacuate the servers of those whose compute service is down',
+            help='Evacuate the servers of nodes whose compute service is down',
         )
         then.add_argument(
             '--call-off',
             action='store_true',
-            help='Leave no host any more; servers that are still there get '
-            'their slots back',
+            help='Cancel the move; servers that are still on the old host '
+            'get their slots back',
         )
         return parser
 
@@ -219,6 +225,17 @@ class MoveReservation(common.OneReservation):
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
+        if not parsed_args.yes:
+            now = times.now()
+            before = reservations.show(store, name, now)
+            self._moved = reservations.move(
+                store, name, now, hosts, dry_run=True
+            )
+            changes = common.changes(before, self._moved)
+            if parsed_args.evacuate:
+                changes.append('evacuate the servers of hosts that are down')
+            if changes and not self.agrees(parsed_args, changes):
+                return common.one(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
@@ -235,18 +252,17 @@ class MoveReservation(common.OneReservation):
         )
 
 
-class EndReservation(common.OneReservation):
+class EndReservation(common.OneChanged):
     """End a reservation now, and delete its servers.
 
-    They are deleted for good, shelved ones too. The status is 3 as long as
-    some are being deleted: run it again, or let reconcile do the rest.
+    They are deleted permanently, shelved ones too. The exit status is 3 as
+    long as some are being deleted: run it again, or let reconcile do the rest.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         common.add_reservation(parser)
-        common.add_yes(parser)
         return parser
 
     def take_action(
@@ -256,9 +272,12 @@ class EndReservation(common.OneReservation):
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
         if not parsed_args.yes:
-            found = reservations.show(store, name, times.now()).reservation
+            self._ended = reservations.show(store, name, times.now())
+            found = self._ended.reservation
             servers = len(store.compute.servers_of(found.id))
-            common.confirm_end(self.app, found.id, found.project, servers)
+            told = common.end_of(found.id, found.project, servers)
+            if not self.agrees(parsed_args, [told]):
+                return common.one(self._ended)
         self._ended = reservations.end(store, name, store.now())
         return common.one(self._ended)
 

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What commands that change a cloud do before they are told to."""
+
+import argparse
+import dataclasses
+import io
+import json
+import re
+import types
+
+import agreement
+from http_fakes import NOVA
+from live_example import ISOLATE
+import pytest
+
+from isolate_aggregates.cli import app, commands, consent
+
+TRAIT = ('--trait', 'CUSTOM_LICENSED_WINDOWS')
+
+answer = agreement.answer
+
+# One host of win-hosts lacks the trait.
+CHANGES = [
+    (['lock', 'rack-1', *TRAIT],
+     'tag aggregate rack-1 trait:CUSTOM_LICENSED_WINDOWS=required'),
+    (['unlock', 'win-hosts'],
+     'untag aggregate win-hosts trait:CUSTOM_LICENSED_WINDOWS'),
+    (['grant', '--flavor', 'm1.small', *TRAIT],
+     'set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'),
+    (['sync'], 'linux-1, linux-1: add trait CUSTOM_LICENSED_WINDOWS'),
+    (['audit', '--fix'], 'isolate-aggregates sync'),
+]  # fmt: skip
+
+
+@pytest.fixture(params=CHANGES, ids=lambda one: one[0][0])
+def change(request, run, config, http, live, in_environment):
+    """Run a command; return it, what it would do, and what it wrote."""
+    path = config(ISOLATE)
+    [aggregate] = [a for a in live.nova.aggregates if a.name == 'win-hosts']
+    live.nova.aggregates[:] = [
+        dataclasses.replace(
+            a, hosts=a.hosts | {'linux-1'} if a is aggregate else a.hosts
+        )
+        for a in live.nova.aggregates
+    ]
+    http.post(re.compile(f'{NOVA}/(os-aggregates|flavors)/'), json={
+        'aggregate': {}, 'extra_specs': {},
+    })  # fmt: skip
+    arguments, told = request.param
+
+    def run_it(*options):
+        http.reset_mock()
+        finished = run('--config-file', path, *arguments, *options)
+        written = [
+            asked.url
+            for asked in http.request_history
+            if asked.method != 'GET' and 'auth/tokens' not in asked.url
+        ]
+        return finished, written
+
+    return run_it, told
+
+
+def test_a_change_waits_for_a_yes(change, answer):
+    run_it, told = change
+    answer('n\n')
+    finished, written = run_it()
+    assert finished.code == (1 if 'sync' in told else 3)
+    assert written == []
+    assert f'  {told}\n' in finished.err
+    answer('y\n')
+    finished, written = run_it()
+    assert 'Nothing was changed' not in finished.err
+    assert written
+
+
+@pytest.mark.parametrize('options', [[], ['--dry-run']])
+def test_a_change_is_only_shown_without_consent(change, options):
+    run_it, told = change
+    finished, written = run_it(*options, '-f', 'json')
+    assert finished.code == (1 if 'sync' in told else 3)
+    assert written == []
+    assert json.loads(finished.out)
+    assert ('no terminal' in finished.err) is not options
+
+
+def test_a_long_list_is_cut_where_it_is_asked():
+    class Command(consent.Asking):
+        app = types.SimpleNamespace(
+            stdin=agreement.Terminal('y\n'), stderr=io.StringIO()
+        )
+
+    args = argparse.Namespace(yes=False, dry_run=False)
+    many = [f'change {number}' for number in range(30)]
+    assert Command().agrees(args, many)
+    said = Command.app.stderr.getvalue()
+    assert '  change 19\n  and 10 more, which --dry-run shows\n' in said
+
+
+def test_each_command_that_asks_is_one_that_tests_say_yes_to():
+    manager = commands.CommandManager(app.COMMANDS)
+    asking = {
+        name
+        for name, entry_point in manager.commands.items()
+        if issubclass(entry_point.load(), consent.Asking)
+    }
+    # These change nothing unless an option says so.
+    asking -= {'sync', 'audit', 'reservation import'}
+    assert asking == {
+        name
+        for name in manager.commands
+        if agreement.agreed(name.split())[-1:] == ('--yes',)
+    }

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Says yes to commands that change a cloud.
+
+What they do without it is in ``tests/functional/test_consent.py`` and
+``test_reservation_consent.py``.
+"""
+
+from collections.abc import Callable, Sequence
+import io
+
+import pytest
+
+_CHANGES = frozenset({
+    *('grant', 'revoke', 'unlock'),
+    *('lock create', 'lock delete', 'key grant', 'key revoke'),
+    *('reservation create', 'reservation end', 'reservation move'),
+    *('reservation repair', 'reservation set', 'reservation update'),
+    *('reservation host enable', 'reservation host disable'),
+    *('reservation blazar adopt', 'reservation blazar end'),
+})  # fmt: skip
+_WITHOUT = frozenset({'--dry-run', '--yes', '--help'})
+
+
+def agreed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments of a command, with ``--yes`` if it would ask."""
+    words = list(arguments)
+    while words and words[0].startswith('--'):
+        del words[: 1 if '=' in words[0] else 2]
+    if words[:1] == ['isolation']:
+        del words[0]
+    is_change = any(
+        ' '.join(words[:number]) in _CHANGES for number in (1, 2, 3)
+    ) or (words[:1] == ['lock'] and words[1:2] not in (['list'], ['show']))
+    if not is_change or _WITHOUT & set(arguments):
+        return tuple(arguments)
+    return (*arguments, '--yes')
+
+
+class Terminal(io.StringIO):
+    """Standard input with an operator who answers."""
+
+    def isatty(self) -> bool:
+        """Tell that it is a terminal."""
+        return True
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Type an answer."""
+
+    def type_it(text: str) -> None:
+        monkeypatch.setattr('sys.stdin', Terminal(text))
+
+    return type_it
