@@ -23,6 +23,7 @@ import requests_mock
 from samples import Samples, parsed
 
 from isolate_aggregates.cli import exporter
+from isolate_aggregates.request import Flavor
 
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
@@ -117,6 +118,44 @@ def test_a_live_cloud_is_read_again_and_again(
     assert repaired[found] == 1
     assert 'Nova' in finished.err
     assert 'Traceback' not in finished.err
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_servers_that_cannot_be_listed_cost_the_slots_alone(
+    run: Run,
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'isolation.prom'
+    export = (
+        *('--config-file', config(ISOLATE)),
+        *('exporter', '--textfile', str(path)),
+    )
+    # So many that it matters which are used most.
+    live.nova.flavors += [
+        Flavor(f'new-{number}', f'new-{number}', 1) for number in range(9)
+    ]
+    http.get(f'{NOVA}/servers', status_code=403)
+    finished = run(*export)
+    # The cloud was read, so this is no failure of the whole.
+    assert finished.code == 0
+    assert finished.err.startswith('No slots are counted, as it is not known')
+    found = parsed(path.read_text('utf-8'))
+    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert found['isolate_aggregates_up',] == 1
+    assert found['isolate_aggregates_slots_up',] == 0
+    assert not any(key[0].endswith('_slots') for key in found)
+
+    http.get(f'{NOVA}/servers', json={'servers': []})
+    http.get(f'{NOVA}/servers/detail', json={'servers': []})
+    finished = run(*export)
+    assert (finished.code, finished.err) == (0, '')
+    found = parsed(path.read_text('utf-8'))
+    assert found['isolate_aggregates_slots_up',] == 1
+    # Ten in the zone and ten in none.
+    assert sum(key[0].endswith('zone_slots') for key in found) == 20
 
 
 @pytest.mark.usefixtures('in_environment')

@@ -74,6 +74,9 @@ class MetricsTest(CloudTest):
         assert placed[('requests_total',)] == 1
         assert placed[passed] == 1
         assert placed[times, 'isolate_aggregates'] == 1
+        narrowed = 'requests_narrowed_total'
+        assert placed[narrowed, 'isolate_aggregates'] == 1
+        assert placed[narrowed, 'blazar_reservation'] == 0
         assert placed[('request_duration_seconds_sum',)] > 0
         assert placed[refused] == 0
 
