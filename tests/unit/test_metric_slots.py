@@ -253,8 +253,8 @@ def test_without_servers_nothing_is_counted_and_it_is_said_why(cloud, caplog):
     assert cloud.found() == {('slots_up',): 0}
     [record] = caplog.records
     assert record.getMessage() == (
-        'No slots are counted, as it is not known which flavors are used '
-        'most: Nova answered with 503. Name flavors in [isolate_aggregates] '
+        'Free slots cannot be counted, because the most used flavors are not '
+        'known: Nova answered with 503. Set [isolate_aggregates] '
         'metrics_flavors.'
     )
     # The next reading tries again.
@@ -281,7 +281,7 @@ def test_configured_flavors_are_counted_once_each(cloud, caplog):
     assert found['slots_up',] == 0
     [record] = caplog.records
     assert record.getMessage().startswith(
-        'No slots of flavor missing are counted: There is no flavor'
+        'Free slots of flavor missing cannot be counted: There is no flavor'
     )
 
 
@@ -294,4 +294,4 @@ def test_a_flavor_that_makes_no_sense_leaves_the_others(cloud, caplog):
     assert found['slots_up',] == 0
     assert not any('broken' in key for key in found)
     assert slots(found, 'lock', GPUS) == [(15, 16), (2, 2)]
-    assert 'No slots of flavor broken are counted: ' in caplog.text
+    assert 'Free slots of flavor broken cannot be counted: ' in caplog.text

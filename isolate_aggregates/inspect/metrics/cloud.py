@@ -30,6 +30,10 @@ _UNITS = (
     ('_KILOPACKET_PER_SEC', '_packets_per_second', 1000),
 )
 _COUNTED = ('', 1)
+_AMOUNTS = {
+    'capacity': 'Capacity of the hosts behind the lock.',
+    'used': 'How much of that capacity is in use.',
+}
 
 
 def families(cloud: AuditedCloud, slots: Slots) -> tuple[Metric, ...]:
@@ -56,7 +60,7 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
     )
     hosts = GaugeMetricFamily(
         f'{_PREFIX}_lock_hosts',
-        'Hosts in any of these aggregates.',
+        'Hosts in any aggregate with the lock.',
         labels=['lock'],
     )
     amounts: dict[str, GaugeMetricFamily] = {}
@@ -66,15 +70,14 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
         hosts.add_metric([name], len(one.hosts))
         for resource_class, amount in one.capacity.items():
             ending, unit = _unit(resource_class)
-            for what, text, value in (
-                ('capacity', 'What these hosts may give out.', amount.total),
-                ('used', 'What of it is given out.', amount.used),
+            for what, value in zip(
+                _AMOUNTS, (amount.total, amount.used), strict=True
             ):
                 family = amounts.setdefault(
                     f'{what}{ending}',
                     GaugeMetricFamily(
                         f'{_PREFIX}_lock_{what}{ending}',
-                        text,
+                        _AMOUNTS[what],
                         labels=['lock', 'resourcetype'],
                     ),
                 )
@@ -102,11 +105,13 @@ def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
         for rollup in found
     )
     yield GaugeMetricFamily(
-        f'{_PREFIX}_rollups', 'Rollups that the locks may have.', len(found)
+        f'{_PREFIX}_rollups',
+        'Rollups that sync maintains for the locks.',
+        len(found),
     )
     yield GaugeMetricFamily(
         f'{_PREFIX}_rollups_verified',
-        'Those that have all hosts they stand for.',
+        'Rollups that have all hosts they stand for.',
         verified,
     )
 
@@ -118,7 +123,7 @@ def _of_servers(
         return
     family = GaugeMetricFamily(
         f'{_PREFIX}_servers',
-        'Servers on hosts, by whether a new one like them may go there.',
+        'Servers on hosts, by whether a new server like them may go there.',
         labels=['placement'],
     )
     counts = Counter(finding.kind for finding in findings)

@@ -26,7 +26,7 @@ def write(path: str, succeeded_at: float) -> None:
     registry = prometheus_client.CollectorRegistry()
     gauge = prometheus_client.Gauge(
         SUCCEEDED_AT,
-        'When sync ended last with all of it done.',
+        'When sync succeeded last.',
         registry=registry,
     )
     gauge.set(succeeded_at)
@@ -62,6 +62,6 @@ class LastSync(Collector):
         yield from found
         yield GaugeMetricFamily(
             f'{textfile.SYNC}_up',
-            'Whether it could be read when sync succeeded last.',
+            'Whether the time of the last success of sync could be read.',
             float(bool(found)),
         )

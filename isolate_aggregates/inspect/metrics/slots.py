@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """How many servers of some flavors fit: in each zone, behind each lock.
 
-In a zone only those hosts count that a request with the flavor and no other
-key may use. Behind a lock all hosts count: the key to it may come from an
-image, a project or a reservation.
+In a zone only those hosts are used that a request with the flavor and no other
+key may use. Behind a lock all hosts are used: the key may come from an image,
+a project or a reservation.
 """
 
 from collections import Counter
@@ -41,6 +41,10 @@ RANKED_FOR = 3600.0
 
 _PREFIX = 'isolate_aggregates'
 _FLAVOR = ('flavor_id', 'flavor_name')
+_SLOTS = {
+    'free_slots': 'How many more servers of the flavor fit',
+    'slots': 'How many servers of the flavor fit without all others',
+}
 # Hosts by what is told of them: the name of a zone or of a lock.
 _Places = Mapping[str, frozenset[str]]
 
@@ -79,9 +83,8 @@ class Slots:
             chosen = self._chosen(cloud)
         except exception.IsolateAggregatesError as exc:
             LOG.error(
-                'No slots are counted, as it is not known which flavors are '
-                'used most: %(cause)s Name flavors in [%(group)s] '
-                'metrics_flavors.',
+                'Free slots cannot be counted, because the most used flavors '
+                'are not known: %(cause)s Set [%(group)s] metrics_flavors.',
                 {'cause': exc, 'group': ia_conf.GROUP},
             )
             chosen, is_complete = [], False
@@ -98,7 +101,8 @@ class Slots:
                 raise
             except exception.IsolateAggregatesError as exc:
                 LOG.error(
-                    'No slots of flavor %(flavor)s are counted: %(cause)s',
+                    'Free slots of flavor %(flavor)s cannot be counted: '
+                    '%(cause)s',
                     {'flavor': escaped(name), 'cause': exc},
                 )
                 is_complete = False
@@ -160,10 +164,7 @@ class _Families:
                 f'{text} {where}.',
                 labels=[label, *_FLAVOR],
             )
-            for name, text in (
-                ('free_slots', 'How many more servers of the flavor fit'),
-                ('slots', 'How many fit if there were no servers at all'),
-            )
+            for name, text in _SLOTS.items()
         )
 
     def add(
