@@ -7,6 +7,7 @@ The cloud is the Windows licensing example, with a real Placement.
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
+import json
 import pathlib
 import signal
 import socket
@@ -17,14 +18,16 @@ from typing import Any
 import urllib.request
 
 from http_fakes import NOVA
-from live_example import ISOLATE, Live
+from live_example import EXAMPLE, ISOLATE, Live
 import pytest
 import requests_mock
 from samples import Samples, parsed
 
 from isolate_aggregates.cli import exporter
+from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.request import Flavor
 
+EXAMPLES = EXAMPLE.parent
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
 Run = Callable[..., Any]
@@ -177,6 +180,46 @@ def test_the_client_still_has_the_exporter(
     found = parsed(path.read_text('utf-8'))
     assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
     assert found[('isolate_aggregates_up',)] == 1
+
+
+@pytest.mark.parametrize(
+    'name', ['windows-licensing', 'gpu-hosts', 'shared-storage', 'campus']
+)
+def test_slots_in_zones_are_what_capacity_says(
+    run: Run,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+    name: str,
+) -> None:
+    example = str(EXAMPLES / f'{name}.yaml')
+    path = tmp_path / 'isolation.prom'
+    snapshot = cloud_file.load(example)
+    flavors = snapshot.flavors[:4]
+    names = ','.join(flavor.name for flavor in flavors)
+    finished = run(
+        '--config-file',
+        config(f'[isolate_aggregates]\nmetrics_flavors = {names}\n'),
+        *('exporter', '--snapshot', example, '--textfile', str(path)),
+    )
+    assert (finished.code, finished.err) == (0, '')
+    zones = {one.availability_zone for one in snapshot.aggregates} - {None}
+    found = parsed(path.read_text('utf-8'))
+    for flavor in flavors:
+        told = {
+            key: value
+            for key, value in found.items()
+            if key[0] == 'isolate_aggregates_zone_free_slots'
+            and flavor.id in key
+        }
+        ask = ('capacity', '--snapshot', example, '--flavor', flavor.id)
+        assert (
+            sum(told.values())
+            == json.loads(run(*ask, '-f', 'json').out)['total']
+        )
+        for zone in zones:
+            [value] = (told[key] for key in told if zone in key)
+            finished = run(*ask, '--availability-zone', zone, '-f', 'json')
+            assert json.loads(finished.out)['total'] == value
 
 
 def test_missing_credentials_show_in_the_file(

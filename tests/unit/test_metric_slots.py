@@ -203,6 +203,26 @@ def test_shared_storage_counts_whole_for_each_place(conf, write_cloud):
     assert found['zone_free_slots', 'o', 'one', 'z2'] == 3
 
 
+def test_nova_asks_for_what_its_release_asks_for(cloud):
+    specs = {'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}
+    specs['hw:tpm_secret_security'] = 'host'
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot,
+        flavors=(Flavor('tpm', 't', 1, extra_specs=specs),),
+        providers=tuple(
+            dataclasses.replace(
+                one,
+                traits=one.traits
+                | {'COMPUTE_SECURITY_TPM_2_0', 'COMPUTE_SECURITY_TPM_CRB'},
+            )
+            for one in cloud.snapshot.providers
+        ),
+    )
+    for release, free in ((31, 2), (34, 0)):
+        cloud.conf.set_override('nova_release', release, ia_conf.GROUP)
+        assert cloud.found()['zone_free_slots', 'east', 't', 'tpm'] == free
+
+
 # Which flavors.
 
 
@@ -285,8 +305,20 @@ def test_configured_flavors_are_counted_once_each(cloud, caplog):
     )
 
 
-def test_a_flavor_that_makes_no_sense_leaves_the_others(cloud, caplog):
-    broken = Flavor('broken', 'b', 1, extra_specs={'hw:cpu_policy': 'x'})
+@pytest.mark.parametrize(
+    'extra_specs',
+    [
+        pytest.param({'hw:cpu_policy': 'x'}, id='makes no sense'),
+        pytest.param({'pci_passthrough:alias': 'gpu:1'}, id='PCI devices'),
+        pytest.param({'accel:device_profile': 'fpga'}, id='accelerators'),
+        # Nova asks for VCPU if there is none.
+        pytest.param({'hw:cpu_policy': 'dedicated'}, id='PCPU nowhere'),
+    ],
+)
+def test_a_flavor_that_cannot_be_counted_leaves_the_others(
+    cloud, caplog, extra_specs
+):
+    broken = Flavor('broken', 'b', 1, extra_specs=extra_specs)
     cloud.snapshot = dataclasses.replace(
         cloud.snapshot, flavors=(broken, *cloud.snapshot.flavors)
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import time
 
+import os_resource_classes as orc
 from oslo_config import cfg
 from oslo_log import log as logging
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -29,7 +30,7 @@ from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.capacity import Packing
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.request import Flavor, Request, implied
 from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
@@ -38,6 +39,9 @@ LOG = logging.getLogger(__name__)
 MOST = 10
 # Seconds; to learn which flavors are used most takes a list of all servers.
 RANKED_FOR = 3600.0
+
+# What these ask for, Cyborg knows, or the configuration of Nova.
+_DEVICES = ('accel:device_profile', 'pci_passthrough:alias')
 
 _PREFIX = 'isolate_aggregates'
 _FLAVOR = ('flavor_id', 'flavor_name')
@@ -187,6 +191,10 @@ class _Counting:
         self._saved = SnapshotCloud(cloud.snapshot)
         self._most = conf[ia_conf.SCHEDULER].max_placement_results
         self._longest = conf[ia_conf.GROUP].max_query_length
+        releases = cloud.nova_releases or (implied.NEWEST_NOVA,)
+        self._release = conf[ia_conf.GROUP].nova_release or releases[-1]
+        owned, others = self._saved.owned_nodes
+        self._is_owned = bool(owned and not others)
         self._zones = _zones(cloud.snapshot)
         self._locks = {
             lock.name: frozenset().union(*(a.hosts for a in lock.aggregates))
@@ -208,10 +216,19 @@ class _Counting:
     ) -> None:
         """Add the samples of a flavor, all of them or none.
 
+        :raises MetricsError: if it is not known what the flavor asks for.
         :raises InvalidRequest: if the flavor makes no sense.
         :raises RequestRefused: if Nova itself refuses it.
         """
-        request = Request(flavor)
+        for key in _DEVICES:
+            if key in flavor.extra_specs:
+                raise exception.MetricsError(
+                    f'It is not known which devices its extra spec {key} '
+                    'asks for.'
+                )
+        request = Request(
+            flavor, nova_release=self._release, owner_nova=self._is_owned
+        )
         decision = candidates.decide_on(
             self._saved,
             self._cloud.pipeline,
@@ -228,6 +245,14 @@ class _Counting:
         # Whoever has the key is kept out of nothing.
         query = resources.resource_request(request)
         found.apply_to(query, ())
+        if orc.PCPU in query.merged_resources() and not any(
+            orc.PCPU in one.inventories
+            for one in self._saved.snapshot.providers
+        ):
+            raise exception.MetricsError(
+                'It asks for PCPU, which no host has; Nova may use VCPU '
+                'instead.'
+            )
         unlocked = self._packings(query, found)
         narrowed = unlocked
         zones = self._zones
