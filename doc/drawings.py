@@ -19,6 +19,7 @@ import draw_architecture  # noqa: E402
 import draw_request  # noqa: E402
 import plot  # noqa: E402
 import tables  # noqa: E402
+import where  # noqa: E402
 
 
 def drawn() -> Iterator[tuple[pathlib.Path, str]]:
@@ -26,6 +27,7 @@ def drawn() -> Iterator[tuple[pathlib.Path, str]]:
     used = draw_architecture.uses()
     yield draw_architecture.IMAGE, draw_architecture.draw(used)
     yield draw_architecture.LIST, draw_architecture.listed(used)
+    yield where.LIST, where.written()
     yield draw_request.IMAGE, draw_request.draw()
     for one in plot.plots():
         yield plot.IMAGES / f'{one.name}.svg', plot.draw(one)

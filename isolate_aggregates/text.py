@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and numbers in English sentences, and texts that can be shown."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+import contextlib
+import contextvars
 import difflib
 import re
 from typing import Any
@@ -57,13 +59,29 @@ def all_escaped(value: Any) -> Any:
     return value
 
 
+_is_unabridged = contextvars.ContextVar('unabridged', default=False)
+
+
+@contextlib.contextmanager
+def unabridged() -> Iterator[None]:
+    """Let sentences give all names, however many."""
+    token = _is_unabridged.set(True)
+    try:
+        yield
+    finally:
+        _is_unabridged.reset(token)
+
+
 def listed(names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names: ``a, b and 7 more``.
 
     :param names: The names, at least one.
-    :param most: How many to give before counting the rest; None for all.
+    :param most: How many to give before counting the rest; None for all, as
+        within :func:`unabridged`.
     """
     ordered = sorted(names)
+    if _is_unabridged.get():
+        most = None
     shown = ', '.join(ordered[:most])
     more = 0 if most is None else len(ordered) - most
     return f'{shown} and {more} more' if more > 0 else shown

@@ -3,7 +3,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 import dataclasses
 from typing import Any
 
@@ -19,6 +19,7 @@ from isolate_aggregates.inspect.audit import (
     audit,
     repairs,
 )
+from isolate_aggregates.text import listed
 
 LOG = logging.getLogger(__name__)
 
@@ -128,7 +129,17 @@ class AuditCloud(consent.Asking, output.ReportLister):
             )
 
     def after(self) -> Iterable[str]:
-        """Yield the repairs."""
+        """Yield the repairs, and where the kinds are explained."""
+        yield from self._repairs()
+        if self._findings:
+            kinds = sorted({finding.kind for finding in self._findings})
+            yield ''
+            yield (
+                'The documentation has a page Findings with a section for '
+                f'each kind: {listed(kinds, None)}.'
+            )
+
+    def _repairs(self) -> Iterator[str]:
         numbered: dict[repairs.Commands, list[int]] = {}
         for number, finding in enumerate(self._findings, 1):
             if finding.repair_text:

@@ -95,11 +95,12 @@ class ListCandidates(output.ReportLister):
         yield ''
         if outcome.dropped:
             yield 'Dropped by host filters, after Placement:'
-            for host in outcome.dropped[:_MOST_DROPPED]:
+            most = None if self.is_long else _MOST_DROPPED
+            for host in outcome.dropped[:most]:
                 yield f'  {host.name}: {"; ".join(host.reasons)}'
-            more = len(outcome.dropped) - _MOST_DROPPED
-            if more > 0:
-                yield f'  and {more} more'
+            if most and len(outcome.dropped) > most:
+                more = len(outcome.dropped) - most
+                yield f'  and {more} more, which --long shows'
             yield ''
         yield from self._not_known.lines()
         yield 'Constraints:'

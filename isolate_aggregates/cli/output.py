@@ -3,13 +3,14 @@
 
 import argparse
 from collections.abc import Iterable, Sequence
+import contextlib
 from typing import Any
 
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
 from isolate_aggregates.cli import fields, terminal, usage
-from isolate_aggregates.text import all_escaped, escaped
+from isolate_aggregates.text import all_escaped, escaped, unabridged
 
 # The formatters that can write more than rows.
 _DOCUMENT_FORMATTERS: dict[str, Any] = {
@@ -104,6 +105,23 @@ class ReportLister(Lister):
     below. As json or yaml it is all in one document. As csv or value there
     are the rows alone.
     """
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Return the parser of this command."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            '--long',
+            action='store_true',
+            help='Name all hosts, aggregates and others in a sentence, '
+            'instead of the first ones and the number of the rest',
+        )
+        return parser
+
+    def run(self, parsed_args: argparse.Namespace) -> int:
+        """Run the command; return the exit status."""
+        self.is_long = parsed_args.long
+        with unabridged() if self.is_long else contextlib.nullcontext():
+            return int(super().run(parsed_args))
 
     def document(self) -> dict[str, Any]:
         """Return the whole report, for machines."""

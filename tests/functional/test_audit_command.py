@@ -61,7 +61,24 @@ def test_a_table_for_people(audit):
     assert finished.out.endswith(
         'Repairs (with *: safe, --fix applies them):\n'
         '* 1, 2: isolate-aggregates sync\n'
+        '\nThe documentation has a page Findings with a section for each '
+        'kind: trait-missing, trait-nowhere.\n'
     )
+
+
+def test_long_names_all_hosts_in_a_sentence(audit):
+    names = [f'h{number}' for number in range(9)]
+    text = f"""
+aggregates:
+- name: a
+  metadata: {{trait:CUSTOM_A: required}}
+  hosts: [{', '.join(names)}]
+providers:
+""" + ''.join(f'- name: {name}\n' for name in names)
+    said = audit(text, '--max-width', '200').out
+    assert 'missing on h0, h1, h2, h3, h4 and 4 more' in said
+    said = audit(text, '--long', '--max-width', '200').out
+    assert f'missing on {", ".join(names)}' in said
 
 
 def test_a_clean_cloud_is_called_so(audit):

@@ -25,6 +25,12 @@ def test_every_character_can_be_seen(given, shown):
     }
 
 
+def test_unabridged_sentences_give_all_names():
+    with text.unabridged():
+        assert text.listed('abcdefg') == 'a, b, c, d, e, f, g'
+    assert text.listed('abcdefg') == 'a, b, c, d, e and 2 more'
+
+
 @pytest.mark.parametrize(
     ('names', 'most', 'expected'),
     [

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page "Where is what" names files that there are, each once."""
+
+import re
+import runpy
+
+from pages import ROOT
+
+WRITTEN = runpy.run_path(str(ROOT / 'doc' / 'where.py'))['written']()
+PACKAGE = ROOT / 'isolate_aggregates'
+
+
+def test_commands_and_plugins_are_in_files_that_there_are():
+    found = re.findall(
+        r'^\* ``[^`]+``: ``\w+`` in ``([^`]+)``$', WRITTEN, re.M
+    )
+    assert {'cli/audit.py', 'filters/isolate_tenants.py'} <= set(found)
+    assert [name for name in found if not (PACKAGE / name).is_file()] == []
+
+
+def test_each_module_is_there_and_says_what_it_is():
+    modules = re.findall(r'^  \* ``(\w+\.py)``: (.*)$', WRITTEN, re.M)
+    there = [
+        path.name
+        for path in PACKAGE.rglob('*.py')
+        if path.name != '__init__.py'
+    ]
+    assert sorted(name for name, _ in modules) == sorted(there)
+    assert [name for name, said in modules if not said.endswith('.')] == []
