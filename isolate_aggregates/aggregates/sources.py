@@ -75,7 +75,7 @@ def load(
     if not isinstance(source, AggregateSource):
         raise error(
             name,
-            f'is no aggregate source: {type(source).__name__} has no method '
-            'aggregates().',
+            f'is not an aggregate source: {type(source).__name__} has no '
+            'method aggregates().',
         )
     return source

@@ -178,7 +178,7 @@ def pair(what: str) -> Callable[[str], tuple[str, str]]:
         key, equals, value = text.partition('=')
         if not key or not equals:
             raise argparse.ArgumentTypeError(
-                f'{text!r} is no {what}; write <key>=<value>'
+                f'{text!r} is not a valid {what}; write <key>=<value>'
             )
         return key, value
 

@@ -96,7 +96,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
     def before(self) -> Iterable[str]:
         """Yield what was not done."""
         if not self._is_needed and not self._problems:
-            yield 'Everything is as it should be; nothing to do.'
+            yield 'Nothing to do.'
         elif self.is_left and not self.is_declined:
             yield 'Nothing was changed.'
 

@@ -245,7 +245,8 @@ def _address(text: str) -> tuple[str, int]:
         host = port = None
     if not host or port is None or '@' in text or parts.netloc != text:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is no address to listen on; write <address>:<port>, '
+            f'{text!r} is not an address to listen on; write '
+            '<address>:<port>, '
             'such as 127.0.0.1:9889 or [::1]:9889'
         )
     return host, port

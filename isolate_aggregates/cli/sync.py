@@ -234,12 +234,12 @@ def _note_success(path: str | None) -> None:
 def _report(result: apply.SyncResult) -> None:
     """Log what could not be done."""
     for name in sorted(result.skipped):
-        LOG.warning('resource provider %s: is gone meanwhile.', name)
+        LOG.warning('resource provider %s was deleted meanwhile.', name)
     for failure in result.failures:
         LOG.error('%s', failure)
     if result.failures and result.untried:
         LOG.error(
-            'After so many failures in a row %d resource providers were not '
-            'even tried.',
+            'After so many failures in a row, %d resource providers were not '
+            'tried.',
             result.untried,
         )

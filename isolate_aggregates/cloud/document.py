@@ -198,7 +198,7 @@ class _Reader:
                 )
                 self._note(
                     ('settings', group, option),
-                    f'is no setting of a cloud file; known are {known}',
+                    f'is not a setting of a cloud file; known are {known}',
                 )
 
     def _aggregates(self) -> Iterator[Aggregate]:

@@ -96,8 +96,8 @@ class KeystoneClient:
             raise exception.ServiceError(
                 'Keystone',
                 None,
-                f'cannot be asked for the {kind} {query["name"]!r}: this '
-                'auth type goes without Keystone; give the id.',
+                f'cannot be asked for the {kind} {query["name"]!r}: this auth '
+                'type does not use Keystone; give the id.',
             )
         path = f'{self._root}/{kind}s?{parse.urlencode(query)}'
         answer = self._service.request('GET', path, accept=(200, 403))

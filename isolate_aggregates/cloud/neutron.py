@@ -36,7 +36,8 @@ class NeutronClient(client.ApiClient):
             raise exception.ServiceDenied(
                 'Neutron',
                 self._service.endpoint,
-                'does not tell what ports ask of Placement; use credentials '
+                'does not show the resource requests of ports; use '
+                'credentials '
                 'with the admin role.',
             )
         return [self._service.parsed(path, _port, port) for port in ports]

@@ -170,7 +170,7 @@ class NovaClient:
             raise exception.ServiceError(
                 'Nova',
                 self.direct.endpoint,
-                f'gave something else than {what}: {exc!r}; is this the '
+                f'returned something other than {what}: {exc!r}; is this the '
                 'right endpoint?',
             ) from exc
 
@@ -228,7 +228,10 @@ class NovaClient:
             if found:
                 return self._flavor(found[0])
         raise exception.NotFound(
-            'flavor', name, f'Nova at {self.direct.endpoint}'
+            'flavor',
+            name,
+            f'Nova at {self.direct.endpoint}',
+            [flavor.name for flavor in flavors],
         )
 
     def set_extra_specs(
@@ -321,7 +324,7 @@ class NovaClient:
         )
         if not self.tells_hints:
             LOG.warning(
-                'Nova before 2.100 does not tell the scheduler hints of '
+                'Nova before 2.100 does not show the scheduler hints of '
                 'server %s; give them with --hint if it had any.',
                 server_id,
             )

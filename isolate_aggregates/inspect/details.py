@@ -242,7 +242,8 @@ class Details:
             names = named('provider', (p.name for p in holders))
             yield (
                 f'host {host} has {trait} on {names}, and no flavor that '
-                'requires it asks for a resource of theirs, so that no server '
+                'requires it asks for one of their resources, so that no '
+                'server '
                 'finds it there'
             )
 

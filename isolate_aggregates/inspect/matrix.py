@@ -64,7 +64,7 @@ def matrix(
 ) -> Matrix:
     """Tell which request may go to which host.
 
-    :param asked: The requests. One that makes no sense may go nowhere.
+    :param asked: The requests. One that makes no sense may use no host.
     :raises FilterError: if a filter fails.
     """
     rules = [Rules.of(one, pipeline, snapshot.index) for one in asked]

@@ -113,8 +113,8 @@ def after_unlock(
             yield (
                 True,
                 f'{trait} is still required by {found.named}, but by no '
-                'aggregate any more; their servers find a host only where '
-                'something else put the trait; next is revoke',
+                'aggregate any more; their servers find a host only if '
+                'another program added the trait; next is revoke',
             )
 
 

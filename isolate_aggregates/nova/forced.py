@@ -112,7 +112,7 @@ class ForcedHosts:
                     raise exception.ServiceUnreachable(
                         'Placement',
                         None,
-                        'is too slow to tell the aggregates of a forced host.',
+                        'is too slow to read the aggregates of a forced host.',
                     )
                 yield providers.aggregates(placement, provider['uuid'])
 

@@ -228,9 +228,10 @@ def _refuse_without(names: Iterable[str]) -> None:
     if missing:
         raise exception.RequestRefused(
             [
-                f'the image properties {", ".join(missing)} cannot be had: '
-                'Nova has no record of the server, or a wrong one after a '
-                'rebuild that was refused, or cut off a long value; rebuild '
+                f'the image properties {", ".join(missing)} are not '
+                'available: Nova has no record of the server, has a wrong one '
+                'after a refused rebuild, or has truncated a long value; '
+                'rebuild '
                 'the server from an image that it may use'
             ]
         )

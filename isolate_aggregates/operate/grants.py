@@ -17,9 +17,7 @@ from isolate_aggregates.operate.plan import Plan, Step
 from isolate_aggregates.request import Image
 from isolate_aggregates.request import extra_specs as xs
 
-_NOT_OLD_SERVERS = (
-    'servers that are there already keep what they were booted with'
-)
+_NOT_OLD_SERVERS = 'existing servers keep what they were booted with'
 
 
 def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:

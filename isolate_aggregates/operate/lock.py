@@ -173,8 +173,8 @@ def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
         )
     elif tag:
         yield (
-            'servers that are on the hosts already stay there; audit '
-            '--servers tells which of them may not'
+            'existing servers stay on the hosts; audit --servers lists those '
+            'that may not run there'
         )
 
 

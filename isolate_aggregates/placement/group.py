@@ -55,7 +55,7 @@ class RequestGroup:
         """Refuse what would change its meaning on the way to Placement."""
         if self.suffix and not xs.SUFFIX.fullmatch(self.suffix):
             raise exception.InvalidRequest(
-                f'{self.suffix!r} is no suffix of a request group; it may '
+                f'{self.suffix!r} is not a suffix of a request group; it may '
                 'have up to 64 of the characters a-z, A-Z, 0-9, _ and -.'
             )
 
@@ -100,8 +100,8 @@ class RequestGroup:
     def _one_of(self, key: str, choice: frozenset[str]) -> Param:
         if not choice:
             raise exception.InvalidRequest(
-                f'{key}{self.suffix} asks for one of nothing; no host can '
-                'satisfy that.'
+                f'{key}{self.suffix} requires one of an empty list; no host '
+                'can satisfy that.'
             )
         return f'{key}{self.suffix}', f'in:{",".join(sorted(choice))}'
 

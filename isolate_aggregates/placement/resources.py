@@ -110,8 +110,7 @@ def _add_extra_specs(
         else:
             LOG.warning(
                 'Flavor %(flavor)s: trait%(suffix)s:%(trait)s is neither '
-                '"required" nor "forbidden" but %(value)r; Nova passes it '
-                'over.',
+                '"required" nor "forbidden" but %(value)r; Nova ignores it.',
                 {
                     'flavor': flavor.name,
                     'suffix': spec.suffix,
@@ -125,7 +124,7 @@ def _add_extra_specs(
     elif policy is not None:
         LOG.warning(
             'Flavor %(flavor)s: group_policy is neither "none" nor "isolate" '
-            'but %(value)r; Nova passes it over.',
+            'but %(value)r; Nova ignores it.',
             {'flavor': flavor.name, 'value': policy},
         )
 
@@ -142,8 +141,8 @@ def _add_resource(
         group.resources[spec.name] = amount
         return
     LOG.warning(
-        'Flavor %(flavor)s: resources%(suffix)s:%(name)s=%(value)s is no '
-        'resource class with a whole number from 0 on; Nova passes it over.',
+        'Flavor %(flavor)s: resources%(suffix)s:%(name)s=%(value)s is not a '
+        'resource class with a non-negative integer; Nova ignores it.',
         {
             'flavor': flavor.name,
             'suffix': spec.suffix,

@@ -294,9 +294,9 @@ class VerifiedMembers:
             LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
         elif first:
             LOG.warning(
-                'Rollup aggregates cannot be verified: %(cause)s What was '
-                'verified is used for %(age).0f s, then requests whose query '
-                'does not fit without rollups are refused.',
+                'Rollup aggregates cannot be verified: %(cause)s Results are '
+                'used for %(age).0f s, then requests whose query does not fit '
+                'without rollups are refused.',
                 {'cause': exc, 'age': MAX_AGE},
             )
         return self._pause

@@ -53,7 +53,8 @@ def create(
         raise exception.InvalidRequest('A reservation needs a project.')
     if reservation.has_ended(now):
         raise exception.InvalidRequest(
-            f'A reservation cannot end at {reservation.end}, as that is over.'
+            f'A reservation cannot end at {reservation.end}, which is in the '
+            'past.'
         )
     _write_new(store, reservation, now)
     try:
@@ -62,7 +63,7 @@ def create(
         # Another command found that it does not fit, or ended it.
         preview(store, reservation, now)
         raise exception.ReservationError(
-            reservation.id, 'was ended by another command while it was made'
+            reservation.id, 'was ended by another command while it was created'
         ) from None
 
 
@@ -85,7 +86,8 @@ def _write_new(
             break
     raise exception.ReservationError(
         reservation.id,
-        'cannot be made, as there is another one, or a flavor, of that id',
+        'cannot be created, because there is another one, or a flavor, with '
+        'that id',
     )
 
 
@@ -228,8 +230,8 @@ def _leaving(
         named = [name for name in slots if observed.hosts[name].obstacle]
         if not named:
             raise exception.InvalidRequest(
-                f'Each host of reservation {found.id} can serve it; name the '
-                'one to leave.'
+                f'All hosts of reservation {found.id} work; name the one to '
+                'leave.'
             )
     elif not named:
         return ()

@@ -160,8 +160,8 @@ class Reconciliation:
                 return found
         raise exception.ReservationError(
             self.id,
-            f'is not as it should be after {_MOST_STEPS} steps, as something '
-            'changes it all the time; find out what does',
+            f'is still not complete after {_MOST_STEPS} steps, because '
+            'another program changes it all the time; find out which',
         )
 
     def status(

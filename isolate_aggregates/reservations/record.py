@@ -170,7 +170,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
             )
         asked = document.get('asked')
         if names.reservation_id(flavor.id) != flavor.id:
-            raise ValueError(f'{flavor.id} is not written as uuids are')
+            raise ValueError(f'{flavor.id} is not written as a uuid')
         return Reservation(
             id=flavor.id,
             project=str(document['project']),

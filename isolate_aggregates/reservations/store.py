@@ -97,9 +97,9 @@ class ReservationStore:
                 raise exception.ServiceError(
                     'Placement',
                     self.placement.endpoint,
-                    f'has a clock that the one here is {seconds:,.0f} s {way};'
-                    ' reservations start and end by the time, so set both, '
-                    'for instance with NTP.',
+                    f'has a clock that the one here is {seconds:,.0f} s '
+                    f'{way}; reservations depend on the time, so set both, '
+                    'for example with NTP.',
                 )
         return after
 

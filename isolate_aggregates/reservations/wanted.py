@@ -69,8 +69,8 @@ def new(
     if unknown:
         raise exception.InvalidRequest(
             f'A slot cannot be planned with {", ".join(unknown)}, as '
-            'Placement does not tell which hosts have room for that. Leave it '
-            'out, or use --allow-uncounted: a server may then get no host '
+            'Placement does not count it. Leave it out, or use '
+            '--allow-uncounted: a server may then get no host '
             'although its reservation has a free slot.'
         )
     if not any(counting.needs(found.flavor).values()):

@@ -370,7 +370,7 @@ def _checked(provider: Provider) -> Provider:
     try:
         uuid = str(uuids.UUID(provider.uuid))
     except ValueError:
-        raise ValueError(f'{where}: {provider.uuid!r} is no uuid') from None
+        raise ValueError(f'{where}: {provider.uuid!r} is not a uuid') from None
     return dataclasses.replace(provider, uuid=uuid)
 
 

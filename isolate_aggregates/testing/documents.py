@@ -255,7 +255,7 @@ class Documents:
                 raise query.Refused(f'{name} is empty or longer than 255')
         kind = wanted.get('consumer_type', 'unknown')
         if not _TYPE.match(kind):
-            raise query.Refused(f'{kind!r} is no consumer type')
+            raise query.Refused(f'{kind!r} is not a consumer type')
         owners = {wanted['project_id'], wanted.get('user_id', load.OWNER)}
         total: Document = {}
         if owners == {load.OWNER} and kind in ('all', 'unknown'):

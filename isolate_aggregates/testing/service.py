@@ -121,7 +121,8 @@ class MockedService:
         known = [f'1.{minor}' for minor in range(query.NEWEST + 1)]
         if max_microversion not in known:
             raise ValueError(
-                f'{max_microversion!r} is no microversion from 1.0 to {NEWEST}'
+                f'{max_microversion!r} is not a microversion from 1.0 to '
+                f'{NEWEST}'
             )
         self._newest = known.index(max_microversion)
         self._documents = Documents(snapshot, self._newest, prefix)

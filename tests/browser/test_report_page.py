@@ -479,7 +479,7 @@ def test_a_request_is_tried(open_report):
         return page.locator('#answer').inner_text()
 
     choose('flavor', 'm1.small')
-    assert told() == ('m1.small, debian, No project: may go to 7 of 19 hosts.')
+    assert told() == ('m1.small, debian, No project: may use 7 of 19 hosts.')
     assert len(answers(opened)) == 19
     assert answers(opened)['rack-a-1'] == ('yes', '')
     answer, why = answers(opened)['win-1']
@@ -488,7 +488,7 @@ def test_a_request_is_tried(open_report):
     assert '(filter isolate_aggregates)' in why
     assert answers(opened)['bio-1'][0] == 'no'
     choose('project', 'biology')
-    assert told() == 'm1.small, debian, biology: may go to 8 of 19 hosts.'
+    assert told() == 'm1.small, debian, biology: may use 8 of 19 hosts.'
     assert answers(opened)['bio-1'] == ('yes', '')
     choose('image', 'windows-2022')
     choose('hosts', 'yes')
@@ -579,7 +579,7 @@ def test_a_link_tells_images_of_one_name_apart(open_report):
     text = open_cell(opened, 'm1.tiny + windows-2022 (b)', 'win-1 and 2 more')
     opened.page.get_by_role('link', name='Link to this cell').click()
     assert opened.page.locator('#reason').inner_text() == text
-    assert 'may go to all of them' in text
+    assert 'may use all of them' in text
 
 
 def test_a_link_opens_a_cell_that_is_on_another_page(open_report):

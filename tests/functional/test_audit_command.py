@@ -75,9 +75,9 @@ aggregates:
   hosts: [{', '.join(names)}]
 providers:
 """ + ''.join(f'- name: {name}\n' for name in names)
-    said = audit(text, '--max-width', '200').out
+    said = audit(text, '-f', 'value').out
     assert 'missing on h0, h1, h2, h3, h4 and 4 more' in said
-    said = audit(text, '--long', '--max-width', '200').out
+    said = audit(text, '--long', '-f', 'value').out
     assert f'missing on {", ".join(names)}' in said
 
 
@@ -93,7 +93,7 @@ def test_one_document_for_monitoring(audit):
         'kind': 'trait-missing',
         'severity': 'error',
         'subject': 'aggregate win',
-        'problem': 'requires trait CUSTOM_A, which in Placement is missing '
+        'problem': 'requires trait CUSTOM_A, which is missing in Placement '
         'on h1',
         'consequence': 'no server can land there: those that ask for the '
         'trait do not find it, and others are kept out',

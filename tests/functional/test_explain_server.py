@@ -362,7 +362,8 @@ def test_what_neutron_tells_operators_alone_is_not_taken_for_nothing(
     live.has_ports(SERVER, told)
     assert not_known(explain_live('--server', SERVER))[-1] == (
         f'what the ports of server {SERVER} ask for: Neutron at {NEUTRON} '
-        'does not tell what ports ask of Placement; use credentials with the '
+        'does not show the resource requests of ports; use credentials with '
+        'the '
         'admin role'
     )
 

@@ -284,7 +284,7 @@ def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
     assert made['left'] == [
         f'{LICENSED} is still required by flavor win.small and image '
         'windows-2022, but by no aggregate any more; their servers find a '
-        'host only where something else put the trait; next is revoke'
+        'host only if another program added the trait; next is revoke'
     ]
 
 
@@ -340,7 +340,7 @@ def test_an_image_of_nobody_in_particular_needs_no_warning(
     grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
     made = operator.document(*grant, '--dry-run')
     assert made['notes'] == [
-        'servers that are there already keep what they were booted with'
+        'existing servers keep what they were booted with'
     ]
 
 

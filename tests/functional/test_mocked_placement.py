@@ -411,7 +411,9 @@ def test_an_older_placement_is_too_old_for_what_it_does_not_know():
 
 @pytest.mark.parametrize('version', ['1.40', '1', '2.0', 'latest', '1.-1'])
 def test_a_microversion_whose_rules_are_not_known_is_refused(version):
-    with pytest.raises(ValueError, match=r'is no microversion from 1\.0 to 1'):
+    with pytest.raises(
+        ValueError, match=r'is not a microversion from 1\.0 to 1'
+    ):
         testing.PlacementFixture(TWO, max_microversion=version)
 
 

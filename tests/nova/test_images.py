@@ -163,7 +163,7 @@ class TestWithoutARecord:
         with pytest.raises(exception.RequestRefused) as caught:
             accepted((needed, 'a'), ('key:*',), nova, spec())
         [reason] = caught.value.reasons
-        assert f'the image properties a, {needed} cannot be had' in reason
+        assert f'the image properties a, {needed} are not available' in reason
 
     def test_an_image_opens_nothing(self, nova, spec):
         found = accepted((), ('license:*',), nova, spec())

@@ -304,7 +304,7 @@ class DayTwoTest(CommandTest):
             (
                 ('lock', 'licensed', '--trait', 'COMPUTE_VOLUME_EXTEND'),
                 'Trait COMPUTE_VOLUME_EXTEND cannot lock an aggregate: '
-                'nova-compute reports it, or it has a meaning of its own; '
+                'nova-compute reports it, or it has a special meaning; '
                 'require a CUSTOM_ trait instead.',
             ),
             (

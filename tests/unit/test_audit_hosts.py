@@ -137,7 +137,7 @@ def test_a_host_that_lacks_the_trait_its_aggregate_requires():
     [found] = findings([aggregate], providers, [KEYED])
     assert (found.kind, found.severity) == ('trait-missing', Severity.ERROR)
     assert found.problem == (
-        f'requires trait {LICENSED}, which in Placement is missing on h2'
+        f'requires trait {LICENSED}, which is missing in Placement on h2'
     )
     assert (found.repair_text, found.safe) == (SYNC, True)
 
@@ -161,7 +161,7 @@ def test_a_trait_below_a_host_that_no_flavor_asks_for_is_out_of_reach():
     )
     assert found.problem == (
         'on h1, only provider gpu has it, and no flavor that requires it asks '
-        'for a resource of theirs'
+        'for one of their resources'
     )
 
 

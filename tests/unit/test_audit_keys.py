@@ -183,8 +183,8 @@ def test_a_flavor_that_a_host_filter_lets_nowhere():
     [found] = findings([], [H1], [flavor], conf=conf)
     assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
     assert found.problem == (
-        'wants hosts in aggregates with ssd=true, and no host is, so '
-        f'{name} drops all of them'
+        'requires hosts in aggregates with ssd=true, but there are none, so '
+        f'{name} drops all hosts'
     )
     assert found.repair_text == f'openstack flavor unset --property {key} 42'
     # Where the filter does not run, or a host is there, nothing is wrong.

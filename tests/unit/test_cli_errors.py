@@ -106,7 +106,8 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
         ),
         pytest.param(
             ('query', *SMALL, '--hint', 'reservation'),
-            "argument --hint: 'reservation' is no scheduler hint; write "
+            "argument --hint: 'reservation' is not a valid scheduler hint; "
+            'write '
             '<key>=<value>',
             id='half a hint',
         ),
@@ -330,7 +331,7 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         ),
         pytest.param(
             'scheduler: {host_manager: x}',
-            'settings.scheduler.host_manager (line 2): is no setting of a '
+            'settings.scheduler.host_manager (line 2): is not a setting of a '
             'cloud file; known are '
             'scheduler.enable_isolated_aggregate_filtering, ',
             id='a setting there is not',
@@ -388,8 +389,8 @@ def with_credentials(monkeypatch: pytest.MonkeyPatch, **changes: str) -> None:
 
 
 NO_CREDENTIALS = (
-    'There are no credentials for a cloud: give --os-cloud, OS_* variables '
-    'or [isolate_aggregates] auth_type with what it needs'
+    'There are no credentials for a cloud: give --os-cloud, OS_* variables or '
+    '[isolate_aggregates] auth_type with its options'
 )
 
 

@@ -372,7 +372,7 @@ def test_each_filter_has_its_say_on_the_examples(
         ),
         pytest.param(
             ('--flavor', 'a', '--hint', 'group'),
-            "argument --hint: 'group' is no scheduler hint; write "
+            "argument --hint: 'group' is not a valid scheduler hint; write "
             '<key>=<value>',
             id='a hint without a value',
         ),

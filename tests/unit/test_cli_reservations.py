@@ -150,7 +150,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         ),
         pytest.param(
             [*CREATE, '--property', 'x'],
-            "'x' is no extra spec; write <key>=<value>",
+            "'x' is not a valid extra spec; write <key>=<value>",
             id='no extra spec',
         ),
         pytest.param(

@@ -426,9 +426,8 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
 ):
     path = write_cloud('settings: {scheduler: {max_results: 5}}')
     assert problem_of(path).startswith(
-        'settings.scheduler.max_results (line 2): is no setting of a cloud '
-        'file; '
-        'known are scheduler.enable_isolated_aggregate_filtering, '
+        'settings.scheduler.max_results (line 2): is not a setting of a cloud '
+        'file; known are scheduler.enable_isolated_aggregate_filtering, '
         'scheduler.placement_req_required_member_prefix, '
     )
 

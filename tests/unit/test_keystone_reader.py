@@ -137,7 +137,7 @@ def test_without_keystone_a_name_is_refused(
         without_keystone().project('acme')
     assert str(caught.value) == (
         "Keystone cannot be asked for the project 'acme': this auth type "
-        'goes without Keystone; give the id.'
+        'does not use Keystone; give the id.'
     )
 
 

@@ -376,7 +376,7 @@ def test_a_file_that_makes_no_sense_is_told_and_left(text, tmp_path, caplog):
     path.write_bytes(text)
     assert textfile.known(str(path)) == reading.Known()
     [record] = caplog.records
-    assert f'What is in {path} cannot be kept: ' in record.getMessage()
+    assert f'The metrics in {path} cannot be kept: ' in record.getMessage()
 
 
 def test_a_file_that_cannot_be_written_is_an_error(tmp_path):

@@ -240,7 +240,9 @@ def cut_off(directory: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     ('damage', 'cause'),
     [
-        pytest.param(pathlib.Path.rmdir, 'it is no directory', id='missing'),
+        pytest.param(
+            pathlib.Path.rmdir, 'it is not a directory', id='missing'
+        ),
         pytest.param(broken, '', id='broken'),
         pytest.param(foreign, '', id='a text'),
         pytest.param(cut_off, '', id='empty file'),
@@ -253,7 +255,7 @@ def test_counts_that_cannot_be_read_are_no_zeros(
     assert read(tmp_path) == {('up',): 0}
     [record] = caplog.records
     assert record.getMessage().startswith(
-        f'What nova-scheduler counts in {tmp_path} cannot be read: {cause}'
+        f'The counts of nova-scheduler in {tmp_path} cannot be read: {cause}'
     )
 
 

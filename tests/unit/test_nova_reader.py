@@ -362,7 +362,7 @@ def test_the_compute_nodes_are_those_that_nova_tells_of(
         pytest.param(
             {'text': '<html>Welcome to nginx</html>'},
             exception.ServiceError,
-            'gave something else than the host aggregates: TypeError("'
+            'returned something other than the host aggregates: TypeError("'
             "'NoneType' object is not subscriptable\"); is this the right "
             'endpoint?',
             id='HTML',
@@ -370,7 +370,8 @@ def test_the_compute_nodes_are_those_that_nova_tells_of(
         pytest.param(
             {'json': {'aggregates': [{'id': 1, 'name': 'old'}]}},
             exception.ServiceError,
-            "gave something else than the host aggregates: AttributeError('"
+            'returned something other than the host aggregates: '
+            "AttributeError('"
             "uuid'); is this the right endpoint?",
             id='no uuid in spite of the microversion',
         ),
@@ -408,12 +409,13 @@ def test_an_error_says_what_was_asked_and_what_to_look_at(
         ),
         pytest.param(
             {'json': {'version': {'version': 'newest'}}},
-            'gave something else than its versions: UnsupportedVersion("',
+            'returned something other than its versions: UnsupportedVersion("',
             id='a version that is none',
         ),
         pytest.param(
             {'json': {'version': {}}},
-            "gave something else than its versions: AttributeError('version",
+            'returned something other than its versions: '
+            "AttributeError('version",
             id='no version',
         ),
     ],

@@ -160,7 +160,7 @@ def test_the_figures_count(content):
     notes = [f.note for f in report_content.figures(content)]
     assert '1 behind a lock' in notes
     assert 'on 1 aggregate' in notes
-    assert '1 may go nowhere' in notes
+    assert '1 may use no host' in notes
 
 
 def test_locks_and_findings_are_text_of_the_page(content):

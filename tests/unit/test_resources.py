@@ -145,8 +145,12 @@ def test_traits_go_to_their_groups_and_those_of_the_image_to_the_unsuffixed():
 @pytest.mark.parametrize(
     ('key', 'value', 'said'),
     [
-        ('resources:VCPU', 'many', 'resources:VCPU=many is no resource class'),
-        ('resources1:NOPE', '1', 'resources1:NOPE=1 is no resource class'),
+        (
+            'resources:VCPU',
+            'many',
+            'resources:VCPU=many is not a resource class',
+        ),
+        ('resources1:NOPE', '1', 'resources1:NOPE=1 is not a resource class'),
         ('trait:X', 'Required', 'trait:X is neither'),
         ('group_policy', 'any', 'group_policy is neither'),
     ],

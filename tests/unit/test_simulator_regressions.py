@@ -331,7 +331,7 @@ def test_the_tree_of_a_group_without_resources_alone_has_no_summary():
         ),
         (
             'resources1=VCPU:1&same_subtree=1,2',
-            "same_subtree names '2', which is no group",
+            "same_subtree names '2', which is not a group",
         ),
         (
             'resources=VCPU:1&required=!CUSTOM_A&required=CUSTOM_A',

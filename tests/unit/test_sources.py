@@ -149,7 +149,8 @@ def test_what_is_no_source_is_refused_with_what_it_lacks(
     with pytest.raises(exception.ConfigError) as caught:
         sources.load(conf, never, 'wrong')
     assert str(caught.value).endswith(
-        'wrong, which is no aggregate source: str has no method aggregates().'
+        'wrong, which is not an aggregate source: str has no method '
+        'aggregates().'
     )
 
 

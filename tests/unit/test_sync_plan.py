@@ -185,7 +185,7 @@ def test_a_tag_that_cannot_work_is_a_problem():
     ('trait', 'reason'),
     [
         pytest.param(
-            trait, 'nova-compute reports it, or it has a meaning of its own; '
+            trait, 'nova-compute reports it, or it has a special meaning; '
             'require a CUSTOM_ trait instead', id=trait,
         )
         for trait in (

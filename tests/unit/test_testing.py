@@ -219,7 +219,7 @@ def test_two_of_one_uuid_are_refused(aggregates, providers, kind):
             '2147483648',
             id='more than Placement stores',
         ),
-        pytest.param({'uuid': 'u'}, "'u' is no uuid", id='no uuid'),
+        pytest.param({'uuid': 'u'}, "'u' is not a uuid", id='no uuid'),
     ],
 )
 @pytest.mark.parametrize(

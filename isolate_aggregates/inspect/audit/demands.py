@@ -139,8 +139,8 @@ def metadata_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             'metadata-nowhere',
             Severity.WARNING,
             f'flavor {flavor.name}',
-            f'wants hosts in aggregates with {told}, and no host is, so '
-            f'{name} drops all of them',
+            f'requires hosts in aggregates with {told}, but there are none, '
+            f'so {name} drops all hosts',
             _NOWHERE,
             repairs.unset_spec(flavor, single) if single else (),
         )

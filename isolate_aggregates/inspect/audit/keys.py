@@ -87,7 +87,7 @@ def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.INFO,
             'the cloud',
             'it has no flavors',
-            'whether anything opens the locks was not looked at',
+            'it was not checked whether anything opens the locks',
         )
 
 

@@ -24,7 +24,7 @@ def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
         Severity.WARNING,
         'the cloud',
         'it has no compute node with a resource provider',
-        'nothing that concerns hosts was looked at',
+        'hosts were not checked',
     )
 
 
@@ -75,8 +75,8 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
                         f'host {host}',
                         'Placement has it in aggregate '
                         f'{known[uuid].name}, where Nova does not have it',
-                        'it is kept for the servers of that aggregate, or '
-                        'given to them',
+                        'it is reserved for the servers of that aggregate, or '
+                        'offered to them',
                         repairs.set_members(node, without=uuid),
                     )
 

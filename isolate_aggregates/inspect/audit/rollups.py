@@ -33,8 +33,7 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.INFO,
             f'rollup {names[uuid]}',
             f'does not have {listed(hosts)} yet',
-            'queries are longer than need be; no server lands where it must '
-            'not',
+            'queries are longer than necessary, but exclude the same hosts',
             repairs.SYNC,
             safe=True,
         )
@@ -89,8 +88,9 @@ def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
             'marks-left',
             Severity.INFO,
             'Placement',
-            f'has the traits {listed(idle)}, which marked what is gone',
-            'none but the clutter',
+            f'has the traits {listed(idle)}, which marked things that no '
+            'longer exist',
+            'no effect, they are only clutter',
             repairs.SYNC,
             safe=True,
         )

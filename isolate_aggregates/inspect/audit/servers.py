@@ -41,7 +41,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.WARNING,
             len(lost),
             'are in a cell that is down',
-            'they were not looked at, and there may be more of them',
+            'they were not checked, and there may be more of them',
         )
     here = [server for server in placed if server.host and server.flavor]
     blind = [s for s in here if s.image_id not in cloud.servers.images]
@@ -58,7 +58,7 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             'servers-hints-unknown',
             Severity.INFO,
             len(here),
-            'may have scheduler hints, which Nova tells from 2.100 on',
+            'may have scheduler hints, which Nova shows from 2.100 on',
             'they were judged without hints',
         )
 
@@ -180,7 +180,7 @@ def _not_judged(server: PlacedServer, host: str, problem: str) -> Finding:
         Severity.INFO,
         f'server {server.name} ({server.id})',
         f'runs on host {host}: {problem}',
-        'it cannot be told whether it may run there',
+        'it is not known whether it may run there',
     )
 
 

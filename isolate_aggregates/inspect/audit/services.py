@@ -26,13 +26,13 @@ _NOVA = (
     (
         '2.53',
         Severity.WARNING,
-        'hosts are told from other resource providers by their names alone',
+        'hosts are distinguished from other resource providers by name only',
     ),
     (
         '2.69',
         Severity.INFO,
-        'the servers cannot be audited: those of a cell that is down would '
-        'be left out in silence',
+        'the servers cannot be audited: those of a cell that is down would be '
+        'left out silently',
     ),
 )
 

@@ -60,8 +60,8 @@ def _no_demand(
             'extra-spec-without-effect',
             Severity.WARNING,
             f'flavor {flavor.name}',
-            f'has {key}={value}, where only {xs.TRAIT_PREFIX}<name> with '
-            f'{" or ".join(_VALUES)} means something',
+            f'has {key}={value}, but only {xs.TRAIT_PREFIX}<name> with '
+            f'{" or ".join(_VALUES)} has an effect',
             'the flavor does not ask for the trait',
             _corrected(flavor, key, trait, meant),
         )
@@ -91,8 +91,8 @@ def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
                     'image-property-without-effect',
                     Severity.INFO,
                     f'image {image.name} ({image.id})',
-                    f'has {key}={value}, where only {xs.TRAIT_PREFIX}<name>='
-                    f'{xs.REQUIRED} means something',
+                    f'has {key}={value}, but only {xs.TRAIT_PREFIX}<name>='
+                    f'{xs.REQUIRED} has an effect',
                     'the image does not ask for the trait',
                     repairs.unset_property(image, key),
                 )

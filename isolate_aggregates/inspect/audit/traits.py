@@ -51,7 +51,7 @@ def _missing(
         'trait-missing',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'requires trait {trait}, which in Placement is missing on '
+        f'requires trait {trait}, which is missing in Placement on '
         f'{listed(hosts)}',
         'no server can land there: those that ask for the trait do not find '
         'it, and others are kept out',
@@ -99,9 +99,9 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'trait {trait}',
                 f'on {listed(hosts)}, only {named("provider", where)} '
                 f'{plural(len(where), "has", "have")} it, and no flavor that '
-                'requires it asks for a resource of theirs',
+                'requires it asks for one of their resources',
                 'no server that requires it can land there: Placement looks '
-                'for a trait on what gives something, and nowhere else',
+                'for a trait only on providers whose resources are requested',
             )
 
 

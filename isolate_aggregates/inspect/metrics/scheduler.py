@@ -213,11 +213,11 @@ class Workers(Collector):
             # environment of nova-scheduler.
             is_there = os.path.isdir(self._directory)
             LOG.error(
-                'What nova-scheduler counts in %(directory)s cannot be read: '
-                '%(cause)s.',
+                'The counts of nova-scheduler in %(directory)s cannot be '
+                'read: %(cause)s.',
                 {
                     'directory': self._directory,
-                    'cause': exc if is_there else 'it is no directory',
+                    'cause': exc if is_there else 'it is not a directory',
                 },
             )
             found = []

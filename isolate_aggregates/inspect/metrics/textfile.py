@@ -54,7 +54,7 @@ def known(path: str) -> reading.Known:
     except FileNotFoundError:
         return reading.Known()
     except (OSError, ValueError) as exc:
-        LOG.warning('What is in %s cannot be kept: %s.', path, exc)
+        LOG.warning('The metrics in %s cannot be kept: %s.', path, exc)
         return reading.Known()
     values = {}
     for family in families:

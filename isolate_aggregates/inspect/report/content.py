@@ -184,7 +184,7 @@ def figures(content: Content) -> list[Figure]:
         Figure(
             'Flavors',
             len(content.cloud.snapshot.flavors),
-            f'{nowhere:,} may go nowhere' if nowhere else 'all have hosts',
+            f'{nowhere:,} may use no host' if nowhere else 'all have hosts',
         ),
     ] + [
         Figure(

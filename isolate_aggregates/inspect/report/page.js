@@ -12,11 +12,11 @@
   const MOST_ANSWERS = 40;
   const SIGNS = { yes: '✓', some: '◐', no: '×' };
   const WORDS = {
-    yes: 'may go to all of them',
-    some: 'may go to some of them',
-    no: 'may go to none of them',
+    yes: 'may use all of them',
+    some: 'may use some of them',
+    no: 'may use none of them',
   };
-  const WORDS_OF_ONE = { yes: 'may go there', no: 'may not go there' };
+  const WORDS_OF_ONE = { yes: 'may use it', no: 'may not use it' };
 
   const $ = (id) => document.getElementById(id);
   const data = JSON.parse($('cells').textContent);
@@ -441,7 +441,7 @@
   const aboutRow = (row) => {
     const parts = [
       make('h4', 'Request'),
-      make('p', `May go to ${count(row.size, 'host', 'hosts')} in all.`,
+      make('p', `May use ${count(row.size, 'host', 'hosts')} in all.`,
         { class: 'names' }),
     ];
     for (const [whose, text] of row.keys) {
@@ -477,7 +477,7 @@
     const may = all.filter(({ reasons }) => !reasons.length).length;
     const names = ['flavor', 'image', 'project'].map(
       (what) => $(`try-${what}`).selectedOptions[0].textContent);
-    $('answer').textContent = `${names.join(', ')}: may go to ${number(may)} of ` +
+    $('answer').textContent = `${names.join(', ')}: may use ${number(may)} of ` +
       `${count(all.length, 'host', 'hosts')}.`;
     $('answer-rows').replaceChildren(...some.map(({ host, reasons }) => {
       const word = reasons.length ? 'no' : 'yes';

@@ -234,7 +234,7 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
     """Return why a trait is not put on providers from here; None if it is."""
     if trait.startswith(_NOT_BY_HAND):
         return (
-            'nova-compute reports it, or it has a meaning of its own; '
+            'nova-compute reports it, or it has a special meaning; '
             'require a CUSTOM_ trait instead'
         )
     if trait == RESERVATION_TRAIT:

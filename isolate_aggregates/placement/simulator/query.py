@@ -141,7 +141,7 @@ def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
         [
             *_unknown(values, _OF_PROVIDERS.get, minor),
             *(
-                f'{name}={last[name]}: is no uuid with dashes'
+                f'{name}={last[name]}: is not a uuid with dashes'
                 for name in ('uuid', 'in_tree')
                 if name in last and not _is_dashed_uuid(last[name])
             ),
@@ -338,7 +338,7 @@ def _in_tree(group: RequestGroup, value: str, minor: int) -> None:
 
 def _uuid(value: str) -> str:
     if not uuidutils.is_uuid_like(value):
-        raise ValueError(f'{value!r} is no uuid')
+        raise ValueError(f'{value!r} is not a uuid')
     return value
 
 
@@ -399,7 +399,7 @@ def _subtrees(request: ResourceRequest) -> Iterator[str]:
     """Find suffixes in ``same_subtree`` that no group has."""
     for suffix in sorted(frozenset().union(*request.same_subtree)):
         if suffix not in request.groups:
-            yield f'same_subtree names {suffix!r}, which is no group'
+            yield f'same_subtree names {suffix!r}, which is not a group'
 
 
 def _conflicts(request: ResourceRequest) -> Iterator[str]:

@@ -214,7 +214,7 @@ class Backend:
         if found is None or found.database != self.database:
             raise exception.ReservationError(
                 flavor.flavor.id,
-                'belongs to another Blazar, by what its flavor says; see '
+                'belongs to another Blazar according to its flavor; see '
                 'reservation blazar list',
             )
         return found

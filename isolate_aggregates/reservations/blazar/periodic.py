@@ -64,7 +64,7 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         try:
             self._complete()
         except exception.IsolateAggregatesError as exc:
-            LOG.warning('What is left to be done waits: %s', exc)
+            LOG.warning('Unfinished work is tried again later: %s', exc)
         return {}
 
     def get_healing_interval(self) -> int:

@@ -220,7 +220,7 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
                 moved = False
                 LOG.warning(
                     'Reservation %s loses %d of its slots: their host failed, '
-                    'and no other has room.',
+                    'and no other host has capacity.',
                     reservation['id'],
                     len(together),
                 )

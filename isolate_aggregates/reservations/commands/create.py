@@ -124,8 +124,8 @@ class CreateReservation(consent.Asking, _Sized):
             return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:
             LOG.warning(
-                'Reservation %s may have been begun; reservation reconcile '
-                'completes it, and reservation end takes it away.',
+                'Reservation %s may be incomplete; reservation reconcile '
+                'completes it, and reservation end removes it.',
                 found.id,
             )
             raise

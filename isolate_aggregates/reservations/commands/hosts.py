@@ -150,7 +150,7 @@ class EnableHost(_HostCommand):
         ).destination
         if not judge.objections(ordinary, {pool.uuid}):
             LOG.warning(
-                'With this configuration nothing keeps ordinary servers out '
+                'With this configuration no filter keeps ordinary servers out '
                 'of the pool; set [scheduler] '
                 'enable_isolated_aggregate_filtering for nova-scheduler.'
             )
@@ -191,7 +191,7 @@ class DisableHost(_HostCommand):
         pool = store.read_pool()
         if pool and not pool.hosts:
             LOG.warning(
-                'Pool %s has no hosts any more. It stays locked; '
+                'Pool %s has no hosts left. It stays locked; '
                 '--delete-pool deletes it.',
                 pool.name,
             )
