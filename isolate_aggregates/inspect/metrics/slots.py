@@ -259,7 +259,10 @@ class _Counting:
         if is_refused:
             zones = dict.fromkeys(zones, frozenset())
         elif decision.forbidden:
-            narrowed = self._packings(decision.query(request), found)
+            # What a query leaves to host filters is required all the same.
+            query = resources.resource_request(request)
+            found.apply_to(query, decision.forbidden)
+            narrowed = self._packings(query, found)
         in_zones.add(flavor, zones, narrowed)
         behind_locks.add(flavor, self._locks, unlocked)
 
