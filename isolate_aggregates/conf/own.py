@@ -208,6 +208,18 @@ reads it. Without that variable nova-scheduler does not start. It takes some
 tens of microseconds for each request.
 """,
     ),
+    cfg.ListOpt(
+        'metrics_flavors',
+        default=[],
+        help="""
+The flavors whose free slots the exporter counts.
+
+Names or ids. By default the ten that most servers have. The exporter learns
+that from a list of all servers, which it reads at each reading with
+``--servers`` or ``--textfile``, and once an hour without. A cloud with no more
+than ten flavors is not asked for it.
+""",
+    ),
     cfg.StrOpt(
         'coordination_url',
         secret=True,

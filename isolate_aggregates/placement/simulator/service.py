@@ -29,6 +29,8 @@ from isolate_aggregates.placement.simulator.index import (
 from isolate_aggregates.placement.simulator.merge import Combination
 
 _NOTHING = AllocationCandidates((), (), {})
+# It looks them all up each time.
+_STANDARD_TRAITS = tuple(os_traits.get_traits())
 
 
 class Simulator:
@@ -49,7 +51,7 @@ class Simulator:
     ) -> None:
         self.index = ProviderIndex(providers)
         self.traits = frozenset(
-            (*os_traits.get_traits(), *self.index.traits, *traits)
+            (*_STANDARD_TRAITS, *self.index.traits, *traits)
         )
         self.resource_classes = frozenset(
             (
