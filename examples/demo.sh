@@ -7,7 +7,9 @@ command=${BIN:+$BIN/}isolate-aggregates
 cloud=examples/windows-licensing.yaml
 
 ask() {
-    echo "\$ isolate-aggregates candidates --snapshot $cloud $*"
+    echo "\$ isolate-aggregates candidates \\"
+    echo "      --snapshot $cloud \\"
+    echo "      $*"
     "$command" candidates --snapshot "$cloud" "$@"
     echo
 }
@@ -22,7 +24,9 @@ cat <<END
 What to type next, in this folder:
 
 ${BIN:+  . $BIN/activate
-}  isolate-aggregates explain --snapshot $cloud --flavor m1.small --image debian-12 --host win-1
+}  isolate-aggregates explain --snapshot $cloud \\
+      --flavor m1.small --image debian-12 --host win-1
   isolate-aggregates matrix --snapshot $cloud
-  isolate-aggregates report --snapshot $cloud --output report.html
+  isolate-aggregates report --snapshot $cloud \\
+      --output report.html
 END

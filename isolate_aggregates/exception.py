@@ -8,7 +8,7 @@ come in, so that no caller has to know which library does the work.
 
 from collections.abc import Iterable, Sequence
 
-from isolate_aggregates.text import escaped
+from isolate_aggregates.text import escaped, meant
 
 
 class IsolateAggregatesError(Exception):
@@ -141,13 +141,17 @@ class NotFound(IsolateAggregatesError):
     :param kind: What was looked for: ``flavor``, ``image``, ``host`` ...
     :param name: The name or id that was asked for.
     :param place: Where it was looked for.
+    :param known: The names there are, of which one may be meant.
     """
 
-    def __init__(self, kind: str, name: str, place: str) -> None:
+    def __init__(
+        self, kind: str, name: str, place: str, known: Iterable[str] = ()
+    ) -> None:
         self.kind = kind
         self.name = name
         super().__init__(
-            f'There is no {kind} with the name or id {name!r} in {place}.'
+            f'There is no {kind} with the name or id {name!r} in {place}'
+            f'{meant(name, known)}.'
         )
 
 

@@ -228,7 +228,10 @@ class NovaClient:
             if found:
                 return self._flavor(found[0])
         raise exception.NotFound(
-            'flavor', name, f'Nova at {self.direct.endpoint}'
+            'flavor',
+            name,
+            f'Nova at {self.direct.endpoint}',
+            [flavor.name for flavor in flavors],
         )
 
     def set_extra_specs(

@@ -78,7 +78,8 @@ class Snapshot:
             thing for thing in things if thing.name == name
         ]
         if not found:
-            raise exception.NotFound(kind, name, self.origin)
+            names = [thing.name for thing in things]
+            raise exception.NotFound(kind, name, self.origin, names)
         if len(found) > 1:
             raise exception.NotUnique(kind, name, [t.id for t in found])
         return found[0]

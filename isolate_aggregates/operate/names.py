@@ -23,7 +23,8 @@ def aggregate(
         a for a in known if a.name == name
     ]
     if not found:
-        raise exception.NotFound('aggregate', name, place)
+        names = [a.name for a in known]
+        raise exception.NotFound('aggregate', name, place, names)
     if len(found) > 1:
         raise exception.NotUnique('aggregate', name, [a.uuid for a in found])
     return found[0]

@@ -21,7 +21,9 @@ def test_what_the_demo_says_to_type_next_works(run, tmp_path, monkeypatch):
         check=True,
     )
     _, _, next_ = demo.stdout.partition('What to type next, in this folder:')
-    activate, *commands = map(shlex.split, next_.strip().splitlines())
+    activate, *commands = map(
+        shlex.split, next_.replace('\\\n', '').strip().splitlines()
+    )
     assert activate == ['.', f'{BIN}/activate']
     (tmp_path / 'examples').symlink_to(pages.ROOT / 'examples')
     monkeypatch.chdir(tmp_path)

@@ -17,7 +17,9 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+import pages
 import pytest
+import runners
 
 from isolate_aggregates.cli import app, terminal
 from isolate_aggregates.inspect.audit import repairs
@@ -26,6 +28,8 @@ Run = Callable[..., Any]
 
 ROOT = pathlib.Path(__file__).parents[2]
 WIDTH = 80
+BIN = pathlib.Path(sys.executable).parent
+OURS = str(BIN / 'isolate-aggregates')
 
 COMMANDS = sorted(
     e.name.replace('_', ' ') for e in metadata.entry_points(group=app.COMMANDS)
@@ -94,22 +98,22 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
 # On a terminal
 
 
-def on_terminal(*arguments: str) -> str:
+def on_terminal(
+    *arguments: str, cwd: pathlib.Path = ROOT, program: str = OURS
+) -> str:
     """Run a program on a terminal of 80 columns and return what it shows."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(
         theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, WIDTH, 0, 0)
     )
     environment = {k: v for k, v in os.environ.items() if k != 'COLUMNS'}
+    environment['BIN'] = str(BIN)
     with subprocess.Popen(
-        [
-            pathlib.Path(sys.executable).parent / 'isolate-aggregates',
-            *arguments,
-        ],
+        [program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
-        cwd=ROOT,
+        cwd=cwd,
         env=environment,
     ):
         os.close(theirs)
@@ -136,6 +140,19 @@ providers:
 """
 
 
+def fits(shown: str) -> bool:
+    """Tell whether it fits the terminal, and is no text for programmers."""
+    assert shown.strip()
+    assert 'Traceback' not in shown
+    assert 'usage:' not in shown
+    # Words as long as paths have a line of their own.
+    return not [
+        line
+        for line in shown.splitlines()
+        if len(line) > WIDTH and len(line.split()) > 1
+    ]
+
+
 @pytest.mark.parametrize(
     'arguments',
     [
@@ -160,16 +177,106 @@ def test_no_line_is_wider_than_the_terminal(
 ) -> None:
     wrong = tmp_path / 'c.yaml'
     wrong.write_text(WRONG)
-    shown = on_terminal(*(a.format(wrong=wrong) for a in arguments))
-    assert shown.strip()
-    assert 'Traceback' not in shown
-    assert 'usage:' not in shown
-    # Words as long as paths have a line of their own.
-    assert [
-        line
-        for line in shown.splitlines()
-        if len(line) > WIDTH and len(line.split()) > 1
-    ] == []
+    assert fits(on_terminal(*(a.format(wrong=wrong) for a in arguments)))
+
+
+def test_the_demo_fits_the_terminal() -> None:
+    shown = on_terminal('examples/demo.sh', program='sh')
+    assert fits(shown)
+    assert 'What to type next' in shown
+
+
+def test_the_tutorial_fits_the_terminal(tmp_path: pathlib.Path) -> None:
+    page = pages.path('user/tutorial.rst')
+    commands = iter(runners.shown(page))
+    typed = 0
+    for block in pages.blocks(page):
+        if block.caption:
+            (tmp_path / block.caption).write_text(block.text)
+        for _ in block.typed:
+            shown = next(commands)
+            if shown.runner != runners.ON_FILES:
+                continue
+            assert fits(on_terminal(*shown.command.words[1:], cwd=tmp_path))
+            typed += 1
+    assert typed > 5
+
+
+# A cloud file of one's own. Each has one mistake; what is said names the line.
+OWN = """\
+version: 1
+aggregates:
+- name: win-hosts
+  hosts: [win-1]
+  metadata:
+    trait:CUSTOM_WIN: required
+flavors:
+- name: m1.small
+  vcpus: 1
+  ram: 512
+  disk: 1
+providers:
+- name: win-1
+  aggregates: [win-hosts]
+  inventories: {VCPU: 8, MEMORY_MB: 4096, DISK_GB: 100}
+"""
+MISTAKES = [
+    ('trait:CUSTOM_WIN: required', 'trait:CUSTOM_WIN:required', 5),
+    ('aggregates: [win-hosts]', 'aggregates: [win-host]', 14),
+    ('  aggregates: [win-hosts]', '  traits: [custom_win]', 14),
+    ('VCPU: 8', 'VCPUS: 8', 15),
+    ('  vcpus: 1', '  vcpu: 1', 8),
+    ('  hosts: [win-1]', ' hosts: [win-1]', 4),
+]
+
+
+def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
+    """Ask which hosts a server may use; return what is shown."""
+    shown = on_terminal(
+        'candidates', '--snapshot', path.name, '--flavor', flavor,
+        cwd=path.parent,
+    )  # fmt: skip
+    assert fits(shown)
+    return shown
+
+
+def test_a_cloud_file_of_ones_own_is_answered(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / 'c.yaml'
+    path.write_text(OWN)
+    assert '1 host may be used' in ask(path)
+    assert "'m1.smal' in c.yaml (did you mean m1.small?)" in ' '.join(
+        ask(path, 'm1.smal').split()
+    )
+
+
+@pytest.mark.parametrize(('right', 'wrong', 'line'), MISTAKES)
+def test_a_mistake_in_a_cloud_file_is_named_with_its_line(
+    tmp_path: pathlib.Path, right: str, wrong: str, line: int
+) -> None:
+    path = tmp_path / 'c.yaml'
+    path.write_text(OWN.replace(right, wrong, 1))
+    assert f'line {line}' in ask(path)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        ('list', 'No aggregate is locked'),
+        ('matrix', 'no flavors'),
+        ('audit', 'no flavors'),
+        ('sync', 'Nothing to do'),
+        ('snapshot diff c.yaml', 'Both files describe the same cloud'),
+    ],
+)
+def test_an_empty_cloud_is_called_so(
+    tmp_path: pathlib.Path, arguments: str, said: str
+) -> None:
+    (tmp_path / 'c.yaml').write_text('version: 1\n')
+    words = arguments.split()
+    file = ['c.yaml'] if 'diff' in words else ['--snapshot', 'c.yaml']
+    shown = on_terminal(*words, *file, cwd=tmp_path)
+    assert fits(shown)
+    assert said in shown
 
 
 @settings(max_examples=20, deadline=None)
