@@ -76,9 +76,9 @@ aggregates:
 providers:
 """ + ''.join(f'- name: {name}\n' for name in names)
     said = audit(text, '-f', 'value').out
-    assert 'missing on h0, h1, h2, h3, h4 and 4 more' in said
+    assert 'missing in Placement on h0, h1, h2, h3, h4 and 4 more' in said
     said = audit(text, '--long', '-f', 'value').out
-    assert f'missing on {", ".join(names)}' in said
+    assert f'missing in Placement on {", ".join(names)}' in said
 
 
 def test_a_clean_cloud_is_called_so(audit):
