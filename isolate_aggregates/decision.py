@@ -29,7 +29,7 @@ class Decision:
 
     :param destination: What the filters concluded, perhaps a refusal.
     :param aggregates: The aggregates that the request was compared with.
-    :param shortened: What the query forbids in place of what they forbid;
+    :param shortened: What the query forbids instead of what they forbid;
         None if it is short enough as it is.
     :param too_long: Why no query fits; None if one does.
     """

@@ -37,7 +37,7 @@ def may_start_with(text: str, prefix: str) -> bool:
     """Tell whether for some database a text may start with another.
 
     :param text: The text, as it was read.
-    :param prefix: What it has to start with: in lower case, and ASCII.
+    :param prefix: What it must start with: in lower case, and ASCII.
     """
     start = text[: len(prefix)]
     if _is_plain(start):

@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
     :param argv: The arguments, without the name of the program.
-    :returns: 0, or 1 after an error, or 2 for arguments that make no sense;
+    :returns: 0, or 1 after an error, or 2 for arguments that are invalid;
         some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)

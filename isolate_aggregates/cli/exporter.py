@@ -151,7 +151,7 @@ class ExportMetrics(usage.Command):
     def _audited(
         self, args: argparse.Namespace, stopped: threading.Event
     ) -> Callable[[], AuditedCloud]:
-        """Return what reads the cloud, each time anew."""
+        """Return a function that reads the cloud each time."""
 
         def read() -> AuditedCloud:
             with base.opened(self.app, args) as cloud:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that make no sense are named in one sentence."""
+"""Arguments that are invalid are named in one sentence."""
 
 import argparse
 from collections.abc import Sequence

@@ -24,8 +24,8 @@ from isolate_aggregates.request.spec import ResourceGroup
 class Cloud(Protocol):
     """What a question needs of a cloud.
 
-    What cannot be read is an IsolateAggregatesError. Properties are read
-    once, and what methods without a name as argument return anew each time.
+    Errors in reading are IsolateAggregatesErrors. Properties are read once;
+    methods that do not look up one name read each time.
     """
 
     @property

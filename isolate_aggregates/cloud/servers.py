@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers, as Nova tells of them.
+"""Servers, as Nova's API returns them.
 
 See `Show Server Details
 <https://docs.openstack.org/api-ref/compute/#show-server-details>`_ and `List
@@ -26,7 +26,7 @@ _EVERYBODY = {'all_tenants': '1'}
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """What a server was asked for with.
+    """The request that an existing server was created with.
 
     :param flavor: Its flavor as it was then.
     :param image_id: Id of its image; None if it boots from a volume.
@@ -58,7 +58,7 @@ class Port:
         one.
     :param remote_managed: Whether it is of the type ``remote-managed``.
     :param groups: What it asks Placement for.
-    :param same_subtree: Ids of those groups that one subtree has to serve.
+    :param same_subtree: Ids of those groups that one subtree must serve.
     :param device_profile: The device profile that it names.
     """
 

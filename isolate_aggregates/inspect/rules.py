@@ -22,7 +22,7 @@ class Objection:
     """Why a request may not go to a host.
 
     :param filter_name: The request filter that keeps it out; None if it is
-        Placement, for a trait, or if the request makes no sense.
+        Placement, for a trait, or if the request is invalid.
     :param text: The reason, without a full stop.
     """
 
@@ -59,7 +59,7 @@ class Rules:
 
     :param required: The traits that it requires of a host.
     :param forbidden: The traits that a compute node must not have for it.
-    :param nonsense: Why the request makes no sense, if it does not.
+    :param nonsense: Why the request is invalid, if it does not.
     """
 
     def __init__(

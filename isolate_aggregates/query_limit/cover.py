@@ -9,7 +9,7 @@ from isolate_aggregates.aggregates.rollups import Rollup
 
 @dataclasses.dataclass(frozen=True)
 class Shortened:
-    """What a query forbids in place of all that is forbidden.
+    """What a query forbids instead of all that is forbidden.
 
     :param forbidden: Uuids of the Placement aggregates to forbid.
     :param rollups: Those among them that are rollups.

@@ -28,7 +28,7 @@ class Coverage:
 
 
 class Members(Protocol):
-    """What has to be known of members to shorten a query."""
+    """What must be known of members to shorten a query."""
 
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return what is known of a rollup.

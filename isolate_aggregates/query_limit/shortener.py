@@ -48,7 +48,7 @@ class Shortener:
     def shorten(
         self, destination: Destination, index: AggregateIndex, length: int
     ) -> Shortened | None:
-        """Return what to forbid in place of what a destination forbids.
+        """Return what to forbid instead of what a destination forbids.
 
         :param length: The bytes of the query without what it forbids.
         :returns: None if the query is short enough as it is.

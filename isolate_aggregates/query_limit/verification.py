@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies rollups in a thread, so that no request has to ask Placement.
+"""Verifies rollups in a thread, so that requests need not ask Placement.
 
 The thread asks about the rollups that requests have used lately, over and
 over. What it found out counts for :data:`MAX_AGE` and no longer.
@@ -266,7 +266,7 @@ class VerifiedMembers:
         now = self._clock()
         while self._asked_at and self._asked_at[0] <= now - 60:
             self._asked_at.popleft()
-        # What is left has to do for all that one answer may lead to.
+        # What is left must do for all that one answer may lead to.
         most = MOST_QUESTIONS - members.FEW
         if len(self._asked_at) < most:
             return -math.inf

@@ -229,7 +229,7 @@ def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
     """
     step = math.gcd(*sizes)
     return min(
-        # What others have to take for that, rounded up to what they can take.
+        # What others must take for that, rounded up to what they can take.
         sum(
             -((size - 1 - share) // step) * step
             for share in shares

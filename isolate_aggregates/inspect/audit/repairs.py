@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 
-# A program and its arguments, as no shell has to read them.
+# A program and its arguments, not quoted for a shell.
 Command = tuple[str, ...]
 
 # What is run one after the other, as long as nothing fails.
@@ -41,7 +41,7 @@ def shown(commands: Commands) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word as a shell has to read it, without control characters."""
+    """Return a word quoted for a shell, without control characters."""
     if word.isprintable() and "'" not in word:
         return shlex.quote(word)
     return f"$'{''.join(map(_escaped, word))}'"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a cloud now and then, and tells how that went.
+"""Reads a cloud periodically, and reports the result.
 
-When a reading fails, the values of the one before stay, and it shows how old
-they are. What could not be read is not reported as nothing.
+When a read fails, the last values stay, with their age. A failed read is never
+reported as zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

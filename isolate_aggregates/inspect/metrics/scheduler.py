@@ -158,7 +158,7 @@ class WorkerMetrics(Observer):
             count(*amount)
         except Exception as exc:
             # Such as in a worker that was forked when the directory was gone.
-            # Servers have to be scheduled nevertheless.
+            # Servers must be scheduled nevertheless.
             if not self._has_failed:
                 LOG.error('Nothing is counted for Prometheus: %s.', exc)
             self._has_failed = True
