@@ -148,6 +148,14 @@ LEASES: Columns = {
     'Just after a new lease': amount('after'),
     'More': amount('more'),
 }
+CANDIDATE_LIMIT: Columns = {
+    'Hosts': number('hosts'),
+    'That the flavor wants': number('wanted'),
+    'Candidates returned': number('limit'),
+    'Requests': number('requests'),
+    "No host by Nova's host filter": number('in_tree'),
+    'No host by the request filter': number('ours'),
+}
 
 
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
@@ -173,6 +181,7 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'index', INDEX, results('index')
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')
+    yield 'candidate-limit', CANDIDATE_LIMIT, results('candidate_limit')
 
 
 def _written(columns: Columns, rows: Sequence[Row]) -> str:

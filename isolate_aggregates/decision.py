@@ -6,17 +6,22 @@ then :meth:`Decision.fit`; none of them does these steps by hand. There are two
 as other request filters of Nova may add to the query between them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import Refuse
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.placement.group import ResourceRequest
-from isolate_aggregates.query_limit import Shortened, Shortener
+from isolate_aggregates.query_limit import (
+    Required,
+    Shortened,
+    Shortener,
+    needed,
+)
 from isolate_aggregates.request import Request, RequestSpec
 
 # Concludes that a query would be too long, as a filter concludes something.
@@ -31,12 +36,15 @@ class Decision:
     :param aggregates: The aggregates that the request was compared with.
     :param shortened: What the query forbids instead of what they forbid;
         None if it is short enough as it is.
+    :param fewer: What the query requires in place of what they require; None
+        if it requires all of it.
     :param too_long: Why no query fits; None if one does.
     """
 
     destination: Destination
     aggregates: AggregateIndex
     shortened: Shortened | None = None
+    fewer: Required | None = None
     too_long: exception.QueryNotShortened | None = None
 
     @property
@@ -53,6 +61,34 @@ class Decision:
             lambda: found.forbidden_aggregates,
         )
 
+    @property
+    def required(self) -> Sequence[frozenset[str]]:
+        """The sets of uuids of Placement aggregates that the query requires.
+
+        Of each set a host has to be in one.
+        """
+        if self.fewer is not None:
+            return self.fewer.choices
+        return needed(self.destination.required_aggregates)
+
+    @property
+    def left(self) -> Sequence[Conclusion]:
+        """What is left to host filters of Nova, as the query has no room."""
+        if self.fewer is None or not self.fewer.left:
+            return ()
+        return [
+            conclusion
+            for conclusion in self.destination.conclusions
+            if not set(conclusion.alone.required_aggregates).isdisjoint(
+                self.fewer.left
+            )
+        ]
+
+    @property
+    def is_looked_at_again(self) -> bool:
+        """Whether hosts are to be judged again after Placement."""
+        return bool(self.shortened or self.left)
+
     def check(self) -> None:
         """Raise if the request was refused.
 
@@ -64,13 +100,17 @@ class Decision:
         self.destination.check()
 
     def fit(
-        self, shortener: Shortener, length: Callable[[], int]
+        self,
+        shortener: Shortener,
+        length: Callable[[], int],
+        host_forced: bool = False,
     ) -> 'Decision':
         """Return the decision with a query that fits.
 
         :param shortener: Makes queries fit.
         :param length: Returns the bytes of the query without what this
             decision forbids; not called if it does not matter.
+        :param host_forced: Whether Nova asks no host filters.
         :returns: The decision; a refusal if no query fits.
         :raises IsolateAggregatesError: if that cannot be found out.
         """
@@ -79,12 +119,16 @@ class Decision:
         if found.refusals or not narrows or not shortener.limit:
             return self
         try:
-            shortened = shortener.shorten(found, self.aggregates, length())
+            fitting = shortener.fit(
+                found, self.aggregates, length(), host_forced
+            )
         except exception.QueryNotShortened as exc:
             for reason in exc.reasons:
                 found.add(Refuse(reason), QUERY_LIMIT)
             return dataclasses.replace(self, too_long=exc)
-        return dataclasses.replace(self, shortened=shortened)
+        return dataclasses.replace(
+            self, shortened=fitting.shortened, fewer=fitting.required
+        )
 
     def fit_own(
         self, request: Request, shortener: Shortener, limit: int | None
@@ -99,10 +143,10 @@ class Decision:
 
         def length() -> int:
             query = resources.resource_request(request, limit)
-            self.destination.apply_to(query, ())
+            self.destination.apply_to(query, (), self.required)
             return len(query.to_querystring())
 
-        return self.fit(shortener, length)
+        return self.fit(shortener, length, request.host_forced)
 
     def query(
         self, request: Request, limit: int | None = None
@@ -116,7 +160,7 @@ class Decision:
         """
         self.check()
         query = resources.resource_request(request, limit)
-        self.destination.apply_to(query, self.forbidden)
+        self.destination.apply_to(query, self.forbidden, self.required)
         return query
 
 

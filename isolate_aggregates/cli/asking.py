@@ -236,6 +236,31 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
         )
 
 
+def left_document(decision: Decision) -> list[dict[str, str]]:
+    """Return what a query leaves to host filters, for a document."""
+    return [
+        {
+            'filter': one.filter_name,
+            'reason': one.constraint.reason,
+            'host_filter': one.host_filter,
+        }
+        for one in decision.left
+    ]
+
+
+def left_lines(decision: Decision) -> Iterator[str]:
+    """Yield what a query leaves to host filters, for a table."""
+    if not decision.left:
+        return
+    yield 'Left to host filters, as the query would be too long:'
+    for one in decision.left:
+        yield (
+            f'  to {one.host_filter}: {one.filter_name}: '
+            f'{one.constraint.reason}'
+        )
+    yield ''
+
+
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
     """Return the most candidates to ask for, once the cloud is open.
 

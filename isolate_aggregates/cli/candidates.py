@@ -8,7 +8,6 @@ from typing import Any
 from isolate_aggregates import exception
 from isolate_aggregates.cli import asking, differences, output, usage
 from isolate_aggregates.filters.constraints import Remark
-from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect import candidates, comparison
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
@@ -79,9 +78,10 @@ class ListCandidates(output.ReportLister):
                 for host in outcome.dropped
             ],
             'not_known': list(self._not_known.sentences),
-            'constraints': _constraints(outcome.decision.destination),
+            'constraints': _constraints(outcome),
             'placement_differs': differences.document(self._difference),
             'shortened': _shortened(outcome.decision.shortened),
+            'left_to_host_filters': asking.left_document(outcome.decision),
             'query': outcome.query.to_querystring(),
             'microversion': outcome.query.microversion,
         }
@@ -104,7 +104,7 @@ class ListCandidates(output.ReportLister):
             yield ''
         yield from self._not_known.lines()
         yield 'Constraints:'
-        constraints = _constraints(outcome.decision.destination)
+        constraints = _constraints(outcome)
         for constraint in constraints:
             yield f'  {constraint["filter"]}: {constraint["reason"]}'
         if not constraints:
@@ -119,6 +119,7 @@ class ListCandidates(output.ReportLister):
                     f'{len(rollup.aggregates)} aggregates'
                 )
             yield ''
+        yield from asking.left_lines(outcome.decision)
         yield f'Query (microversion {outcome.query.microversion}):'
         yield f'  {outcome.query.to_querystring()}'
 
@@ -161,12 +162,20 @@ def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
     }
 
 
-def _constraints(destination: Destination) -> list[dict[str, str]]:
+def _constraints(outcome: candidates.Outcome) -> list[dict[str, str]]:
+    conclusions = outcome.decision.destination.conclusions
+    # What repeats another one matters where it drops hosts, or is to.
+    repeating = (
+        frozenset[str]()
+        if outcome.dropped or outcome.decision.left
+        else {conclusion.host_filter for conclusion in conclusions}
+    )
     return [
         {
             'filter': conclusion.filter_name,
             'reason': conclusion.constraint.reason,
         }
-        for conclusion in destination.conclusions
+        for conclusion in conclusions
         if not isinstance(conclusion.constraint, Remark)
+        and conclusion.filter_name not in repeating
     ]

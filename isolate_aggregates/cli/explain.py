@@ -67,6 +67,7 @@ class ExplainRequest(output.ReportLister):
                 resources.resource_request(asked.request),
                 decision.destination,
             )
+            self._decision = decision
             self._not_known = asked.not_known
             # Placement is not asked for what is refused.
             self._difference = (
@@ -151,6 +152,7 @@ class ExplainRequest(output.ReportLister):
                 'candidates': self._found,
                 'not_known': list(self._not_known.sentences),
                 'placement_differs': differences.document(self._difference),
+                'left_to_host_filters': asking.left_document(self._decision),
                 'constraints': [
                     {
                         'constraint': count.cause[0].label,
@@ -211,6 +213,7 @@ class ExplainRequest(output.ReportLister):
             yield ''
             yield from _remedies(self._ways())
         yield ''
+        yield from asking.left_lines(self._decision)
         yield from self._not_known.lines()
 
     def _counts(self) -> Iterable[groups.CountGroup]:

@@ -108,7 +108,9 @@ Related options:
 
 * ``[filter_scheduler] enabled_filters`` must name
   ``IsolatedAggregatesFilter``. Without it no query is shortened: a longer one
-  is refused.
+  is refused. If it also names ``AggregateInstanceExtraSpecsFilter``, a query
+  leaves to that filter what it has no room to require for the request filter
+  ``aggregate_instance_extra_specs``.
 """,
     ),
     cfg.StrOpt(

@@ -72,10 +72,14 @@ class Require:
 
     :param aggregates: The aggregates; with none of them, nothing can match.
     :param cause: Why, as in "aggregate lease-1: <cause>".
+    :param host_filter: The host filter of Nova that lets no other hosts pass
+        either; empty if there is none. Where it is enabled, a query that would
+        be too long leaves these aggregates to it.
     """
 
     aggregates: tuple[Aggregate, ...]
     cause: object
+    host_filter: str = ''
 
     @property
     def reason(self) -> str:
@@ -90,7 +94,9 @@ class Require:
         :param destination: Where the request may go, which is changed.
         """
         if self.aggregates:
-            destination.require_aggregates(a.uuid for a in self.aggregates)
+            destination.require_aggregates(
+                (a.uuid for a in self.aggregates), self.host_filter
+            )
         else:
             destination.refuse(self.reason)
 
@@ -204,9 +210,12 @@ class Refuse(_Caused):
     """No host at all may serve this request.
 
     :param cause: Why.
+    :param host_filter: The host filter of Nova that lets no host pass either;
+        empty if there is none.
     """
 
     cause: object
+    host_filter: str = ''
 
     def narrow(self, destination: Destination) -> None:
         """Refuse the request.

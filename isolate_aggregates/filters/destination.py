@@ -45,6 +45,11 @@ class Conclusion:
     filter_name: str
     constraint: Constraint
 
+    @property
+    def host_filter(self) -> str:
+        """The host filter of Nova that says the same; empty if none does."""
+        return str(getattr(self.constraint, 'host_filter', ''))
+
     @functools.cached_property
     def alone(self) -> 'Destination':
         """The destination if there were no other conclusion."""
@@ -61,6 +66,9 @@ class Destination:
     :meth:`require_aggregates` are ANDed, the aggregates of one call ORed, and
     the forbidden aggregates are the union of all calls.
 
+    ``host_filters`` are those of Nova that let no hosts pass either but those
+    in one of some required aggregates.
+
     ``refused_by`` is the name of the first filter that left no host.
     ``host_objections`` say why Nova drops the host of a compute service after
     Placement has answered; they do not change the query.
@@ -68,6 +76,7 @@ class Destination:
 
     def __init__(self) -> None:
         self.required_aggregates: list[frozenset[str]] = []
+        self.host_filters: dict[frozenset[str], str] = {}
         self.forbidden: tuple[frozenset[str], ...] = ()
         self.root_required: set[str] = set()
         self.root_forbidden: set[str] = set()
@@ -109,17 +118,27 @@ class Destination:
             self.refused_by = filter_name
         self._concluded.append(Conclusion(filter_name, constraint))
 
-    def require_aggregates(self, uuids: Iterable[str]) -> None:
+    def require_aggregates(
+        self, uuids: Iterable[str], host_filter: str = ''
+    ) -> None:
         """Require membership of at least one of some aggregates.
 
         :param uuids: The uuids of the aggregates. With none of them nothing
             can match, and the request is refused.
+        :param host_filter: The host filter of Nova that lets no other hosts
+            pass either; empty if there is none.
         """
         choice = frozenset(uuids)
         if not choice:
             self.refuse('one of no aggregates is required')
-        elif choice not in self.required_aggregates:
+            return
+        if choice not in self.required_aggregates:
             self.required_aggregates.append(choice)
+            if host_filter:
+                self.host_filters[choice] = host_filter
+        elif self.host_filters.get(choice) != host_filter:
+            # That filter knows only why one of both requires them.
+            self.host_filters.pop(choice, None)
 
     def forbid_aggregates(self, uuids: Iterable[str]) -> None:
         """Forbid membership of each of some aggregates.
@@ -169,7 +188,10 @@ class Destination:
             raise exception.RequestRefused(self.refusals)
 
     def apply_to(
-        self, request: ResourceRequest, forbidden: Iterable[str] | None = None
+        self,
+        request: ResourceRequest,
+        forbidden: Iterable[str] | None = None,
+        required: Iterable[frozenset[str]] | None = None,
     ) -> None:
         """Put all constraints onto a query.
 
@@ -179,6 +201,8 @@ class Destination:
         :param request: The query, which is changed.
         :param forbidden: Uuids of aggregates that stand for those that are
             forbidden; None for those themselves.
+        :param required: Sets of uuids that stand for those of which one is
+            required; None for those themselves.
         :raises RequestRefused: if the request was refused.
         """
         self.check()
@@ -186,9 +210,11 @@ class Destination:
         request.root_forbidden |= self.root_forbidden
         if forbidden is None:
             forbidden = self.forbidden_aggregates
-        if self.required_aggregates or forbidden:
+        if required is None:
+            required = self.required_aggregates
+        if required or forbidden:
             group = request.group()
-            group.aggregates.extend(self.required_aggregates)
+            group.aggregates.extend(required)
             group.forbidden_aggregates.update(forbidden)
         if self.in_tree:
             request.group().in_tree = self.in_tree

@@ -77,7 +77,10 @@ def decide_on(
     :raises FilterError: if a filter fails or breaks its contract.
     """
     shortener = Shortener(
-        max_length, pipeline.locks, cloud.members(max_length)
+        max_length,
+        pipeline.locks,
+        cloud.members(max_length),
+        host_filters=[f.name for f in pipeline.filters if f.is_mirrored],
     )
     decision = decide(request, cloud.index, pipeline)
     return decision.fit_own(request, shortener, limit)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is said against one request, on whatever host."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
 
 from isolate_aggregates import exception, text
@@ -154,7 +154,7 @@ class Rules:
         return (
             *(self._objection(number, group) for number in sorted(found)),
             *self._of_traits(group),
-            *self._of_host_filters(group),
+            *self._of_host_filters(group, found),
         )
 
     def _objection(self, number: int, group: HostGroup) -> Objection:
@@ -175,15 +175,24 @@ class Rules:
             )
         return self._told[key]
 
-    def _of_host_filters(self, group: HostGroup) -> Iterator[Objection]:
+    def _of_host_filters(
+        self, group: HostGroup, found: Collection[int]
+    ) -> Iterator[Objection]:
+        """Yield what host filters object that is not said already.
+
+        :param found: The conclusions that object.
+        """
         if not self.dropping:
             return
+        said = {self._conclusions[number].host_filter for number in found}
         told = {
             self.dropping[objection]: why
             for objection, why in group.dropped
             if objection in self.dropping
         }
         for number in sorted(told):
+            if self._conclusions[number].filter_name in said:
+                continue
             yield Objection(
                 self._conclusions[number].filter_name,
                 f'dropped after Placement: {told[number]}',

@@ -215,18 +215,39 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
         spec.root_required.update(decision.destination.root_required)
     if decision.destination.root_forbidden:
         spec.root_forbidden.update(decision.destination.root_forbidden)
-    for choice in decision.destination.required_aggregates:
+    for choice in decision.required:
         _destination(spec).require_aggregates(sorted(choice))
 
 
-def forbid(decision: Decision, spec: objects.RequestSpec) -> None:
+def complete(
+    decision: Decision, applied: Decision, spec: objects.RequestSpec
+) -> None:
     """Put what a decision forbids onto Nova's request spec.
 
+    :param decision: The decision, with a query that fits.
+    :param applied: The decision as it was applied.
     :raises RequestRefused: if the request was refused.
     """
     decision.check()
+    for choice in applied.required:
+        if choice not in decision.required:
+            _without(_destination(spec), ','.join(sorted(choice)))
+    for choice in decision.required:
+        if choice not in applied.required:
+            _destination(spec).require_aggregates(sorted(choice))
     if decision.forbidden:
         _destination(spec).append_forbidden_aggregates(decision.forbidden)
+
+
+def _without(destination: objects.Destination, choice: str) -> None:
+    """Require a choice of aggregates once less.
+
+    Another request filter may require the same, and keeps doing so.
+    """
+    required = list(destination.aggregates or ())
+    if choice in required:
+        required.remove(choice)
+        destination.aggregates = required
 
 
 def _destination(spec: objects.RequestSpec) -> objects.Destination:

@@ -18,6 +18,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
     PlacementMembers,
     Shortener,
     VerifiedMembers,
@@ -25,8 +26,6 @@ from isolate_aggregates.query_limit import (
 from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
-
-HOST_FILTER = 'IsolatedAggregatesFilter'
 
 # Seconds for which an answer is waited for by those who may not wait long.
 TIMEOUT = 5.0
@@ -78,7 +77,8 @@ def shortener(
     """
     limit = conf[ia_conf.GROUP].max_query_length
     members: PlacementMembers | VerifiedMembers | None = None
-    if HOST_FILTER in conf.filter_scheduler.enabled_filters:
+    enabled = conf.filter_scheduler.enabled_filters
+    if OUR_HOST_FILTER in enabled:
         members = (
             PlacementMembers(functools.cache(client), limit)
             if wait
@@ -90,6 +90,8 @@ def shortener(
             'to Placement is shortened: requests whose query would be longer '
             'than [isolate_aggregates] max_query_length are refused. Add '
             '%(filter)s to enabled_filters.',
-            {'filter': HOST_FILTER},
+            {'filter': OUR_HOST_FILTER},
         )
-    return Shortener(limit, Pipeline(filters).locks, members)
+    return Shortener(
+        limit, Pipeline(filters).locks, members, host_filters=enabled
+    )

@@ -82,6 +82,7 @@ class Runner:
         self._shortener = shortener
         self._members = members
         self._forced = forced
+        self._has_warned = False
         # By which of the filters are switched on.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
         # The requests that are being worked on.
@@ -146,15 +147,18 @@ class Runner:
         decision = seen.decision
         try:
             decision = decision.fit(
-                self._shortener, lambda: adapter.query_length(request_spec)
+                self._shortener,
+                lambda: adapter.query_length(request_spec),
+                host_forced=adapter.forced(request_spec) is not None,
             )
             if decision.shortened:
                 self._forced.check(context, request_spec, decision.destination)
-            adapter.forbid(decision, request_spec)
+            adapter.complete(decision, seen.decision, request_spec)
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         seen.decision, seen.finished = decision, True
-        self._observer.passed(started_at, bool(decision.shortened))
+        self._observer.passed(started_at, decision.is_looked_at_again)
+        self._tell_what_is_left(request_spec, decision)
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
             _log(request_spec, decision, seen.pipeline, started_at)
@@ -171,6 +175,30 @@ class Runner:
         ):
             filters.append(Finish(self))
 
+    def _tell_what_is_left(
+        self, spec: objects.RequestSpec, decision: Decision
+    ) -> None:
+        """Warn that a query leaves something to host filters, once."""
+        if not decision.left or self._has_warned:
+            return
+        self._has_warned = True
+        LOG.warning(
+            'The query to Placement for %(server)s would be longer than '
+            '[isolate_aggregates] max_query_length, so it leaves what follows '
+            'to %(host_filter)s. That one looks only at the hosts that '
+            'Placement returns, up to [scheduler] max_placement_results. This '
+            'is said once: %(left)s',
+            {
+                'server': messages.server(spec),
+                'host_filter': ' and '.join(
+                    sorted({one.host_filter for one in decision.left})
+                ),
+                'left': '; '.join(
+                    escaped(one.constraint.reason) for one in decision.left
+                ),
+            },
+        )
+
     def stop(self) -> None:
         """Stop what runs beside requests."""
         self._shortener.stop()
@@ -182,7 +210,8 @@ class Runner:
 
         A request that the filters have just seen was judged by Placement. It
         is judged again only if its query was shortened: what stands for the
-        forbidden aggregates rests on who was in them a moment ago. A request
+        forbidden aggregates rests on who was in them a moment ago, and some of
+        what is required may have been left to host filters. A request
         that they have not seen, such as a rebuild, is judged here.
 
         :param spec: Nova's request spec; not changed.
@@ -191,7 +220,9 @@ class Runner:
         """
         if spec in self._seen:
             seen = self._seen[spec]
-            if seen is None or (seen.finished and not seen.decision.shortened):
+            if seen is None or (
+                seen.finished and not seen.decision.is_looked_at_again
+            ):
                 return {}
             decision = seen.decision
         else:
@@ -279,6 +310,9 @@ def _log(
         if decision.shortened
         else ''
     )
+    if decision.left:
+        names = sorted({one.host_filter for one in decision.left})
+        instead += f'; left to {", ".join(names)}: {len(decision.left)}'
     LOG.debug(
         'For %(server)s request filters %(names)s took %(milliseconds).1f ms; '
         'constraints: %(constraints)s; required aggregates: %(required)s; '

@@ -21,6 +21,7 @@ Param = tuple[str, str]
 # In the encoded query a uuid has 36 bytes and a comma three.
 _UUID_LENGTH = 39
 _FORBIDDEN_LENGTH = len('&member_of=%21in%3A') - 3
+_REQUIRED_LENGTH = len('&member_of=in%3A') - 3
 
 
 @dataclasses.dataclass
@@ -233,6 +234,11 @@ class ResourceRequest:
 def forbidden_length(number: int) -> int:
     """Return how many bytes of a query forbidden aggregates take."""
     return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
+
+
+def required_length(number: int) -> int:
+    """Return how many bytes of a query one choice of aggregates takes."""
+    return _REQUIRED_LENGTH + _UUID_LENGTH * number
 
 
 def most_aggregates(length: int) -> int:

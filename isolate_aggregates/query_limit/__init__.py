@@ -7,14 +7,18 @@ from isolate_aggregates.query_limit.members import (
     PlacementMembers,
     SnapshotMembers,
 )
-from isolate_aggregates.query_limit.shortener import Shortener
+from isolate_aggregates.query_limit.required import Required, needed
+from isolate_aggregates.query_limit.shortener import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.query_limit.verification import VerifiedMembers
 
 __all__ = [
+    'OUR_HOST_FILTER',
     'Members',
     'PlacementMembers',
+    'Required',
     'Shortened',
     'Shortener',
     'SnapshotMembers',
     'VerifiedMembers',
+    'needed',
 ]

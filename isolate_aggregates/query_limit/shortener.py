@@ -6,7 +6,8 @@ long queries. A query that would be too long forbids rollup aggregates instead,
 and is refused if that does not suffice. It is never cut off.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+import dataclasses
 import math
 import time
 
@@ -18,9 +19,26 @@ from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit.cover import Cover, Shortened
 from isolate_aggregates.query_limit.members import Members
+from isolate_aggregates.query_limit.required import Required, needed, ways
 
 # For how many seconds it is remembered what stands for a set of aggregates.
 REMEMBERED = 1.0
+
+
+OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitting:
+    """What a query says so that it fits.
+
+    :param required: What it requires.
+    :param shortened: What it forbids in place of all that is forbidden; None
+        for that itself.
+    """
+
+    required: Required
+    shortened: Shortened | None = None
 
 
 class Shortener:
@@ -31,6 +49,7 @@ class Shortener:
     :param members: Knows who is a member of what; None if no query is to be
         shortened.
     :param clock: Tells the time in seconds.
+    :param host_filters: The host filters of Nova that are enabled.
     """
 
     def __init__(
@@ -39,18 +58,64 @@ class Shortener:
         locks: Callable[[AggregateIndex], Iterable[Lock]],
         members: Members | None,
         clock: Callable[[], float] = time.monotonic,
+        host_filters: Collection[str] = (),
     ) -> None:
         self.limit = limit
         self._locks = locks
         self._members = members
         self._clock = clock
+        self._host_filters = frozenset(host_filters)
+
+    def fit(
+        self,
+        destination: Destination,
+        index: AggregateIndex,
+        length: int,
+        host_forced: bool = False,
+    ) -> Fitting:
+        """Return what a query says so that it fits.
+
+        :param length: The bytes of the query with all that it requires, but
+            without what it forbids.
+        :param host_forced: Whether Nova asks no host filters.
+        :raises QueryNotShortened: if the query cannot be made to fit.
+        :raises IsolateAggregatesError: if it cannot be found out what may
+            stand for what.
+        """
+        # What is left to a host filter is looked at by ours as well, which
+        # reads who is in which aggregate anew.
+        looking = (
+            self._host_filters
+            if self._members is not None and not host_forced
+            else frozenset[str]()
+        )
+        rest = (
+            length - Required(needed(destination.required_aggregates)).length
+        )
+        first: exception.QueryNotShortened | None = None
+        for required in ways(destination, looking):
+            try:
+                shortened = self.shorten(
+                    destination, index, rest + required.length, host_forced
+                )
+            except exception.QueryNotShortened as exc:
+                first = first or exc
+            else:
+                return Fitting(required, shortened)
+        assert first is not None
+        raise first
 
     def shorten(
-        self, destination: Destination, index: AggregateIndex, length: int
+        self,
+        destination: Destination,
+        index: AggregateIndex,
+        length: int,
+        host_forced: bool = False,
     ) -> Shortened | None:
         """Return what to forbid instead of what a destination forbids.
 
         :param length: The bytes of the query without what it forbids.
+        :param host_forced: Whether Nova asks no host filters.
         :returns: None if the query is short enough as it is.
         :raises QueryNotShortened: if the query cannot be made to fit.
         :raises IsolateAggregatesError: if it cannot be found out what may
@@ -65,7 +130,9 @@ class Shortener:
             return None
         too_long = _TooLong(self.limit, length, destination)
         if length > self.limit:
-            raise too_long.without_forbidding()
+            raise too_long.without_forbidding(
+                self._advice(destination, host_forced)
+            )
         forbidden = destination.forbidden_aggregates
         most = group.most_aggregates(self.limit - length)
         if len(forbidden) <= most:
@@ -89,6 +156,23 @@ class Shortener:
             )
         self._members.use(found.rollups)
         return found
+
+    def _advice(self, destination: Destination, host_forced: bool) -> str:
+        """Return what else to do about too many required aggregates."""
+        looking = set(destination.host_filters.values())
+        if not looking:
+            return ''
+        if host_forced:
+            return 'they cannot be left to host filters on a forced host; '
+        if self._members is None:
+            looking.add(OUR_HOST_FILTER)
+        missing = sorted(looking - self._host_filters)
+        if not missing:
+            return ''
+        return (
+            f'add {" and ".join(missing)} to [filter_scheduler] '
+            'enabled_filters, or '
+        )
 
     def stop(self) -> None:
         """Stop what finds out what may stand for what."""
@@ -151,12 +235,15 @@ class _TooLong:
         self._length = length
         self._destination = destination
 
-    def without_forbidding(self) -> exception.QueryNotShortened:
-        """Return the error for a query that has no room to forbid any."""
+    def without_forbidding(self, advice: str) -> exception.QueryNotShortened:
+        """Return the error for a query that has no room to forbid any.
+
+        :param advice: What else may be done than to raise the limit.
+        """
         number = sum(map(len, self._destination.required_aggregates))
         return self._error(
             f'would take {self._length:,} bytes for {number:,} required '
-            f'aggregates and the resources, {self._limit}; raise that,'
+            f'aggregates and the resources, {self._limit}; {advice}raise that,'
         )
 
     def error(self, why: str) -> exception.QueryNotShortened:

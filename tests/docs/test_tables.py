@@ -29,7 +29,7 @@ def test_the_tables_have_what_was_measured(tables):
 def test_each_table_is_on_a_page():
     shown = ''.join(page.read_text('utf-8') for page in pages.PAGES)
     for path in FOLDER.iterdir():
-        assert f':file: ../tables/{path.name}\n' in shown
+        assert f'../tables/{path.name}\n' in shown
 
 
 def test_how_figures_are_written(tables):

@@ -49,3 +49,84 @@ def test_hosts_that_nova_drops_are_told_apart(
         'Not known here:\n'
         '  what the host filters RamFilter drop after Placement\n'
     ) in run(*asked).out
+
+
+def test_what_the_request_filter_has_said_is_not_said_again(
+    run: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        CLOUD.replace(
+            'settings:\n',
+            'settings:\n'
+            '  isolate_aggregates:\n'
+            '    request_filters: [aggregate_instance_extra_specs]\n',
+        )
+    )
+    asked = ('--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run('candidates', *asked, '-f', 'json').out)
+    assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
+    assert document['dropped'] == []
+    assert {
+        'filter': 'aggregate_instance_extra_specs',
+        'reason': 'aggregate ssd: flavor fast wants ssd=true',
+    } in document['constraints']
+    named = {each['filter'] for each in document['constraints']}
+    assert 'AggregateInstanceExtraSpecsFilter' not in named
+    snapshot = ('--snapshot', str(path))
+    [row] = json.loads(run('matrix', *snapshot, '-f', 'json').out)['rows']
+    told = [
+        (cell['verdict'], reason['filter'], reason['reason'])
+        for cell in row['cells']
+        for reason in cell['reasons']
+    ]
+    assert told == [
+        (
+            'no',
+            'aggregate_instance_extra_specs',
+            'aggregate ssd: flavor fast wants ssd=true',
+        )
+    ]
+    capacity = run('capacity', *asked, '-f', 'value')
+    assert capacity.out.splitlines() == ['cn1 8']
+
+
+def test_what_is_left_to_a_host_filter_is_said(
+    run: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    """Placement offers all hosts, and Nova drops those without."""
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(
+        CLOUD.replace(
+            'settings:\n',
+            'settings:\n'
+            '  isolate_aggregates:\n'
+            '    request_filters: [aggregate_instance_extra_specs]\n'
+            '    max_query_length: 80\n',
+        )
+    )
+    asked = ('--snapshot', str(path), '--flavor', 'fast')
+    document = json.loads(run('candidates', *asked, '-f', 'json').out)
+    assert 'member_of' not in document['query']
+    assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
+    assert [host['name'] for host in document['dropped']] == [
+        'cn2.example.org'
+    ]
+    left = {
+        'filter': 'aggregate_instance_extra_specs',
+        'reason': 'aggregate ssd: flavor fast wants ssd=true',
+        'host_filter': 'AggregateInstanceExtraSpecsFilter',
+    }
+    assert document['left_to_host_filters'] == [left]
+    explained = json.loads(run('explain', *asked, '-f', 'json').out)
+    assert explained['summary']['left_to_host_filters'] == [left]
+    said = (
+        'Left to host filters, as the query would be too long:\n'
+        '  to AggregateInstanceExtraSpecsFilter: '
+        'aggregate_instance_extra_specs: aggregate ssd: flavor fast wants '
+        'ssd=true\n'
+    )
+    for command in ('candidates', 'explain'):
+        assert said in run(command, *asked).out
+    capacity = run('capacity', *asked, '-f', 'value')
+    assert capacity.out.splitlines() == ['cn1 8']

@@ -314,7 +314,7 @@ def applied(spec, *constraints):
     pipeline = Pipeline({'mine': lambda *_: constraints})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
     adapter.apply(decision, spec)
-    adapter.forbid(decision, spec)
+    adapter.complete(decision, decision, spec)
     if 'requested_destination' not in spec or not spec.requested_destination:
         return None
     found = spec.requested_destination
@@ -351,7 +351,7 @@ def test_what_is_forbidden_is_not_copied_for_nova(monkeypatch):
     )
     pipeline = Pipeline({'mine': lambda *_: [Forbid((A, B), 'x')]})
     decision = decide(Request(Flavor('f')), AggregateIndex(), pipeline)
-    adapter.forbid(decision, objects.RequestSpec())
+    adapter.complete(decision, decision, objects.RequestSpec())
     [uuids] = given
     assert uuids is decision.destination.forbidden[0]
 

@@ -36,6 +36,20 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             marks=pytest.mark.slow,
         ),
         pytest.param(
+            'candidate_limit',
+            ['1'],
+            ('wanted', 'limit'),
+            [
+                ('20', '50'),
+                ('20', '100'),
+                ('20', '200'),
+                ('5', '100'),
+                ('5', '500'),
+            ],
+            id='candidate_limit',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             'verification',
             ['10'],
             ('aggregates',),

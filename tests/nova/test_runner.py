@@ -27,7 +27,10 @@ from isolate_aggregates.filters.loading import LoadedFilter
 from isolate_aggregates.inspect.metrics.observer import Observer
 from isolate_aggregates.nova import host_filter, registration
 from isolate_aggregates.nova.runner import Runner
-from isolate_aggregates.placement.group import forbidden_length
+from isolate_aggregates.placement.group import (
+    forbidden_length,
+    required_length,
+)
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.query_limit import Shortener, SnapshotMembers
 
@@ -101,7 +104,7 @@ class Recorder(Observer):
 class Worker:
     """A runner in the middle of what it talks to."""
 
-    def __init__(self, *filters, limit=3500):
+    def __init__(self, *filters, limit=3500, host_filters=()):
         self.conf = cfg.ConfigOpts()
         self.conf.register_opt(cfg.BoolOpt('on', default=True), group='mine')
         self.members = Members()
@@ -121,6 +124,7 @@ class Worker:
                 limit and REST + limit,
                 lambda index: filters[0].locks(index),
                 SnapshotMembers([provider]),
+                host_filters=host_filters,
             ),
             self.members,
             self.forced,
@@ -581,3 +585,80 @@ def test_no_host_passes_without_request_filters(install, caplog):
     install(None)
     assert passing(objects.RequestSpec()) == []
     assert 'no host passes' in caplog.text
+
+
+# What is left to host filters.
+
+LEFT = Require((A, B), 'flavor f wants ssd=true', 'TheirFilter')
+
+
+def leaving(*constraints, **fields):
+    """Return a worker whose queries have no room for required aggregates."""
+    found = Filter(LEFT, *constraints)
+    worker = Worker(found, limit=1, host_filters=['TheirFilter'])
+    for name, value in fields.items():
+        setattr(worker.spec, name, value)
+    return worker
+
+
+def test_what_is_left_is_not_asked_of_placement_and_looked_at_again(caplog):
+    worker = leaving()
+    with caplog.at_level(logging.WARNING):
+        worker.narrow()
+    assert worker.spec.requested_destination.aggregates == []
+    assert worker.objections() == {
+        'host-a': [],
+        'host-c': ['aggregates a, b: flavor f wants ssd=true'],
+    }
+    assert worker.observer.told == [True]
+    assert caplog.messages == [
+        'The query to Placement for server None of project None would be '
+        'longer than [isolate_aggregates] max_query_length, so it leaves what '
+        'follows to TheirFilter. That one looks only at the hosts that '
+        'Placement returns, up to [scheduler] max_placement_results. This is '
+        'said once: aggregates a, b: flavor f wants ssd=true'
+    ]
+    caplog.clear()
+    worker.spec = worker.spec.obj_clone()
+    with caplog.at_level(logging.WARNING):
+        worker.narrow()
+    assert caplog.messages == []
+
+
+def test_what_another_filter_requires_stays():
+    both = ','.join(sorted([A.uuid, B.uuid]))
+    theirs = objects.Destination(aggregates=[both, A.uuid])
+    worker = Worker(
+        Filter(LEFT),
+        limit=required_length(2) + required_length(1),
+        host_filters=['TheirFilter'],
+    )
+    worker.spec.requested_destination = theirs
+    worker.narrow()
+    found = worker.spec.requested_destination.aggregates
+    assert sorted(found) == sorted([both, A.uuid])
+
+
+def test_what_was_implied_by_what_is_left_is_asked():
+    narrow = Require((A,), 'x', 'TheirFilter')
+    wide = Require((A, B), 'y')
+    worker = Worker(
+        Filter(narrow, wide),
+        limit=required_length(2),
+        host_filters=['TheirFilter'],
+    )
+    worker.narrow()
+    assert worker.spec.requested_destination.aggregates == [A.uuid]
+    assert not worker.objections()
+
+
+def test_nothing_is_left_where_no_host_filter_is_asked():
+    worker = leaving(force_hosts=['host-a'])
+    assert 'on a forced host' in worker.refusal()
+    worker = leaving(force_nodes=['node-a'])
+    assert 'on a forced host' in worker.refusal()
+
+
+def test_a_rebuild_is_judged_by_all_that_is_required():
+    worker = leaving()
+    assert worker.objections()['host-c']

@@ -175,24 +175,6 @@ def test_a_trait_that_sync_gives_to_hosts_is_wanted_from_sync():
     )
 
 
-def test_a_flavor_that_a_host_filter_lets_nowhere():
-    key = 'aggregate_instance_extra_specs:ssd'
-    flavor = dataclasses.replace(make_flavor('fast', {key: 'true'}), id='42')
-    name = 'AggregateInstanceExtraSpecsFilter'
-    conf = configuration(enabled_filters=[name])
-    [found] = findings([], [H1], [flavor], conf=conf)
-    assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
-    assert found.problem == (
-        'requires hosts in aggregates with ssd=true, but there are none, so '
-        f'{name} drops all hosts'
-    )
-    assert found.repair_text == f'openstack flavor unset --property {key} 42'
-    # Where the filter does not run, or a host is there, nothing is wrong.
-    assert kinds([], [H1], [flavor]) == []
-    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
-    assert kinds([ssd], [H1], [flavor], conf=conf) == []
-
-
 @pytest.mark.parametrize(
     ('name', 'kind', 'command'),
     [

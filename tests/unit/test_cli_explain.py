@@ -115,6 +115,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
             'enabled_filters is not set here'
         ],
         'placement_differs': None,
+        'left_to_host_filters': [],
         'together': [],
         'drop_any_of': [],
     }
@@ -619,3 +620,37 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
         'shows each host.'
     )
     assert len(rows(run(*asked, '--hosts'))) == 33
+
+
+TWO = """\
+version: 1
+settings:
+  isolate_aggregates:
+    request_filters: [aggregate_instance_extra_specs]
+aggregates:
+- {name: ssd, metadata: {ssd: 'true'}, hosts: [cn1]}
+- {name: gpus, metadata: {gpus: '4'}, hosts: []}
+providers:
+- {name: cn1, inventories: {VCPU: 8}}
+- {name: cn2, inventories: {VCPU: 8}}
+flavors:
+- {name: f, vcpus: 1, extra_specs: {ssd: 'true', gpus: '>= 2'}}
+"""
+
+
+def test_a_host_is_only_told_of_what_it_lacks(
+    run: Run, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'cloud.yaml'
+    path.write_text(TWO)
+    found = run('explain', '--snapshot', str(path), '--flavor', 'f').out
+    gpus = 'not in aggregate gpus: flavor f wants gpus >= 2'
+    ssd = 'not in aggregate ssd: flavor f wants ssd=true'
+    rows = [
+        [cell.strip() for cell in line.strip('|').split('|')]
+        for line in found.splitlines()
+        if line.startswith('| ')
+    ]
+    assert sorted(rows[1:]) == sorted(
+        [['cn1', 'excluded', gpus], ['cn2', 'excluded', ssd], ['', '', gpus]]
+    )

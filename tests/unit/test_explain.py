@@ -11,6 +11,9 @@ from mirrors import mirrored
 import pytest
 
 from isolate_aggregates import exception
+from isolate_aggregates.filters.aggregate_instance_extra_specs import (
+    AggregateInstanceExtraSpecs,
+)
 from isolate_aggregates.filters.constraints import (
     Forbid,
     ForbidRootTrait,
@@ -981,3 +984,48 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
     [of_filter] = [n for label, n in counts(found).items() if name in label]
     # The other one is full as well.
     assert of_filter == (2, 1)
+
+
+def test_a_host_filter_says_only_what_its_request_filter_does_not() -> None:
+    """What differs is who is in which aggregate: in Nova, in Placement."""
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'late'])
+    cloud = make_snapshot(
+        [ssd],
+        [
+            make_compute_node('fast', aggregates=[ssd.uuid]),
+            make_compute_node('late'),
+            make_compute_node('slow'),
+            make_compute_node('left', aggregates=[ssd.uuid]),
+        ],
+        mirror=False,
+    )
+    name = 'AggregateInstanceExtraSpecsFilter'
+    pipeline = Pipeline(
+        {
+            'before': AggregateInstanceExtraSpecs(),
+            **mirrored(name, enabled_filters=[name]),
+        }
+    )
+
+    def told(value: str) -> dict[str, list[str]]:
+        key = 'aggregate_instance_extra_specs:ssd'
+        request = make_request(make_flavor('f', {key: value}))
+        concluded = pipeline.evaluate(request, cloud.index)
+        return reasons(
+            explain(cloud, resources.resource_request(request), concluded)
+        )
+
+    outside = 'not in aggregate ssd: flavor f wants ssd=true'
+    assert told('true') == {
+        'fast': [],
+        'late': [outside],
+        'left': [
+            f'dropped after Placement by {name}: in no aggregate with ssd=true'
+        ],
+        'slow': [outside],
+    }
+    refused = (
+        'no aggregate has metadata that meets ssd=x, which flavor f wants'
+    )
+    hosts = ('fast', 'late', 'left', 'slow')
+    assert told('x') == {host: [refused] for host in hosts}

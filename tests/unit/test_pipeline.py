@@ -203,8 +203,8 @@ def test_a_filter_that_is_not_installed_stops_everything(conf):
         loading.deciding(conf)
     assert str(caught.value) == (
         'Request filter nonesuch is not installed; known are '
-        'blazar_reservation, isolate_aggregates, isolate_tenants, '
-        'reservation_prefix.'
+        'aggregate_instance_extra_specs, blazar_reservation, '
+        'isolate_aggregates, isolate_tenants, reservation_prefix.'
     )
 
 

@@ -9,12 +9,17 @@ host filters look at what only Nova knows.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
-import operator
-import types
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.filters.constraints import DropHosts
 from isolate_aggregates.filters.mirrored.mirror import Mirror, Settings
+from isolate_aggregates.filters.wanted import (
+    HOST_FILTER,
+    Wanted,
+    metadata_of,
+    values_of,
+    wanted_metadata,
+)
 from isolate_aggregates.request import Request, nova_image
 
 # The names of the filters by which a host is judged.
@@ -25,9 +30,6 @@ _SEPARATOR = (GROUP, 'aggregate_image_properties_isolation_separator')
 _ISOLATED_HOSTS = (GROUP, 'isolated_hosts')
 _ISOLATED_IMAGES = (GROUP, 'isolated_images')
 _RESTRICT = (GROUP, 'restrict_isolated_hosts_to_isolated_images')
-
-INSTANCE_EXTRA_SPECS = 'AggregateInstanceExtraSpecsFilter'
-_SCOPE = 'aggregate_instance_extra_specs'
 
 # The values of each metadata key over all aggregates of a host.
 _Metadata = Mapping[str, frozenset[str]]
@@ -50,9 +52,8 @@ class DroppedLater:
 def _metadata(aggregates: Iterable[Aggregate]) -> _Metadata:
     found: dict[str, frozenset[str]] = {}
     for aggregate in aggregates:
-        for key, value in aggregate.metadata.items():
-            values = frozenset(one.strip() for one in value.split(','))
-            found[key] = found.get(key, frozenset()) | values
+        for key, value in metadata_of(aggregate).items():
+            found[key] = found.get(key, frozenset()) | values_of(value)
     return found
 
 
@@ -98,73 +99,6 @@ def _kinds(
     return kinds, members
 
 
-# Instance extra specs.
-
-
-def _number(compare: Callable[[float, float], bool]) -> Callable[..., bool]:
-    def compared(value: str, wanted: str) -> bool:
-        try:
-            return compare(float(value), float(wanted))
-        except ValueError:
-            # Nova's scheduler fails, which gives no host either.
-            return False
-
-    return compared
-
-
-_COMPARE: Mapping[str, Callable[[str, str], bool]] = types.MappingProxyType({
-    '=': _number(operator.ge),
-    '==': _number(operator.eq),
-    '!=': _number(operator.ne),
-    '>=': _number(operator.ge),
-    '<=': _number(operator.le),
-    's==': operator.eq,
-    's!=': operator.ne,
-    's<': operator.lt,
-    's<=': operator.le,
-    's>': operator.gt,
-    's>=': operator.ge,
-    '<in>': operator.contains,
-})  # fmt: skip
-
-
-def meets(value: str, wanted: str) -> bool:
-    """Tell whether the metadata of an aggregate meets an extra spec.
-
-    :param value: One of the values of the metadata.
-    :param wanted: The value of the extra spec, perhaps with an operator.
-    """
-    words = wanted.split()
-    operation = words[0] if words else ''
-    if operation == '<or>':
-        return value in words[1::2]
-    if operation == '<all-in>':
-        return len(words) > 1 and all(word in value for word in words[1:])
-    if operation in _COMPARE:
-        return len(words) > 1 and _COMPARE[operation](value, words[1])
-    return value == wanted
-
-
-def wanted_metadata(
-    extra_specs: Mapping[str, str],
-) -> list[tuple[str, str, str]]:
-    """Return what a flavor wants of the metadata of aggregates.
-
-    That is the key of the metadata, the value, and the key of the extra spec.
-
-    :param extra_specs: Its extra specs: those with the scope of the filter,
-        and those without any.
-    """
-    found = []
-    for key, value in extra_specs.items():
-        scope, colon, name = key.partition(':')
-        if not colon:
-            found.append((key, value, key))
-        elif scope == _SCOPE:
-            found.append((name, value, key))
-    return found
-
-
 def instance_extra_specs(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[DropHosts]:
@@ -175,19 +109,29 @@ def instance_extra_specs(
 
     def judge(metadata: _Metadata) -> str:
         missing = [
-            f'{key}={value}'
-            for key, value, _ in wanted
-            if not any(meets(one, value) for one in metadata.get(key, ()))
+            str(each)
+            for each in wanted
+            if not any(
+                _is_met(each, one) for one in metadata.get(each.key, ())
+            )
         ]
         return f'in no aggregate with {" and ".join(missing)}' * bool(missing)
 
-    told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
+    told = ' and '.join(map(str, wanted))
     yield from _dropping(
         aggregates,
         judge,
         f'hosts in no aggregate with {told}, which flavor '
         f'{request.flavor.name} wants',
     )
+
+
+def _is_met(wanted: Wanted, value: str) -> bool:
+    try:
+        return wanted.is_met_by(value)
+    except ValueError:
+        # Nova's scheduler fails, which gives no host either.
+        return False
 
 
 def image_properties(
@@ -310,7 +254,7 @@ def _host_filter(
 
 
 MIRRORS = (
-    _host_filter(INSTANCE_EXTRA_SPECS, instance_extra_specs),
+    _host_filter(HOST_FILTER, instance_extra_specs),
     _host_filter(
         'AggregateImagePropertiesIsolation',
         image_properties,

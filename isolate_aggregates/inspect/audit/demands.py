@@ -4,15 +4,13 @@
 from collections.abc import Iterable, Iterator
 
 from isolate_aggregates import exception
-from isolate_aggregates.filters.destination import Destination
-from isolate_aggregates.filters.mirrored import host_filters
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Image, Request
 from isolate_aggregates.request import extra_specs as xs
 
-_NOWHERE = 'servers get "No valid host was found."'
+NOWHERE = 'servers get "No valid host was found."'
 
 
 def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
@@ -72,7 +70,7 @@ def _nowhere(
         Severity.WARNING,
         subject,
         f'requires trait {trait}, which no host has',
-        _NOWHERE,
+        NOWHERE,
         repairs.SYNC if synced else unset,
         safe=synced,
         instead=''
@@ -110,40 +108,11 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                     Severity.INFO if ended else Severity.WARNING,
                     f'flavor {flavor.name}',
                     f'asks for {spec.name}, which no host has',
-                    _NOWHERE,
+                    NOWHERE,
                     repairs.delete_flavor(flavor)
                     if ended
                     else repairs.unset_spec(flavor, key),
                 )
-
-
-def metadata_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that want metadata which no host's aggregates have.
-
-    Only where Nova's host filter for it is enabled.
-    """
-    name = host_filters.INSTANCE_EXTRA_SPECS
-    judge = next((f for f in cloud.mirrored if f.name == name), None)
-    if judge is None or not cloud.nodes:
-        return
-    for flavor in cloud.snapshot.flavors:
-        destination = Destination()
-        judge.narrow(destination, Request(flavor), cloud.index)
-        if not all(map(destination.dropped, cloud.nodes)):
-            continue
-        wanted = host_filters.wanted_metadata(flavor.extra_specs)
-        told = ' and '.join(f'{key}={value}' for key, value, _ in wanted)
-        # What other flavors may want of the same hosts is not known.
-        single = wanted[0][2] if len(wanted) == 1 else None
-        yield Finding(
-            'metadata-nowhere',
-            Severity.WARNING,
-            f'flavor {flavor.name}',
-            f'requires hosts in aggregates with {told}, but there are none, '
-            f'so {name} drops all hosts',
-            _NOWHERE,
-            repairs.unset_spec(flavor, single) if single else (),
-        )
 
 
 def traits_if_valid(

@@ -142,7 +142,9 @@ def _kind_of_requirement(requirement: Requirement) -> Hashable:
     conclusion = requirement.conclusion
     constraint = conclusion.constraint
     cause = getattr(constraint, 'cause', None)
-    return conclusion.filter_name, type(constraint), type(cause)
+    # A host that is in some required aggregates is not told of these.
+    required = tuple(conclusion.alone.required_aggregates)
+    return conclusion.filter_name, type(constraint), type(cause), required
 
 
 def _label(cause: Cause) -> str:

@@ -17,7 +17,7 @@ import operator
 
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
-from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.destination import Conclusion, Destination
 from isolate_aggregates.inspect.explain import together
 from isolate_aggregates.inspect.explain.divided import DividedRequest
 from isolate_aggregates.inspect.explain.host import Context, HostProviders
@@ -195,12 +195,14 @@ class _Explainer:
             if provider.host
         )
         # Host filters ask nothing of Placement.
-        self._dropped = {
-            place: self._dropped_by(requirement.conclusion.alone)
-            for place, requirement in enumerate(self._requirements)
-            if isinstance(requirement, Concluded)
-            and requirement.conclusion.alone.host_objections
-        }
+        self._dropped: dict[int, ProviderSet] = {}
+        for place, requirement in enumerate(self._requirements):
+            if (
+                isinstance(requirement, Concluded)
+                and requirement.conclusion.alone.host_objections
+            ):
+                hosts = self._dropped_by(requirement.conclusion)
+                self._dropped[place] = hosts
 
     def explain(self) -> Explanation:
         alike = list(self._all_alike())
@@ -225,13 +227,26 @@ class _Explainer:
                 hosts &= ~some
         return self._offers.among(hosts, request)
 
-    def _dropped_by(self, alone: Destination) -> ProviderSet:
+    def _dropped_by(self, conclusion: Conclusion) -> ProviderSet:
+        """Return the hosts that a host filter drops, and only it."""
         providers = self._index.providers
+        hosts = self._hosts & ~self._said_before(conclusion.filter_name)
         return self._index.set_of(
             number
-            for number in self._index.members(self._hosts)
-            if alone.dropped(providers[number].host or '')
+            for number in self._index.members(hosts)
+            if conclusion.alone.dropped(providers[number].host or '')
         )
+
+    def _said_before(self, host_filter: str) -> ProviderSet:
+        """Return the hosts of which a request filter says the same."""
+        told = 0
+        for other, requirement in enumerate(self._requirements):
+            if isinstance(requirement, Concluded) and (
+                requirement.conclusion.host_filter == host_filter
+            ):
+                dropped = self._everything - {other}
+                told |= self._hosts & ~self._offered(dropped, self._hosts)
+        return told
 
     def _cause(self, places: Collection[int]) -> Cause:
         return tuple(self._requirements[place] for place in sorted(places))

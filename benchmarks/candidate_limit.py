@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often a limit on candidates hides all hosts that a flavor wants.
+
+    python benchmarks/candidate_limit.py [--csv FILE] [requests]
+
+A real Placement in this process, on SQLite in memory, with 1,000 hosts that
+all have room. Some of them are in the aggregate that the flavor wants. It
+returns as many candidates as ``[scheduler] max_placement_results`` allows,
+chosen at random (``[placement] randomize_allocation_candidates``).
+
+in-tree
+    Placement is asked for any host, then Nova's host filter
+    AggregateInstanceExtraSpecsFilter drops those that are not wanted.
+ours
+    The request filter aggregate_instance_extra_specs asks for the aggregate.
+
+Counted are the requests for which no host is left.
+"""
+
+import argparse
+from collections.abc import Iterator
+import dataclasses
+import pathlib
+import random
+import sys
+import uuid
+
+from oslo_config import cfg
+from placement.conf import placement as placement_opts
+import table
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / 'tests' / 'support'))
+import placement_rows  # noqa: E402
+
+from isolate_aggregates import conf as ia_conf  # noqa: E402
+from isolate_aggregates.aggregates import Aggregate  # noqa: E402
+from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
+from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
+from isolate_aggregates.filters import loading  # noqa: E402
+from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
+from isolate_aggregates.inspect import candidates  # noqa: E402
+from isolate_aggregates.placement.client import PlacementClient  # noqa: E402
+from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
+from isolate_aggregates.placement.provider import Inventory, Provider  # noqa: E402
+from isolate_aggregates.request import Flavor, Request  # noqa: E402
+
+HOSTS = 1_000
+# How many hosts are wanted, and how many candidates Placement returns.
+CASES = ((20, 50), (20, 100), (20, 200), (5, 100), (5, 500))
+REQUESTS = 200
+SEED = 1
+
+FLAVOR = Flavor(
+    'fast', '1', 1, 512, 10,
+    extra_specs={'aggregate_instance_extra_specs:ssd': 'true'},
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Of how many requests no host was left."""
+
+    hosts: int
+    wanted: int
+    limit: int
+    requests: int
+    in_tree: int
+    ours: int
+
+
+class Cloud(SnapshotCloud):
+    """A snapshot whose Placement is loaded row by row.
+
+    :param snapshot: The snapshot.
+    :param placement: The client of an embedded Placement that is running.
+    """
+
+    def __init__(self, snapshot: Snapshot, placement: PlacementClient) -> None:
+        super().__init__(snapshot)
+        placement_rows.load(snapshot.providers)
+        self.placement = placement
+
+
+def identity(*parts: object) -> str:
+    """Return a uuid that is always the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
+
+
+def cloud(wanted: int, placement: PlacementClient) -> Cloud:
+    """Return a cloud in which some hosts are wanted."""
+    names = [f'host-{number}' for number in range(HOSTS)]
+    members = frozenset(random.sample(names, wanted))
+    ssd = Aggregate(identity('ssd'), 'ssd', {'ssd': 'true'}, members, 1)
+    hosts = tuple(
+        Provider(
+            uuid=identity(name),
+            name=name,
+            host=name,
+            inventories={
+                'VCPU': Inventory(64),
+                'MEMORY_MB': Inventory(512_000),
+                'DISK_GB': Inventory(4000),
+            },
+            aggregates=frozenset({ssd.uuid} if name in members else ()),
+        )
+        for name in names
+    )
+    snapshot = Snapshot(origin='benchmark', aggregates=(ssd,), providers=hosts)
+    return Cloud(snapshot, placement)
+
+
+def pipeline(**options: list[str]) -> Pipeline:
+    """Return the filters of a configuration."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    groups = {
+        'request_filters': ia_conf.GROUP,
+        'enabled_filters': ia_conf.HOST_FILTERS,
+    }
+    for name, group in groups.items():
+        conf.set_override(name, options.get(name, []), group)
+    return loading.as_in_nova(conf)
+
+
+IN_TREE = pipeline(enabled_filters=['AggregateInstanceExtraSpecsFilter'])
+OURS = pipeline(request_filters=['aggregate_instance_extra_specs'])
+
+
+def none_left(
+    asked: Cloud, filters: Pipeline, limit: int, requests: int
+) -> int:
+    """Return for how many requests no host is left."""
+    found = 0
+    for _ in range(requests):
+        outcome = candidates.find(asked, filters, Request(FLAVOR), limit)
+        assert len(outcome.hosts) + len(outcome.dropped) <= limit
+        found += not outcome.hosts
+    return found
+
+
+def measure(requests: int, placement: PlacementClient) -> Iterator[Row]:
+    """Ask the same of each case."""
+    for wanted, limit in CASES:
+        asked = cloud(wanted, placement)
+        in_tree, ours = (
+            none_left(asked, filters, limit, requests)
+            for filters in (IN_TREE, OURS)
+        )
+        yield Row(HOSTS, wanted, limit, requests, in_tree, ours)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('requests', nargs='?', type=int, default=REQUESTS)
+    parser.add_argument('--csv', help='write the figures to this file too')
+    options = parser.parse_args()
+    cfg.set_defaults(
+        placement_opts.placement_opts, randomize_allocation_candidates=True
+    )
+    random.seed(SEED)
+    with EmbeddedPlacement() as placement:
+        rows = list(measure(options.requests, placement))
+    print(
+        f'{"hosts":>6} {"wanted":>7} {"limit":>6} {"requests":>9} '
+        f'{"in-tree":>8} {"ours":>5}'
+    )
+    for row in rows:
+        print(
+            f'{row.hosts:>6,} {row.wanted:>7,} {row.limit:>6,} '
+            f'{row.requests:>9,} {row.in_tree:>8,} {row.ours:>5,}'
+        )
+    if options.csv:
+        table.write(options.csv, rows)
+
+
+if __name__ == '__main__':
+    main()

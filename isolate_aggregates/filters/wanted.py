@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a flavor wants of the metadata of aggregates, and what meets it.
+
+The operators are those of Nova's ``nova.scheduler.filters.extra_specs_ops``,
+see `AggregateInstanceExtraSpecsFilter
+<https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregateinstanceextraspecsfilter>`_.
+"""
+
+from collections.abc import Callable, Mapping
+import dataclasses
+import operator
+import types
+
+from isolate_aggregates.aggregates import Aggregate
+
+# The host filter of Nova that looks at this.
+HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
+
+_SCOPE = 'aggregate_instance_extra_specs'
+_ZONE = 'availability_zone'
+_ALTERNATIVES = '<or>'
+_ALL = '<all-in>'
+
+_NUMBERS: Mapping[str, Callable[[float, float], bool]] = (
+    types.MappingProxyType({
+        '=': operator.ge,
+        '==': operator.eq,
+        '!=': operator.ne,
+        '>=': operator.ge,
+        '<=': operator.le,
+    })
+)  # fmt: skip
+_TEXTS: Mapping[str, Callable[[str, str], bool]] = types.MappingProxyType({
+    's==': operator.eq,
+    's!=': operator.ne,
+    's<': operator.lt,
+    's<=': operator.le,
+    's>': operator.gt,
+    's>=': operator.ge,
+    '<in>': operator.contains,
+})  # fmt: skip
+_OPERATORS = frozenset({*_NUMBERS, *_TEXTS, _ALTERNATIVES, _ALL})
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """Metadata that a flavor wants of one of the aggregates of a host.
+
+    :param key: The key of the metadata.
+    :param value: The value, perhaps with an operator.
+    :param extra_spec: The key of the extra spec.
+    """
+
+    key: str
+    value: str
+    extra_spec: str
+
+    def __str__(self) -> str:
+        return f'{self.key}{"=" if self.is_plain else " "}{self.value}'
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the value is without an operator."""
+        return _OPERATORS.isdisjoint(self.value.split()[:1])
+
+    @property
+    def problem(self) -> str:
+        """Why Nova fails on it whatever aggregates have; empty if not."""
+        words = self.value.split()
+        if words == [_ALTERNATIVES]:
+            return f'{_ALTERNATIVES} has no value after it'
+        if len(words) > 1 and words[0] in _NUMBERS and not _is_number(
+            words[1]
+        ):  # fmt: skip
+            return f'{words[1]} is not a number'
+        return ''
+
+    def is_met_by(self, value: str) -> bool:
+        """Tell whether one of the values of metadata is what is wanted.
+
+        :raises ValueError: if Nova fails on it.
+        """
+        words = self.value.split()
+        operation, operands = (words[0], words[1:]) if words else ('', [])
+        if operation not in _OPERATORS:
+            return value == self.value
+        if operation == _ALTERNATIVES:
+            if not operands:
+                raise ValueError(self.problem)
+            return value in operands[::2]
+        if not operands:
+            return False
+        if operation == _ALL:
+            return all(operand in value for operand in operands)
+        if operation in _NUMBERS:
+            return _NUMBERS[operation](float(value), float(operands[0]))
+        return _TEXTS[operation](value, operands[0])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def wanted_metadata(extra_specs: Mapping[str, str]) -> tuple[Wanted, ...]:
+    """Return what a flavor wants of the metadata of aggregates.
+
+    :param extra_specs: Its extra specs: those with the scope of the filter,
+        and those without any.
+    """
+    found = []
+    for key, value in extra_specs.items():
+        scope, colon, name = key.partition(':')
+        if not colon:
+            found.append(Wanted(key, value, key))
+        elif scope == _SCOPE:
+            found.append(Wanted(name, value, key))
+    return tuple(found)
+
+
+def metadata_of(aggregate: Aggregate) -> Mapping[str, str]:
+    """Return the metadata of an aggregate as Nova's host filters see it."""
+    zone = aggregate.availability_zone
+    # For Nova it is metadata; a cloud file may leave that out.
+    if zone is None or _ZONE in aggregate.metadata:
+        return aggregate.metadata
+    return {**aggregate.metadata, _ZONE: zone}
+
+
+def values_of(text: str) -> frozenset[str]:
+    """Return the values that the text of some metadata lists."""
+    return frozenset(one.strip() for one in text.split(','))

@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds flavors that want metadata which aggregates cannot give them.
+
+Only where something looks at it: the request filter
+``aggregate_instance_extra_specs`` or Nova's host filter.
+"""
+
+from collections.abc import Iterator
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.destination import Conclusion
+from isolate_aggregates.filters.wanted import (
+    HOST_FILTER,
+    Wanted,
+    wanted_metadata,
+)
+from isolate_aggregates.inspect.audit import repairs
+from isolate_aggregates.inspect.audit.cloud import AuditedCloud
+from isolate_aggregates.inspect.audit.demands import NOWHERE
+from isolate_aggregates.inspect.audit.finding import Finding, Severity
+from isolate_aggregates.request import Flavor, Request
+from isolate_aggregates.text import listed
+
+
+def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that want metadata which no host's aggregates have."""
+    for flavor in cloud.snapshot.flavors if cloud.nodes else ():
+        wanted = wanted_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        if not looking or _is_told_by_itself(cloud, wanted):
+            continue
+        if any(_may_use(cloud, host, looking) for host in cloud.nodes):
+            continue
+        told = ' and '.join(map(str, wanted))
+        # What other flavors may want of the same hosts is not known.
+        single = wanted[0] if len(wanted) == 1 else None
+        yield Finding(
+            'metadata-nowhere',
+            Severity.WARNING,
+            f'flavor {flavor.name}',
+            f'requires hosts in aggregates with {told}, but there are none, '
+            f'so {looking[0].filter_name} excludes all hosts',
+            NOWHERE,
+            repairs.unset_spec(flavor, single.extra_spec) if single else (),
+            instead='openstack aggregate set --property '
+            f'{single.key}={single.value} <aggregate>, if hosts have it: put '
+            'them into an aggregate of their own'
+            if single and single.is_plain
+            else '',
+        )
+
+
+def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
+    """Return what is concluded of a flavor from the metadata it wants."""
+    try:
+        request = Request(flavor)
+        found = decide(request, cloud.index, cloud.pipeline).destination
+    except exception.InvalidRequest:
+        # Told by itself.
+        return []
+    return [
+        conclusion
+        for conclusion in found.conclusions
+        if HOST_FILTER in (conclusion.host_filter, conclusion.filter_name)
+    ]
+
+
+def _may_use(
+    cloud: AuditedCloud, host: str, looking: list[Conclusion]
+) -> bool:
+    held = cloud.index.aggregates_of.get(host, frozenset())
+    return not any(
+        alone.refusals
+        or alone.dropped(host)
+        or any(choice.isdisjoint(held) for choice in alone.required_aggregates)
+        for alone in (one.alone for one in looking)
+    )
+
+
+def _is_told_by_itself(
+    cloud: AuditedCloud, wanted: tuple[Wanted, ...]
+) -> bool:
+    return any(one.problem or find(one, cloud.index).bad for one in wanted)
+
+
+def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find extra specs and metadata on which Nova's host filter fails."""
+    wanting: dict[tuple[str, str], list[tuple[Flavor, Wanted]]] = {}
+    aggregates: dict[tuple[str, str], tuple[Aggregate, str]] = {}
+    for flavor in cloud.snapshot.flavors:
+        wanted = wanted_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        for one in wanted if looking else ():
+            if one.problem:
+                yield _bad_extra_spec(flavor, one, looking[0])
+                continue
+            for aggregate, value in find(one, cloud.index).bad:
+                key = aggregate.uuid, one.key
+                aggregates[key] = aggregate, value
+                wanting.setdefault(key, []).append((flavor, one))
+    for key, (aggregate, value) in aggregates.items():
+        flavors = listed(
+            (f'{flavor.name} ({one})' for flavor, one in wanting[key]), 20
+        )
+        [first, *others] = wanting[key]
+        yield Finding(
+            'metadata-not-comparable',
+            Severity.ERROR,
+            f'aggregate {aggregate.name}',
+            f'has {key[1]}={value}, which is not a number, and is compared '
+            f'with numbers for flavor {flavors}',
+            'requests for such a flavor are refused, or fail in Nova',
+            repairs.unset_tags(aggregate, [key[1]]),
+            instead='' if others else _without(*first),
+        )
+
+
+def _without(flavor: Flavor, wanted: Wanted) -> str:
+    unset = repairs.shown(repairs.unset_spec(flavor, wanted.extra_spec))
+    return f'{unset}, if the metadata means something else'
+
+
+def _bad_extra_spec(
+    flavor: Flavor, wanted: Wanted, looking: Conclusion
+) -> Finding:
+    return Finding(
+        'extra-spec-not-comparable',
+        Severity.ERROR,
+        f'flavor {flavor.name}',
+        f'has {wanted.extra_spec}={wanted.value}, and {wanted.problem}',
+        f'{looking.filter_name} lets its servers go to no host',
+        repairs.unset_spec(flavor, wanted.extra_spec),
+    )

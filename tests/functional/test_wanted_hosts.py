@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Placement offers the hosts that Nova's host filter would leave.
+
+Asked in full, with little room for what is required, and with none.
+"""
+
+import random
+import uuid
+
+from oslo_config import cfg
+import placement_rows
+import pytest
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.filters import loading
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.placement.embedded import EmbeddedPlacement
+from isolate_aggregates.placement.group import forbidden_length
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.request import Flavor, Request
+
+HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
+REQUEST_FILTER = 'aggregate_instance_extra_specs'
+HOSTS = [f'host{number}' for number in range(24)]
+REST = len(
+    'resources=MEMORY_MB%3A64%2CVCPU%3A1'
+    '&root_required=%21COMPUTE_STATUS_DISABLED'
+)
+SPECS = {
+    'ssd': ['true', '<or> true <or> fast', 's!= true', '<in> a'],
+    'gpus': ['>= 2', '= 4', '<= 1', '4'],
+    'rack': ['<all-in> a b', 'ab', '!= 3'],
+}
+TAGS = {
+    'ssd': ['true', 'fast', 'false, fast'],
+    'gpus': ['1', '2', '4, 1', '8'],
+    'rack': ['1', '2'],
+}
+
+
+def pipeline(request_filters=(), enabled_filters=()):
+    """Return the filters of a configuration, with projects kept apart."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override(
+        'request_filters',
+        [*request_filters, 'isolate_tenants'],
+        ia_conf.GROUP,
+    )
+    conf.set_override(
+        'enabled_filters', list(enabled_filters), ia_conf.HOST_FILTERS
+    )
+    return loading.as_in_nova(conf)
+
+
+AFTER = pipeline(enabled_filters=[HOST_FILTER])
+BEFORE = pipeline([REQUEST_FILTER])
+BOTH = pipeline([REQUEST_FILTER], [HOST_FILTER])
+
+
+@pytest.fixture(scope='module')
+def placement():
+    with EmbeddedPlacement() as found:
+        yield found
+
+
+def drawn(chance, placement):
+    """Return a cloud, half of whose aggregates are in use by others."""
+    aggregates = [
+        Aggregate(
+            str(uuid.UUID(int=number)),
+            f'aggregate-{number}',
+            {
+                key: chance.choice(TAGS[key])
+                for key in chance.sample(sorted(TAGS), chance.randint(1, 3))
+            }
+            | chance.choice([{}, {'filter_tenant_id': 'other'}]),
+            frozenset(chance.sample(HOSTS, chance.randint(0, 8))),
+            number,
+        )
+        for number in range(1, 13)
+    ]
+    providers = tuple(
+        Provider(
+            str(uuid.uuid5(uuid.NAMESPACE_DNS, host)),
+            host,
+            host=host,
+            inventories={'VCPU': Inventory(8), 'MEMORY_MB': Inventory(8192)},
+            aggregates=frozenset(
+                a.uuid for a in aggregates if host in a.hosts
+            ),
+        )
+        for host in HOSTS
+    )
+    placement_rows.load(providers)
+    cloud = SnapshotCloud(
+        Snapshot(
+            origin='test', aggregates=tuple(aggregates), providers=providers
+        )
+    )
+    cloud.placement = placement
+    return cloud
+
+
+def hosts(cloud, filters, request, length=0):
+    """Return the hosts that are left, and the query."""
+    try:
+        found = candidates.find(cloud, filters, request, None, length)
+    except exception.QueryNotShortened:
+        raise
+    except exception.RequestRefused:
+        return set(), None
+    return {host.name for host in found.hosts}, found
+
+
+def test_the_same_hosts_are_left_before_and_after_placement(placement):
+    chance = random.Random(19)
+    seen = {'all': 0, 'some': 0, 'none': 0, 'left': 0, 'refused': 0}
+    for _ in range(6):
+        cloud = drawn(chance, placement)
+        for _ in range(5):
+            keys = chance.sample(sorted(SPECS), chance.randint(1, 2))
+            extra_specs = {key: chance.choice(SPECS[key]) for key in keys}
+            request = Request(
+                Flavor('f', vcpus=1, ram=64, extra_specs=extra_specs),
+                project_id='mine',
+            )
+            right, _ = hosts(cloud, AFTER, request)
+            seen['some' if right else 'none'] += 1
+            found, plain = hosts(cloud, BEFORE, request)
+            assert found == right
+            if plain is None:
+                continue
+            seen['all'] += 1
+            # Room for what is forbidden, and for less and less beside it.
+            forbidden = forbidden_length(
+                len(plain.decision.destination.forbidden_aggregates)
+            )
+            for room in (400, 200, 100, 0):
+                length = REST + forbidden + room
+                left, outcome = hosts(cloud, BOTH, request, length)
+                assert left == right
+                assert len(outcome.query.to_querystring()) <= length
+                seen['left'] += bool(outcome.decision.left)
+                # Without a host filter all of it is asked of Placement.
+                try:
+                    alone, _ = hosts(cloud, BEFORE, request, length)
+                    assert alone == right
+                except exception.QueryNotShortened:
+                    seen['refused'] += 1
+    # None of them is rare.
+    assert min(seen.values()) > 2, seen

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The audit of what flavors want of the metadata of aggregates."""
+
+import dataclasses
+
+from audit_clouds import configuration, findings, kinds
+import pytest
+
+from isolate_aggregates.testing import (
+    make_aggregate,
+    make_compute_node,
+    make_flavor,
+)
+
+KEY = 'aggregate_instance_extra_specs:ssd'
+GPUS = 'aggregate_instance_extra_specs:gpus'
+H1 = make_compute_node('h1')
+HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
+REQUEST_FILTER = 'aggregate_instance_extra_specs'
+BEFORE = configuration(request_filters=[REQUEST_FILTER])
+AFTER = configuration(enabled_filters=[HOST_FILTER])
+BOTH = configuration(
+    request_filters=[REQUEST_FILTER], enabled_filters=[HOST_FILTER]
+)
+# What looks at it, and what is told to.
+LOOKING = pytest.mark.parametrize(
+    ('conf', 'name'),
+    [
+        pytest.param(BEFORE, REQUEST_FILTER, id='before Placement'),
+        pytest.param(AFTER, HOST_FILTER, id='after Placement'),
+        pytest.param(BOTH, REQUEST_FILTER, id='both'),
+    ],
+)
+
+
+def flavor(**extra_specs):
+    made = make_flavor('fast', extra_specs)
+    return dataclasses.replace(made, id='42')
+
+
+@LOOKING
+def test_a_flavor_that_wants_what_no_host_has(conf, name):
+    fast = flavor(**{KEY: 'true'})
+    [found] = findings([], [H1], [fast], conf=conf)
+    assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
+    assert found.problem == (
+        'requires hosts in aggregates with ssd=true, but there are none, so '
+        f'{name} excludes all hosts'
+    )
+    assert found.repair_text == f'openstack flavor unset --property {KEY} 42'
+    assert found.instead == (
+        'openstack aggregate set --property ssd=true <aggregate>, if hosts '
+        'have it: put them into an aggregate of their own'
+    )
+    # An aggregate that has it may have no hosts.
+    empty = make_aggregate('empty', {'ssd': 'true'})
+    assert kinds([empty], [H1], [fast], conf=conf) == ['metadata-nowhere']
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
+    assert kinds([ssd], [H1], [fast], conf=conf) == []
+
+
+def test_where_nothing_looks_nothing_is_wrong():
+    bad = make_aggregate('a', {'gpus': 'many'}, ['h1'])
+    wanting = [flavor(**{KEY: 'true'}), flavor(**{GPUS: '>= x', 'gpus': '=2'})]
+    assert kinds([bad], [H1], wanting) == []
+
+
+@LOOKING
+def test_hosts_that_have_one_of_two_each(conf, name):
+    ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
+    gpus = make_aggregate('gpus', {'gpus': '4'}, ['h2'])
+    wanting = flavor(**{KEY: 'true', GPUS: '>= 2'})
+    nodes = [H1, make_compute_node('h2')]
+    [found] = findings([ssd, gpus], nodes, [wanting], conf=conf)
+    assert found.problem.startswith(
+        'requires hosts in aggregates with ssd=true and gpus >= 2, but there '
+        'are none'
+    )
+    # It is not known which of them is wrong.
+    assert (found.repair, found.instead) == ((), '')
+
+
+@LOOKING
+def test_an_extra_spec_on_which_nova_fails(conf, name):
+    [found] = findings([], [H1], [flavor(**{GPUS: '>= many'})], conf=conf)
+    assert found.kind == 'extra-spec-not-comparable'
+    assert found.problem == f'has {GPUS}=>= many, and many is not a number'
+    assert found.consequence == f'{name} lets its servers go to no host'
+    assert found.repair_text == f'openstack flavor unset --property {GPUS} 42'
+
+
+@LOOKING
+def test_metadata_on_which_nova_fails(conf, name):
+    bad = make_aggregate('a', {'gpus': 'many'}, ['h1'], id=7)
+    wanting = flavor(**{GPUS: '>= 2'})
+    [found] = findings([bad], [H1], [wanting], conf=conf)
+    assert (found.kind, found.subject) == (
+        'metadata-not-comparable',
+        'aggregate a',
+    )
+    assert found.problem == (
+        'has gpus=many, which is not a number, and is compared with numbers '
+        'for flavor fast (gpus >= 2)'
+    )
+    assert found.repair_text == 'openstack aggregate unset --property gpus 7'
+    assert found.instead == (
+        f'openstack flavor unset --property {GPUS} 42, if the metadata means '
+        'something else'
+    )

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shorter ways to require aggregates admit no host that the long one does not.
+
+Every host is looked at: one in each set of the aggregates.
+"""
+
+import itertools
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+import pytest
+
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.decision import QUERY_LIMIT, decide
+from isolate_aggregates.filters.constraints import Forbid, Require
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.placement.group import (
+    ResourceRequest,
+    forbidden_length,
+    required_length,
+)
+from isolate_aggregates.query_limit import (
+    OUR_HOST_FILTER,
+    Shortener,
+    SnapshotMembers,
+    needed,
+)
+from isolate_aggregates.query_limit.required import Required, ways
+from isolate_aggregates.request import Flavor, Request
+
+NAMES = 'abcde'
+THEIRS = 'TheirFilter'
+HOSTS = [
+    frozenset(some)
+    for number in range(len(NAMES) + 1)
+    for some in itertools.combinations(NAMES, number)
+]
+A, B, C, D = (
+    Aggregate(f'00000000-0000-0000-0000-00000000000{name}', name)
+    for name in 'abcd'
+)
+REQUEST = Request(Flavor('f', vcpus=1, ram=64, disk=1))
+REST = len('resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
+
+choices = st.sets(st.sampled_from(NAMES), min_size=1).map(frozenset)
+
+
+def admits(host, required, forbidden):
+    return host.isdisjoint(forbidden) and all(host & one for one in required)
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.tuples(choices, st.sampled_from(['', THEIRS])), max_size=4),
+    st.sets(st.sampled_from(NAMES)),
+)
+def test_no_way_admits_other_hosts(constraints, forbidden):
+    destination = Destination()
+    for choice, host_filter in constraints:
+        destination.require_aggregates(choice, host_filter)
+    destination.forbid_aggregates(forbidden)
+    found = list(ways(destination, [THEIRS]))
+    event(f'ways: {len(found)}')
+    for way in found:
+        for host in HOSTS:
+            # What is left, a host filter looks at.
+            passes = admits(host, (*way.choices, *way.left), forbidden)
+            assert passes == admits(
+                host, destination.required_aggregates, forbidden
+            )
+    # In the end nothing is sent that need not be.
+    only = [c for c, name in constraints if not name]
+    assert all(any(way <= c for c in only) for way in found[-1].choices)
+    assert not any(c in only for c in found[-1].left)
+    # Nothing is left where nothing looks.
+    assert not any(way.left for way in ways(destination, ['OtherFilter']))
+
+
+@given(st.lists(choices, max_size=5))
+def test_nothing_needed_is_implied(some):
+    found = needed(some)
+    for one, other in itertools.permutations(found, 2):
+        assert not one <= other
+    for host in HOSTS:
+        assert admits(host, found, ()) == admits(host, some, ())
+
+
+@given(st.lists(choices, max_size=4))
+def test_the_length_is_that_in_the_query(some):
+    uuids = {name: f'{name * 8}-0000-0000-0000-000000000000' for name in NAMES}
+    required = Required(
+        tuple(frozenset(map(uuids.get, choice)) for choice in some)
+    )
+    request = ResourceRequest()
+    request.group().resources['VCPU'] = 1
+    plain = len(request.to_querystring())
+    request.group().aggregates.extend(required.choices)
+    assert len(request.to_querystring()) == plain + required.length
+
+
+def fitting(limit, *constraints, enabled=(), members=True, forced=False):
+    shortener = Shortener(
+        limit,
+        lambda index: (),
+        SnapshotMembers(()) if members else None,
+        host_filters=enabled,
+    )
+    decision = decide(
+        REQUEST,
+        AggregateIndex([A, B, C, D]),
+        Pipeline({'mine': lambda *_: constraints}),
+    )
+    request = REQUEST if not forced else Request(
+        REQUEST.flavor, host_forced=True
+    )  # fmt: skip
+    return decision.fit_own(request, shortener, None)
+
+
+MANY = Require((A, B, C), 'many', THEIRS)
+FEW = Require((A, D), 'few', THEIRS)
+BOTH = REST + required_length(3) + required_length(2)
+
+
+def sent(decision):
+    """Return what the query requires."""
+    return [
+        set(choice) for choice in decision.query(REQUEST).group().aggregates
+    ]
+
+
+def test_what_fits_is_required():
+    decision = fitting(BOTH, MANY, FEW, enabled=[THEIRS])
+    assert sent(decision) == [{A.uuid, B.uuid, C.uuid}, {A.uuid, D.uuid}]
+    assert (decision.left, decision.is_looked_at_again) == ((), False)
+
+
+def test_what_is_implied_is_never_sent():
+    decision = fitting(0, MANY, Require((A, B), 'x'), Require((B, A), 'y'))
+    assert sent(decision) == [{A.uuid, B.uuid}]
+
+
+def test_the_longest_is_left_to_the_host_filter():
+    decision = fitting(BOTH - 1, FEW, MANY, enabled=[THEIRS])
+    assert sent(decision) == [{A.uuid, D.uuid}]
+    assert [one.constraint for one in decision.left] == [MANY]
+    assert decision.is_looked_at_again
+    decision = fitting(REST, FEW, MANY, enabled=[THEIRS])
+    assert sent(decision) == []
+    assert [one.constraint for one in decision.left] == [FEW, MANY]
+
+
+def test_what_implied_something_that_is_left_leaves_that_to_be_sent():
+    """A requirement that no host filter looks at comes back."""
+    wide = Require((A, B), 'nothing else looks at it')
+    narrow = Require((A,), 'x', THEIRS)
+    other = Require((C, D), 'y', THEIRS)
+    limit = REST + required_length(1)
+    decision = fitting(limit, wide, narrow, other, enabled=[THEIRS])
+    assert sent(decision) == [{A.uuid}]
+    assert [one.constraint for one in decision.left] == [other]
+    decision = fitting(limit - 1, wide, narrow, other, enabled=[THEIRS])
+    assert decision.too_long
+
+
+def test_what_is_forbidden_too_is_not_required():
+    """It needs no host filter: no host is in it."""
+    limit = BOTH - 2 * 39 + forbidden_length(1)
+    decision = fitting(limit, MANY, FEW, Forbid((A,), 'x'))
+    assert sent(decision) == [{B.uuid, C.uuid}, {D.uuid}]
+    assert not decision.is_looked_at_again
+    assert decision.forbidden == {A.uuid}
+    # Where there is room, and where nothing would be left.
+    roomy = fitting(limit + 2 * 39, MANY, FEW, Forbid((A,), 'x'))
+    assert len(sent(roomy)[0]) == 3
+    only = Require((A,), 'x')
+    assert sent(fitting(0, only, Forbid((A,), 'y'))) == [{A.uuid}]
+
+
+def test_the_same_that_something_else_requires_is_not_left():
+    again = Require(MANY.aggregates, 'and for another reason')
+    for some in ([MANY, again], [again, MANY]):
+        decision = fitting(REST, *some, enabled=[THEIRS])
+        assert decision.too_long
+
+
+LIMIT = f'{REST:,}'
+
+
+@pytest.mark.parametrize(
+    ('settings', 'advice'),
+    [
+        (
+            {},
+            f'add {THEIRS} to [filter_scheduler] enabled_filters, or raise '
+            'that,',
+        ),
+        (
+            {'members': False},
+            f'add {OUR_HOST_FILTER} and {THEIRS} to [filter_scheduler] '
+            'enabled_filters, or raise that,',
+        ),
+        (
+            {'members': False, 'enabled': [THEIRS]},
+            f'add {OUR_HOST_FILTER} to [filter_scheduler] enabled_filters, '
+            'or raise that,',
+        ),
+        (
+            {'forced': True, 'enabled': [THEIRS]},
+            'they cannot be left to host filters on a forced host; raise '
+            'that,',
+        ),
+    ],
+    ids=['neither', 'none', 'not ours', 'forced'],
+)
+def test_where_nothing_looks_again_it_is_refused(settings, advice):
+    decision = fitting(REST, MANY, **settings)
+    [reason] = decision.too_long.reasons
+    length = REST + required_length(3)
+    assert reason == (
+        f'the query to Placement would take {length} bytes for 3 required '
+        'aggregates and the resources, more than [isolate_aggregates] '
+        f'max_query_length = {LIMIT}; {advice} and the limit of the web '
+        'server before Placement'
+    )
+    assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
+
+
+def test_nothing_else_is_advised_where_nothing_could_look():
+    decision = fitting(REST, Require((A, B), 'x'), enabled=[THEIRS])
+    [reason] = decision.too_long.reasons
+    assert 'enabled_filters' not in reason
+    # What is said is what all of it would take.
+    decision = fitting(REST - 1, MANY, FEW, enabled=[THEIRS])
+    assert f'{BOTH} bytes for 5 required' in decision.too_long.reasons[0]
+    with pytest.raises(exception.QueryNotShortened):
+        decision.check()
+
+
+def test_it_makes_room_for_what_is_forbidden():
+    decision = fitting(
+        REST + forbidden_length(1), FEW, Forbid((B,), 'x'), enabled=[THEIRS]
+    )
+    assert decision.forbidden == {B.uuid}
+    assert [one.constraint for one in decision.left] == [FEW]
+    assert len(decision.query(REQUEST).to_querystring()) == (
+        REST + forbidden_length(1)
+    )
