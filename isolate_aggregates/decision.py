@@ -2,8 +2,9 @@
 """The one way from a request to a query that fits.
 
 nova-scheduler, every command and the upgrade check call :func:`decide` and
-then :meth:`Decision.fit`; none of them does these steps by hand. There are two
-as other request filters of Nova may add to the query between them.
+then :meth:`Decision.fit`, and do not do these steps themselves. There are two
+functions because other request filters of Nova may add to the query in
+between.
 """
 
 from collections.abc import Callable, Sequence

@@ -32,7 +32,7 @@ Row = Sequence[Any]
 
 
 class Shell(str):
-    """A line with commands, which can be pasted however it is folded."""
+    """A line with commands that can be pasted even when it is folded."""
 
     __slots__ = ()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said against one request, on whatever host."""
+"""The objections to one request, for all hosts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
@@ -32,7 +32,7 @@ class Objection:
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts that no request tells apart, so that they are judged together.
+    """Hosts that are equal for all requests, so that they are judged together.
 
     :param hosts: Their names, sorted; where a compute service has several
         nodes, each with the name of the node in brackets.

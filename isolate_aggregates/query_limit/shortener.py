@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a shorter way to forbid the same hosts, when the long one is too long.
+"""Shortens a query that is too long, so that it forbids the same hosts.
 
 A query names each forbidden aggregate with its uuid, and web servers refuse
-long queries. A query that would be too long forbids rollup aggregates instead,
-and is refused if that does not suffice. It is never cut off.
+long queries. A query that is too long forbids rollup aggregates instead, and
+is refused if that does not suffice. It is never truncated.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Verifies rollups in a thread, so that requests need not ask Placement.
 
-The thread asks about the rollups that requests have used lately, over and
-over. What it found out counts for :data:`MAX_AGE` and no longer.
+The thread repeatedly checks the rollups that requests have used recently. A
+result is valid for :data:`MAX_AGE`.
 """
 
 import atexit
@@ -86,11 +86,11 @@ class _Watched:
 
 
 class VerifiedMembers:
-    """Knows what a thread has found out a moment ago.
+    """Returns the recent results of a thread.
 
-    The thread is started by the first request that needs it, and so in the
-    process that serves requests: threads do not live through a fork. No lock
-    is held while Placement is asked.
+    The first request that needs it starts the thread, so that it runs in the
+    process that serves requests: threads do not survive a fork. No lock is
+    held while Placement is asked.
 
     :param placement: Returns the client; one without retries.
     :param max_length: The most bytes of a query.
@@ -161,9 +161,9 @@ class VerifiedMembers:
     def wait(self, since: int) -> bool:
         """Wait until more is known, unless Placement is in trouble.
 
-        All requests that wait do so until the same moment, and none waits
-        after it before everything is verified: a Placement that does not
-        answer is waited for once.
+        All requests wait until the same moment. After it, none waits until
+        everything is verified, so that requests do not each wait for a
+        Placement that does not answer.
         """
         with self._changed:
             now = self._clock()

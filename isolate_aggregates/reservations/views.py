@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be known of reservations; nothing is changed."""
+"""Read-only views of reservations."""
 
 from collections.abc import Callable, Mapping
 import dataclasses

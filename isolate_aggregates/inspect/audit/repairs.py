@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that repair findings.
 
-Things are named by their ids where these are known: names are neither unique
-nor always told from ids by the ``openstack`` client.
+Objects are named by their ids if these are known: names are not unique, and
+the ``openstack`` client may take a name for an id.
 """
 
 from collections.abc import Iterable, Sequence
