@@ -264,7 +264,7 @@ class ReportError(IsolateAggregatesError):
 
 
 class MetricsError(IsolateAggregatesError):
-    """Metrics cannot be served or written."""
+    """Metrics cannot be worked out, served or written."""
 
 
 class ReservationError(IsolateAggregatesError):

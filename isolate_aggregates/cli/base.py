@@ -126,6 +126,20 @@ def check_live(
             )
 
 
+def check_metrics_client() -> None:
+    """See that prometheus-client is there.
+
+    :raises MetricsError: if it is not.
+    """
+    try:
+        import prometheus_client  # noqa: F401
+    except ImportError as exc:
+        raise exception.MetricsError(
+            'The metrics need prometheus-client; install '
+            'isolate-aggregates[metrics].'
+        ) from exc
+
+
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
     """Use the scheduler settings of a snapshot where nothing else is set.
 

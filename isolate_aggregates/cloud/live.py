@@ -162,6 +162,7 @@ class LiveCloud:
                 '/resource_classes', _class_names
             ),
             servers=self._servers(snapshot.images, track) if servers else None,
+            nova_releases=self.nova_releases,
         )
 
     def _servers(self, images: Iterable[Image], track: Track) -> Servers:

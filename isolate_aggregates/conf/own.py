@@ -208,6 +208,33 @@ reads it. Without that variable nova-scheduler does not start. It takes some
 tens of microseconds for each request.
 """,
     ),
+    cfg.ListOpt(
+        'metrics_flavors',
+        default=[],
+        help="""
+The flavors whose free slots the exporter counts.
+
+Names or ids. By default the ten that most servers have. The exporter learns
+that from a list of all servers, which it reads at each reading with
+``--servers`` or ``--textfile``, and once an hour without. A cloud with no more
+than ten flavors is not asked for it.
+""",
+    ),
+    cfg.StrOpt(
+        'coordination_url',
+        secret=True,
+        help="""
+Where processes that do the same elect one of them.
+
+The URL of a driver of tooz, such as ``memcached://192.0.2.11:11211``,
+``etcd3+http://192.0.2.11:2379`` or ``file:///var/lock/isolate-aggregates``. It
+is for ``sync --watch`` and ``reservation reconcile --watch`` on several
+machines: the one that has a lock works, the others wait until it ends or is
+gone. By default all of them work, which does no harm. Where the lock cannot be
+asked for they all do, too. It needs the extra ``coordination``, and what the
+driver needs.
+""",
+    ),
     cfg.StrOpt(
         'region_name',
         help='Region whose Nova, Placement and Glance are used.',

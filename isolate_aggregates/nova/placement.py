@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import functools
 
 from keystoneauth1 import adapter
@@ -64,7 +64,10 @@ def _adapter() -> adapter.Adapter:
 
 
 def shortener(
-    conf: cfg.ConfigOpts, filters: Iterable[NamedFilter], wait: bool = False
+    conf: cfg.ConfigOpts,
+    filters: Iterable[NamedFilter],
+    wait: bool = False,
+    verified: Callable[[str], None] = lambda result: None,
 ) -> Shortener:
     """Return what makes queries fit as the configuration says.
 
@@ -74,6 +77,7 @@ def shortener(
     :param filters: The request filters.
     :param wait: Whether Placement is asked while a query is made to fit; if
         not, a thread asks it.
+    :param verified: Is told how each comparison of that thread ended.
     """
     limit = conf[ia_conf.GROUP].max_query_length
     members: PlacementMembers | VerifiedMembers | None = None
@@ -82,7 +86,9 @@ def shortener(
         members = (
             PlacementMembers(functools.cache(client), limit)
             if wait
-            else VerifiedMembers(functools.cache(impatient_client), limit)
+            else VerifiedMembers(
+                functools.cache(impatient_client), limit, verified=verified
+            )
         )
     elif limit and not wait:
         LOG.warning(

@@ -127,7 +127,7 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters),
+        placement.shortener(conf, filters, verified=observer.verified),
         members,
         ForcedHosts(members, functools.cache(placement.impatient_client)),
         observer,

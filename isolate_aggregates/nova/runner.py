@@ -157,7 +157,9 @@ class Runner:
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         seen.decision, seen.finished = decision, True
-        self._observer.passed(started_at, decision.is_looked_at_again)
+        self._observer.passed(
+            started_at, decision.destination, decision.is_looked_at_again
+        )
         self._tell_what_is_left(request_spec, decision)
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):

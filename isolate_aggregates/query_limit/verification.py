@@ -39,6 +39,10 @@ LONGEST_PAUSE = 60.0
 # Questions a minute.
 MOST_QUESTIONS = 600
 
+# How a comparison of a rollup with what Placement says ends: it may stand for
+# all that was asked about, it misses hosts, or there was no answer.
+COVERS, MISSES, FAILED = RESULTS = ('covers', 'misses', 'failed')
+
 
 class _Watched:
     """A rollup that is in use, and what is known of it.
@@ -97,6 +101,7 @@ class VerifiedMembers:
     :param clock: Tells the time in seconds.
     :param changed: Its wait() returns when more is known.
     :param thread: Makes a thread.
+    :param verified: Is told the result of each comparison, one of RESULTS.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class VerifiedMembers:
         clock: Callable[[], float] = time.monotonic,
         changed: threading.Condition | None = None,
         thread: Callable[..., threading.Thread] = threading.Thread,
+        verified: Callable[[str], None] = lambda result: None,
     ) -> None:
         self._placement = placement
         self._at_once = members.at_once(max_length)
@@ -121,6 +127,7 @@ class VerifiedMembers:
         self._wake = threading.Event()
         self._stopped = False
         self._make_thread = thread
+        self._verified = verified
         self._thread: threading.Thread | None = None
         self._pid: int | None = None
 
@@ -222,6 +229,7 @@ class VerifiedMembers:
             watched.changed(watched.rollup)
             self._answers += 1
             self._changed.notify_all()
+        self._verified(MISSES if uncovered else COVERS)
         return 0.0
 
     def stop(self) -> None:
@@ -281,6 +289,7 @@ class VerifiedMembers:
             self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
             self._not_before = self._clock() + self._pause
             self._changed.notify_all()
+        self._verified(FAILED)
         if not isinstance(exc, exception.IsolateAggregatesError):
             LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
         elif first:

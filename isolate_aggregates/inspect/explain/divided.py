@@ -20,7 +20,7 @@ from isolate_aggregates.inspect.explain.requirements import (
     WithinTree,
 )
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.placement.simulator import query
+from isolate_aggregates.placement.simulator import query, refusal
 
 
 class DividedRequest:
@@ -103,7 +103,7 @@ class DividedRequest:
         asked.limit = None
         destination.apply_to(asked)
         if '' in asked.groups and '' not in request.groups:
-            raise query.Refused(
+            raise refusal.Refused(
                 'all resources are in groups with a suffix, so there is no '
                 'group that required or forbidden aggregates could go with.'
             )
