@@ -68,7 +68,7 @@ class IndexCache:
     :param on_new: Called with each new index.
     :param on_failure: Called once for each reading that fails or takes longer
         than the deadline.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param wait: Waits for an event, for so many seconds at most.
     """
 

@@ -74,7 +74,7 @@ class GlanceClient(client.ApiClient):
         self._patch(image, {'op': 'add', 'path': _at(key), 'value': value})
 
     def unset_property(self, image: Image, key: str) -> None:
-        """Take one property off an image, unless it is gone already.
+        """Remove one property from an image, unless it is already gone.
 
         :raises ServiceNotFound: if the image is gone.
         :raises ServiceDenied: if the property is protected.

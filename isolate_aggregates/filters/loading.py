@@ -181,7 +181,7 @@ def deciding(
     """Return the pipeline that nova-scheduler runs.
 
     :param filters: The filters, if they are loaded already.
-    :param timer: Is told how long each filter took.
+    :param timer: Called with the name and the duration of each filter.
     :raises ConfigError: if the configuration cannot work.
     :raises FilterError: if a filter is missing or cannot be loaded.
     """

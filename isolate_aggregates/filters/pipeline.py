@@ -174,7 +174,7 @@ class Pipeline:
     """Request filters in the order in which they run.
 
     :param filters: The filters by name, or with their names.
-    :param timer: Is told how long each filter took.
+    :param timer: Called with the name and the duration of each filter.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class ForcedHosts:
 
     :param members: Knows which aggregates hosts are in, in Nova.
     :param placement: Returns a client for Placement.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(

@@ -101,7 +101,7 @@ class NovaDatabaseSource:
 
     :param conf: The configuration; not looked at.
     :param connect: Never called: the database is Nova's.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(

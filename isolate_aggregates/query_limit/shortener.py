@@ -48,7 +48,7 @@ class Shortener:
     :param locks: Returns the locks of some aggregates.
     :param members: Knows who is a member of what; None if no query is to be
         shortened.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param host_filters: The host filters of Nova that are enabled.
     """
 

@@ -98,7 +98,7 @@ class VerifiedMembers:
 
     :param placement: Returns the client; one without retries.
     :param max_length: The most bytes of a query.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param changed: Its wait() returns when more is known.
     :param thread: Makes a thread.
     :param verified: Is told the result of each comparison, one of RESULTS.

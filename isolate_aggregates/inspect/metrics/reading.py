@@ -59,7 +59,7 @@ class Known:
 class CloudReading(Collector):
     """The metrics of a cloud, as they were read last.
 
-    :param clock: Tells the time, in seconds since 1970.
+    :param clock: Returns the time, in seconds since 1970.
     """
 
     def __init__(
