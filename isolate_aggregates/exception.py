@@ -3,7 +3,7 @@
 
 Each error keeps its facts as attributes and builds the one sentence an
 operator sees from them. Errors of other libraries are translated where they
-come in, so that no caller has to know which library does the work.
+come in, so callers need not know which library does the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class ConfigFilesError(IsolateAggregatesError):
 
 
 class CredentialsError(IsolateAggregatesError):
-    """There are no credentials for the cloud, or they make no sense."""
+    """There are no credentials for the cloud, or they are invalid."""
 
 
 class NoCredentialsError(CredentialsError):
@@ -239,7 +239,7 @@ class ServiceFailed(ServiceError):
 
 
 class BadQuery(ServiceError):
-    """The service answered 400: it says the question makes no sense."""
+    """The service answered 400: it says the question is invalid."""
 
 
 class QueryTooLong(ServiceError):

@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Program(Protocol):
-    """What a command needs of the program it runs in, whichever it is."""
+    """What a command needs from its program, in either of the two programs."""
 
     conf: cfg.ConfigOpts
 

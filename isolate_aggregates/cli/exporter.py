@@ -159,7 +159,7 @@ class ExportMetrics(usage.Command):
     def _families(
         self, args: argparse.Namespace, stopped: threading.Event
     ) -> 'Callable[[], Iterable[Metric]]':
-        """Return what reads the cloud, each time anew."""
+        """Return a function that reads the cloud each time."""
         from isolate_aggregates.inspect.metrics import cloud as metrics
         from isolate_aggregates.inspect.metrics.slots import Slots
 

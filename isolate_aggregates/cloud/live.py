@@ -250,7 +250,7 @@ class LiveCloud:
         return CyborgClient(self.connection).groups(profile, owner)
 
     def server(self, server_id: str) -> Server:
-        """Return what a server was asked for with."""
+        """Return the request that a server was created with."""
         return self.nova.server(server_id)
 
     def close(self) -> None:

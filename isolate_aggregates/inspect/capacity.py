@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many more such servers fit, found out by placing them.
+"""How many more servers fit, found out by placing them one by one.
 
-Each server takes what the first candidate of its host takes, as a scheduler
-does that claims and asks again. With trees of providers another choice of
-candidates may fit more; the number is what really gets in, one by one.
+Each server uses the first candidate of its host, as with a scheduler that
+claims it and asks again. With trees of providers another choice of candidates
+may fit more servers.
 """
 
 from collections.abc import Container, Hashable, Iterable, Sequence

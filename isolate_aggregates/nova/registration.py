@@ -194,9 +194,9 @@ def _state(one: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
 def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
     """Read the aggregates, so that trouble and bad tags show at the start.
 
-    What is trouble now may be none when a request comes: it is logged, and
-    the start goes on. Nothing that reads outlives this but a thread of its
-    own: workers are forked from here, and must not inherit what it holds.
+    A problem now may be solved when a request comes, so it is logged, and the
+    start continues. Only a separate thread of the reader may continue after
+    this: workers are forked from here, and must not inherit its resources.
     """
     first = IndexCache(
         source(conf).aggregates,

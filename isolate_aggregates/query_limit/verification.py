@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies rollups in a thread, so that no request has to ask Placement.
+"""Verifies rollups in a thread, so that requests need not ask Placement.
 
-The thread asks about the rollups that requests have used lately, over and
-over. What it found out counts for :data:`MAX_AGE` and no longer.
+The thread repeatedly checks the rollups that requests have used recently. A
+result is valid for :data:`MAX_AGE`.
 """
 
 import atexit
@@ -90,15 +90,15 @@ class _Watched:
 
 
 class VerifiedMembers:
-    """Knows what a thread has found out a moment ago.
+    """Returns the recent results of a thread.
 
-    The thread is started by the first request that needs it, and so in the
-    process that serves requests: threads do not live through a fork. No lock
-    is held while Placement is asked.
+    The first request that needs it starts the thread, so that it runs in the
+    process that serves requests: threads do not survive a fork. No lock is
+    held while Placement is asked.
 
     :param placement: Returns the client; one without retries.
     :param max_length: The most bytes of a query.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param changed: Its wait() returns when more is known.
     :param thread: Makes a thread.
     :param verified: Is told the result of each comparison, one of RESULTS.
@@ -168,9 +168,9 @@ class VerifiedMembers:
     def wait(self, since: int) -> bool:
         """Wait until more is known, unless Placement is in trouble.
 
-        All requests that wait do so until the same moment, and none waits
-        after it before everything is verified: a Placement that does not
-        answer is waited for once.
+        All requests wait until the same moment. After it, none waits until
+        everything is verified, so that requests do not each wait for a
+        Placement that does not answer.
         """
         with self._changed:
             now = self._clock()
@@ -274,7 +274,7 @@ class VerifiedMembers:
         now = self._clock()
         while self._asked_at and self._asked_at[0] <= now - 60:
             self._asked_at.popleft()
-        # What is left has to do for all that one answer may lead to.
+        # What is left must do for all that one answer may lead to.
         most = MOST_QUESTIONS - members.FEW
         if len(self._asked_at) < most:
             return -math.inf

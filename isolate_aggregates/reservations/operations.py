@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done with reservations.
 
-Each operation writes down what is asked for and then reconciles, so that
+Each operation records the request and then reconciles, so that
 :func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes
-what is interrupted. What it tells is what it read last.
+interrupted ones. It returns what it read last.
 """
 
 from collections.abc import Collection
@@ -108,7 +108,7 @@ def update(
     :param affinity: As for :func:`new`; UNCHANGED to leave it.
     :param dry_run: Only return how it would be.
     :raises NotFound: if there is none.
-    :raises InvalidRequest: if it makes no sense.
+    :raises InvalidRequest: if it is invalid.
     :raises ReservationError: if it does not fit, more slots have servers, or
         it has started; it then stays as it was.
     """
@@ -159,10 +159,11 @@ def move(
     hosts: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> Status:
-    """Let a reservation leave hosts together with its servers.
+    """Move a reservation to other hosts, together with its servers.
 
-    It gets as many slots elsewhere, at once. Those that have servers stay,
-    closed to others, until the servers have left or are gone.
+    It gets the same number of slots on other hosts, all at once. Old slots
+    with servers stay, closed to others, until the servers have left or are
+    deleted.
 
     :param hosts: The names of the hosts; None for those that are down,
         disabled or gone; empty to leave none any more.

@@ -2,7 +2,7 @@
 """Calls an OpenStack REST API and says plainly what went wrong.
 
 Sessions, endpoints, time-outs and retries are keystoneauth's; this module
-translates its errors, and the answers that make no sense.
+translates its errors, and the answers that are invalid.
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -95,7 +95,7 @@ numbers = st.integers(0, len(DEMANDS) - 1)
 
 
 class Clock:
-    """Tells the time in seconds."""
+    """Returns the time in seconds."""
 
     def __init__(self):
         self.now = 1000.0

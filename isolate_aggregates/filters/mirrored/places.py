@@ -79,7 +79,7 @@ class OwnAggregate:
 
 @dataclasses.dataclass(frozen=True)
 class NoOwnAggregate:
-    """The cause: each project has to have aggregates of its own.
+    """The cause: each project must have aggregates of its own.
 
     :param project_id: The project.
     """

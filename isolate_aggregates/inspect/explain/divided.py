@@ -93,7 +93,7 @@ class DividedRequest:
     def _check(
         request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> None:
-        """Raise if the request makes no sense."""
+        """Raise if the request is invalid."""
         destination = Destination()
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)

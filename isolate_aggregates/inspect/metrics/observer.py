@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the request filters in nova-scheduler tell of their work.
+"""The interface for counting the work of request filters in nova-scheduler.
 
-Here nothing is counted, which is how it is without metrics; prometheus-client
+This implementation counts nothing, for use without metrics; prometheus-client
 is not imported.
 """
 

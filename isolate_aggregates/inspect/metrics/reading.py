@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a cloud now and then, and tells how that went.
+"""Reads a cloud periodically, and reports the result.
 
-When a reading fails, the values of the one before stay, with the time they are
-from. What could not be read is not reported as nothing.
+When a reading fails, the last values stay, with the time they are from. A
+failed reading is never reported as zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -59,7 +59,7 @@ class Known:
 class CloudReading(Collector):
     """The metrics of a cloud, as they were read last.
 
-    :param clock: Tells the time, in seconds since 1970.
+    :param clock: Returns the time, in seconds since 1970.
     """
 
     def __init__(

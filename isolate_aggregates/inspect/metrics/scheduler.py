@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of nova-scheduler count, and how it is read.
+"""The counts of the workers of nova-scheduler, and how they are read.
 
-Each worker counts into files of its own, and who reads them adds them up. This
-is the `multiprocess mode
+Each worker counts in its own files, and the reader adds them up. This is the
+`multiprocess mode
 <https://prometheus.github.io/client_python/multiprocess/>`_ of
 prometheus-client: it needs no port, no socket and no thread in nova-scheduler,
 and loses nothing between two readings. It is switched on by the environment of
@@ -189,7 +189,7 @@ class WorkerMetrics(Observer):
             count(*amount)
         except Exception as exc:
             # Such as in a worker that was forked when the directory was gone.
-            # Servers have to be scheduled nevertheless.
+            # Servers must be scheduled nevertheless.
             if not self._has_failed:
                 LOG.error('Nothing is counted for Prometheus: %s.', exc)
             self._has_failed = True

@@ -58,7 +58,7 @@ class Slots:
 
     :param conf: A configuration with our options registered.
     :param servers: Reads the servers of all projects.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ def write(path: str, registry: Collector) -> None:
 def known(path: str) -> reading.Known:
     """Return what a file says of the cloud that it was written for.
 
-    :returns: Nothing if there is no such file or it makes no sense.
+    :returns: Nothing if there is no such file or it is invalid.
     """
     try:
         text = pathlib.Path(path).read_text('utf-8')
