@@ -23,7 +23,6 @@ import dataclasses
 import pathlib
 import random
 import sys
-import uuid
 
 from oslo_config import cfg
 from placement.conf import placement as placement_opts
@@ -31,11 +30,11 @@ import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
-import placement_rows  # noqa: E402
+
+from loaded import LoadedCloud, identity  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate  # noqa: E402
-from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
@@ -69,25 +68,7 @@ class Row:
     ours: int
 
 
-class Cloud(SnapshotCloud):
-    """A snapshot whose Placement is loaded row by row.
-
-    :param snapshot: The snapshot.
-    :param placement: The client of an embedded Placement that is running.
-    """
-
-    def __init__(self, snapshot: Snapshot, placement: PlacementClient) -> None:
-        super().__init__(snapshot)
-        placement_rows.load(snapshot.providers)
-        self.placement = placement
-
-
-def identity(*parts: object) -> str:
-    """Return a uuid that is always the same."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
-
-
-def cloud(wanted: int, placement: PlacementClient) -> Cloud:
+def cloud(wanted: int, placement: PlacementClient) -> LoadedCloud:
     """Return a cloud in which some hosts are wanted."""
     names = [f'host-{number}' for number in range(HOSTS)]
     members = frozenset(random.sample(names, wanted))
@@ -107,7 +88,7 @@ def cloud(wanted: int, placement: PlacementClient) -> Cloud:
         for name in names
     )
     snapshot = Snapshot(origin='benchmark', aggregates=(ssd,), providers=hosts)
-    return Cloud(snapshot, placement)
+    return LoadedCloud(snapshot, placement)
 
 
 def pipeline(**options: list[str]) -> Pipeline:
@@ -129,7 +110,7 @@ OURS = pipeline(request_filters=['aggregate_instance_extra_specs'])
 
 
 def none_left(
-    asked: Cloud, filters: Pipeline, limit: int, requests: int
+    asked: LoadedCloud, filters: Pipeline, limit: int, requests: int
 ) -> int:
     """Return for how many requests no host is left."""
     found = 0

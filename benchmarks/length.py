@@ -19,18 +19,17 @@ import pathlib
 import statistics
 import sys
 import time
-import uuid
 
 from oslo_config import cfg
 import table
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
-import placement_rows  # noqa: E402
+
+from loaded import LoadedCloud, identity  # noqa: E402
 
 from isolate_aggregates import conf as ia_conf  # noqa: E402
 from isolate_aggregates.aggregates import Aggregate, rollups  # noqa: E402
-from isolate_aggregates.cloud.saved import SnapshotCloud  # noqa: E402
 from isolate_aggregates.cloud.snapshot import Snapshot  # noqa: E402
 from isolate_aggregates.filters import loading  # noqa: E402
 from isolate_aggregates.filters.pipeline import Pipeline  # noqa: E402
@@ -72,24 +71,6 @@ class Row:
     bytes_rollups: int
     all: float
     rollups: float
-
-
-class Cloud(SnapshotCloud):
-    """A snapshot whose Placement is loaded row by row.
-
-    :param snapshot: The snapshot.
-    :param placement: The client of an embedded Placement that is running.
-    """
-
-    def __init__(self, snapshot: Snapshot, placement: PlacementClient) -> None:
-        super().__init__(snapshot)
-        placement_rows.load(snapshot.providers)
-        self.placement = placement
-
-
-def identity(*parts: object) -> str:
-    """Return a uuid that is always the same."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
 
 
 def trait(number: int) -> str:
@@ -161,7 +142,7 @@ def milliseconds(run: Callable[[], object], runs: int = RUNS) -> float:
 
 
 def ask(
-    cloud: Cloud, pipeline: Pipeline, flavor: Flavor, length: int
+    cloud: LoadedCloud, pipeline: Pipeline, flavor: Flavor, length: int
 ) -> tuple[int, float, Outcome]:
     """Return the length of a query, the time of the answer, and the answer."""
     outcome = candidates.find(
@@ -179,7 +160,7 @@ def measure(
 ) -> Iterator[Row]:
     """Measure with a number of aggregates."""
     aggregates = groups(number)
-    cloud = Cloud(
+    cloud = LoadedCloud(
         Snapshot(
             origin='benchmark',
             aggregates=aggregates,

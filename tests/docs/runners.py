@@ -120,6 +120,23 @@ def shown(page: pathlib.Path) -> Iterator[Shown]:
                 saved.add(command.words[-1])
 
 
+def played(
+    page: pathlib.Path, folder: pathlib.Path
+) -> Iterator[pages.Command]:
+    """Yield the commands on a page that ask files, once the files are there.
+
+    :param folder: Where the files that the page shows are written.
+    """
+    commands = shown(page)
+    for block in pages.blocks(page):
+        if block.caption:
+            (folder / block.caption).write_text(block.text)
+        for _ in block.typed:
+            found = next(commands)
+            if found.runner == ON_FILES:
+                yield found.command
+
+
 def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
     for beginning, runner in (BY_NOBODY | BY_OTHERS).items():
         if re.match(beginning, command.text):

@@ -25,23 +25,16 @@ def test_what_a_page_shows_is_what_happens(
     monkeypatch.chdir(tmp_path)
     root = logging.getLogger()
     handlers = list(root.handlers)
-    commands = iter(runners.shown(page))
-    for block in pages.blocks(page):
-        if block.caption:
-            (tmp_path / block.caption).write_text(block.text)
-        for _ in block.typed:
-            shown = next(commands)
-            if shown.runner != runners.ON_FILES:
-                continue
-            program, *arguments = shown.command.words
-            ours = program == 'isolate-aggregates'
-            finished = (run if ours else openstack)(*arguments)
-            # Each run adds a handler of its own.
-            root.handlers[:] = handlers
-            real = finished.err + finished.out
-            assert pages.agrees(shown.command.output, real), (
-                f'{shlex.join(shown.command.words)}\n{real}'
-            )
+    for command in runners.played(page, tmp_path):
+        program, *arguments = command.words
+        ours = program == 'isolate-aggregates'
+        finished = (run if ours else openstack)(*arguments)
+        # Each run adds a handler of its own.
+        root.handlers[:] = handlers
+        real = finished.err + finished.out
+        assert pages.agrees(command.output, real), (
+            f'{shlex.join(command.words)}\n{real}'
+        )
 
 
 @pytest.mark.parametrize(

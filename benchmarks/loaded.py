@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A large cloud with a real Placement, loaded in no time."""
+
+import uuid
+
+import placement_rows
+
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement.client import PlacementClient
+
+
+class LoadedCloud(SnapshotCloud):
+    """A snapshot whose Placement is loaded row by row.
+
+    :param snapshot: The snapshot.
+    :param placement: The client of an embedded Placement that is running.
+    """
+
+    def __init__(self, snapshot: Snapshot, placement: PlacementClient) -> None:
+        super().__init__(snapshot)
+        placement_rows.load(snapshot.providers)
+        self.placement = placement
+
+
+def identity(*parts: object) -> str:
+    """Return a uuid that is always the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
