@@ -121,7 +121,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> plans.Outcome:
         steps = [step.what for step in plan.steps]
-        if steps and not self.agrees(args, steps):
+        if not self.agrees(args, steps):
             return plans.Outcome([(step, consent.PLANNED) for step in steps])
 
         def again(done: Plan) -> Plan:

@@ -109,7 +109,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             for c in self._plan.changes
         ]
         # With --yes also what no row shows: marks, and traits out of use.
-        if parsed_args.yes or (changes and self.agrees(parsed_args, changes)):
+        if self.agrees(parsed_args, changes):
             live = LiveCloud(self.app.conf, self.app.connect)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)

@@ -87,7 +87,7 @@ def test_a_change_is_only_shown_without_consent(change, options):
 def test_a_long_list_is_cut_where_it_is_asked():
     class Command(consent.Asking):
         app = types.SimpleNamespace(
-            stdin=agreement.Terminal('y\n'), stderr=io.StringIO()
+            stdin=agreement.Terminal('y\n'), stderr=agreement.Terminal()
         )
 
     args = argparse.Namespace(yes=False, dry_run=False)
@@ -95,6 +95,25 @@ def test_a_long_list_is_cut_where_it_is_asked():
     assert Command().agrees(args, many)
     said = Command.app.stderr.getvalue()
     assert '  change 19\n  and 10 more, which --dry-run shows\n' in said
+
+
+@pytest.mark.parametrize(
+    ('stdin', 'stderr'),
+    [
+        (agreement.Terminal('y\n'), io.StringIO()),
+        (io.StringIO('y\n'), agreement.Terminal()),
+        (None, agreement.Terminal()),
+    ],
+)
+def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
+    stdin, stderr
+):
+    class Command(consent.Asking):
+        app = types.SimpleNamespace(stdin=stdin, stderr=stderr)
+
+    args = argparse.Namespace(yes=False, dry_run=False)
+    assert not Command().agrees(args, ['change'])
+    assert 'there is no terminal to ask on' in stderr.getvalue()
 
 
 def test_each_command_that_asks_is_one_that_tests_say_yes_to():

@@ -60,7 +60,7 @@ class ImportReservations(consent.Asking, output.ReportLister):
                 for one in self._found
                 if not (one.problem or one.is_kept)
             ]
-            self._is_done = bool(changes) and self.agrees(parsed_args, changes)
+            self._is_done = self.agrees(parsed_args, changes)
         if self._is_done:
             self._found = importing.carry_out(store, store.now())
         for one in self._found:
