@@ -12,7 +12,7 @@ RUN_TESTS = $(BIN)/python tools/run_tests.py
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
 # All that is not for developers.
-EXTRAS = blazar,embedded,metrics,osc,testing
+EXTRAS = blazar,coordination,embedded,metrics,osc,progress,testing
 
 # The control plane of released packages: its environment and its files.
 CLOUD_VENV ?= .venv-cloud
@@ -33,7 +33,7 @@ help:
 	@echo "make test-blazar   run the part with a real blazar-manager alone"
 	@echo "make test-browser   run the part with a real Chromium alone"
 	@echo "make test-databases   run the part with MariaDB and PostgreSQL alone"
-	@echo "make test-servers   run the part with web servers before Placement alone"
+	@echo "make test-servers   run the part with web servers and Prometheus alone"
 	@echo "make test-clone   run the part that works in a copy of the clone alone"
 	@echo "make cover  run all tests and see which lines they run"
 	@echo "            each of these takes ARGS for pytest: ARGS='-k sync'"

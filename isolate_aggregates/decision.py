@@ -2,8 +2,9 @@
 """The one way from a request to a query that fits.
 
 nova-scheduler, every command and the upgrade check call :func:`decide` and
-then :meth:`Decision.fit`; none of them does these steps by hand. There are two
-as other request filters of Nova may add to the query between them.
+then :meth:`Decision.fit`, and do not do these steps themselves. There are two
+functions because other request filters of Nova may add to the query in
+between.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ class Decision:
 
     :param destination: What the filters concluded, perhaps a refusal.
     :param aggregates: The aggregates that the request was compared with.
-    :param shortened: What the query forbids in place of what they forbid;
+    :param shortened: What the query forbids instead of what they forbid;
         None if it is short enough as it is.
     :param fewer: What the query requires in place of what they require; None
         if it requires all of it.

@@ -3,7 +3,7 @@
 
 Each error keeps its facts as attributes and builds the one sentence an
 operator sees from them. Errors of other libraries are translated where they
-come in, so that no caller has to know which library does the work.
+come in, so callers need not know which library does the work.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class ConfigFilesError(IsolateAggregatesError):
 
 
 class CredentialsError(IsolateAggregatesError):
-    """There are no credentials for the cloud, or they make no sense."""
+    """There are no credentials for the cloud, or they are invalid."""
 
 
 class NoCredentialsError(CredentialsError):
@@ -239,11 +239,32 @@ class ServiceFailed(ServiceError):
 
 
 class BadQuery(ServiceError):
-    """The service answered 400: it says the question makes no sense."""
+    """The service answered 400: it says the question is invalid."""
 
 
 class QueryTooLong(ServiceError):
-    """The query is longer than the web server before the service takes."""
+    """The query is longer than the web server before the service takes.
+
+    :param service: The service.
+    :param url: Its endpoint.
+    :param happened: What the web server did, such as ``answered 414``.
+    :param length: The bytes of the query.
+    """
+
+    def __init__(
+        self, service: str, url: str | None, happened: str, length: int
+    ) -> None:
+        self.happened = happened
+        self.length = length
+        super().__init__(
+            service,
+            url,
+            f'{happened}: the query of {length:,} bytes is too long. By '
+            'default the most is about 1,600 for uWSGI, 4,050 for gunicorn, '
+            '8,150 for Apache and 14,700 for HAProxy; "isolate-aggregates '
+            'limit show" measures it. Raise that limit, or set '
+            '[isolate_aggregates] max_query_length below it.',
+        )
 
 
 class EmbeddedPlacementUnavailable(IsolateAggregatesError):
@@ -264,7 +285,7 @@ class ReportError(IsolateAggregatesError):
 
 
 class MetricsError(IsolateAggregatesError):
-    """Metrics cannot be served or written."""
+    """Metrics cannot be worked out, served or written."""
 
 
 class ReservationError(IsolateAggregatesError):

@@ -56,6 +56,10 @@ linkcheck_ignore = [
     # Examples.
     r'https?://[^/]*\.example\.com\b',
     r'http://127\.0\.0\.1\b',
+    # Wants a login.
+    r'https://bugs\.launchpad\.net/.*/\+filebug$',
+    # Is there once the spec has been proposed.
+    r'https://blueprints\.launchpad\.net/nova/\+spec/scheduler-request-',
 ]
 linkcheck_anchors_ignore_for_url = [
     # Its script makes the anchors.

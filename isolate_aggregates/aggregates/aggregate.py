@@ -48,6 +48,14 @@ def grants(
     )
 
 
+def zone_of(aggregate: Aggregate) -> str | None:
+    """Return the availability zone of an aggregate, if it has one."""
+    # For Nova it is metadata; a cloud file may leave that out.
+    return aggregate.metadata.get(
+        'availability_zone', aggregate.availability_zone
+    )
+
+
 def naming(aggregates: Iterable[Aggregate]) -> str:
     """Name aggregates in a sentence: ``aggregates a, b and 7 more``.
 

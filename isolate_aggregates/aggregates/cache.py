@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the index of the aggregates as fresh as it is asked to be."""
+"""Caches the index of the aggregates and reads it again when it is too old."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -48,27 +48,27 @@ class _Trouble:
 
 
 class IndexCache:
-    """Gives out an index, read anew when the last one is too old.
+    """Returns an index, and reads it again when the last one is too old.
 
-    Any number of threads may use one. An index that is given out is whole and
-    is never changed. Without ``deadline`` a call that needs a new one reads
-    for itself; with it a thread of its own reads, for all that wait.
+    Any number of threads may use it. A returned index is complete and is never
+    changed. Without ``deadline``, a call that needs a new one reads for
+    itself; with it, a separate thread reads for all that wait.
 
     :param read: Reads all aggregates or raises an
         :class:`~isolate_aggregates.exception.IsolateAggregatesError`. If it
         returns the very sequence it returned before, nothing has changed.
     :param ttl: For how many seconds an index may be used, and with
-        ``deadline`` for as long again while it is being read anew; 0 reads for
-        every call, and each call then gets what was there after it began.
+        ``deadline`` twice as long while the next one is being read; 0 reads
+        for every call, and each call then sees the state after its start.
     :param max_stale: For how many seconds after it was read an index may be
         used while the aggregates cannot be read; None for no longer than
         ``ttl``.
     :param deadline: For how many seconds a call may wait; None for a source
-        that is fast and limits by itself how long a reading takes.
+        that is fast and has its own time limit.
     :param on_new: Called with each new index.
     :param on_failure: Called once for each reading that fails or takes longer
         than the deadline.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param wait: Waits for an event, for so many seconds at most.
     """
 
@@ -121,7 +121,7 @@ class IndexCache:
         return (snapshot or self._waited(reading, asked_at)).index
 
     def _at_once(self, now: float) -> _Snapshot | None:
-        """Return the snapshot that may be used while it is read anew."""
+        """Return the snapshot that may be used while it is read again."""
         snapshot, trouble = self._snapshot, self._trouble
         if snapshot is None:
             return None

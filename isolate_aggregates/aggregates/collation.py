@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads metadata as the most generous of Nova's databases would.
+"""Compares metadata as the most lenient of Nova's databases would.
 
-Nova's in-tree filter lets the database compare metadata. For SQLite and
-PostgreSQL ``Required`` is another text than ``required``. For MySQL and
-MariaDB, as Nova sets them up, both are the same, and so is one with spaces at
-its end or with accents. What an aggregate is locked by must not depend on
-where Nova keeps it, nor on who reads it. So what locks with any of these
-databases locks here, and what opens is compared exactly.
+Nova's in-tree filter lets the database compare metadata. SQLite and PostgreSQL
+distinguish ``Required`` from ``required``. MySQL and MariaDB, as Nova sets
+them up, do not, and they also ignore trailing spaces and accents. The locks of
+an aggregate must not depend on the database or the source. So a tag that locks
+with any of these databases locks here, and keys of a request are compared
+exactly.
 
-Which letters with accents, and which invisible characters, count as others
-differs from collation to collation. Any text with such a character is taken
-for equal: Nova's API takes them in values only, where they are not needed.
+Collations differ in which accented letters and invisible characters are equal
+to others. Any text with such a character is treated as equal: Nova's API
+accepts them only in values, where they are not needed.
 """
 
 import functools
@@ -22,7 +22,7 @@ _MOST = 2**14
 
 @functools.lru_cache(_MOST)
 def may_equal(text: str, wanted: str) -> bool:
-    """Tell whether some database may take a text for another.
+    """Tell whether a text may equal another one in some database.
 
     :param text: The text, as it was read.
     :param wanted: What it is compared with: in lower case, and ASCII.
@@ -34,10 +34,10 @@ def may_equal(text: str, wanted: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def may_start_with(text: str, prefix: str) -> bool:
-    """Tell whether for some database a text may start with another.
+    """Tell whether a text may start with another one in some database.
 
     :param text: The text, as it was read.
-    :param prefix: What it has to start with: in lower case, and ASCII.
+    :param prefix: What it must start with: in lower case, and ASCII.
     """
     start = text[: len(prefix)]
     if _is_plain(start):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an aggregate source is.
 
-A source is made with the configuration and a function that returns the
-connection to the cloud, which it calls only if it needs one. One line under
-``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` makes a source known.
+The arguments of a source are the configuration and a function that returns the
+connection to the cloud; the source calls it only if it needs one. One line
+under ``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` registers a
+source.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,8 +17,8 @@ from isolate_aggregates.aggregates.aggregate import Aggregate
 class AggregateSource(Protocol):
     """Reads all host aggregates of a cloud.
 
-    It returns all of them or raises; it never returns a part of them, and
-    never nothing for a cloud it could not read.
+    It returns all of them or raises. It never returns a part of them, nor an
+    empty list for a cloud that it could not read.
     """
 
     def aggregates(self) -> Sequence[Aggregate]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An immutable snapshot of all aggregates, arranged for quick questions.
+"""An immutable snapshot of all aggregates, with caches for quick answers.
 
-Everything that depends on the aggregates alone is worked out once per
-snapshot, when it is first asked for, and kept. Threads may share an index: at
-worst two of them work out the same answer.
+Everything that depends only on the aggregates is computed once per snapshot,
+when it is first needed. Threads may share an index: at worst two of them
+compute the same answer.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -26,7 +26,7 @@ class LockGroup:
     """Aggregates that are locked by exactly the same metadata keys.
 
     :param keys: The metadata keys, such as ``trait:CUSTOM_A``; all of them
-        have to be opened.
+        must be opened.
     :param aggregates: The aggregates, in the order of the snapshot.
     """
 
@@ -95,7 +95,7 @@ class AggregateIndex:
         return self._by_key.get(key, ())
 
     def with_prefix(self, prefix: str) -> tuple[Aggregate, ...]:
-        """Return the aggregates with a metadata key that starts so.
+        """Return the aggregates with a metadata key that has a prefix.
 
         :param prefix: The first characters of the key, exactly as written.
         """
@@ -107,10 +107,10 @@ class AggregateIndex:
         )
 
     def with_prefix_like(self, prefix: str) -> tuple[Aggregate, ...]:
-        """Return the aggregates with a metadata key that may start so.
+        """Return the aggregates with a key that may have a prefix.
 
-        For what keeps requests out: whatever some database may take for the
-        prefix counts, see ``collation.py``.
+        Use it for locks: a key counts if any database may treat it as having
+        the prefix, see ``collation.py``.
 
         :param prefix: The first characters of the key.
         """
@@ -124,9 +124,9 @@ class AggregateIndex:
     ) -> tuple[Aggregate, ...]:
         """Return the aggregates for which some condition holds.
 
-        :param question: What is asked; the answer is remembered by it, so it
-            has to name everything that the condition depends on.
-        :param answer: The condition; it may look at the aggregate alone.
+        :param question: The cache key of the answer. It must contain
+            everything that the condition depends on.
+        :param answer: The condition; it may use only the aggregate.
         """
         return self.remember(
             ('where', question),
@@ -134,11 +134,11 @@ class AggregateIndex:
         )
 
     def remember(self, question: Hashable, answer: Callable[[], _T]) -> _T:
-        """Return an answer that depends on the aggregates alone.
+        """Return an answer that depends only on the aggregates.
 
-        :param question: What is asked; the answer is remembered by it, so it
-            has to name everything that the answer depends on.
-        :param answer: Works it out.
+        :param question: The cache key of the answer. It must contain
+            everything that the answer depends on.
+        :param answer: Computes the answer.
         """
         try:
             return cast('_T', self._remembered[question])
@@ -153,11 +153,10 @@ class AggregateIndex:
     def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
         """Return the aggregates locked by some metadata, grouped by locks.
 
-        Whatever some database may take for the prefix and for the value
-        counts, see ``collation.py``; the rest of a key is compared exactly.
-        So ``trait:X=Required`` locks. A key such as ``Trait:X`` does too, and
-        as nothing can ask for it, it stays locked: the safe reading of a
-        mistake.
+        The prefix and the value are compared as the most lenient database
+        would, see ``collation.py``; the rest of a key is compared exactly. So
+        ``trait:X=Required`` locks. A key such as ``Trait:X`` locks too, and no
+        request can open it, which is safe.
 
         :param prefix: The first characters of the keys that lock.
         :param value: The value with which they lock.

@@ -2,15 +2,15 @@
 """Rollup aggregates: one Placement aggregate that stands for many.
 
 The rollup of a lock is a Placement aggregate, unknown to Nova, whose members
-are the providers of all hosts in any aggregate with that lock. To forbid it is
-to forbid the same hosts as forbidding each of those aggregates. Its uuid
-follows from its name, so nothing has to be stored to find it.
+are the providers of all hosts in any aggregate with that lock. Forbidding it
+excludes the same hosts as forbidding each of those aggregates. Its uuid is
+derived from its name, so it need not be stored.
 
-Where a family has many locks, such as a trait for each of a thousand
-customers, rollups of single locks would not help: a request with one of the
-keys would still be kept out by the other 999. Such locks are arranged as a
-tree by the first hexadecimal digits of their uuids, and each branch has a
-rollup too. All locks but one are then a few branches at each level.
+If a family has many locks, such as a trait for each of a thousand customers,
+rollups of single locks are not enough: for a request with one of the keys, the
+other 999 are still forbidden. Such locks form a tree by the first hexadecimal
+digits of their uuids, and each branch has a rollup too. All locks but one are
+then a few branches at each level.
 """
 
 from collections.abc import Iterable, Iterator

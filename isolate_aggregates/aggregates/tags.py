@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds metadata that looks like an isolation but cannot work."""
+"""Finds metadata that looks like a lock but does not work."""
 
 from collections.abc import Iterator
 import functools
@@ -19,7 +19,7 @@ _NAME = re.compile(r'[A-Z0-9_]+')
 
 
 def problems(index: AggregateIndex) -> Iterator[str]:
-    """Yield one sentence for each tag that cannot work.
+    """Yield one sentence for each tag that does not work.
 
     :param index: The aggregates.
     """
@@ -70,7 +70,7 @@ def is_lock(key: str, value: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def problem(key: str, value: str) -> str | None:
-    """Return why a tag cannot work, as what follows its name; None if it can.
+    """Return why a tag does not work, as text after its name; None if it does.
 
     :param key: The metadata key.
     :param value: Its value.

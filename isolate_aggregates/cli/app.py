@@ -43,9 +43,9 @@ _CLOUD_OPTIONS = frozenset(
 class IsolateAggregatesApp(app.App):
     """``isolate-aggregates``.
 
-    The options of the OpenStack commands come with openstacksdk, which takes
-    longer to import than all the rest. So they are known only if the
-    arguments have one of them.
+    The options of the OpenStack commands come from openstacksdk, which takes
+    longer to import than everything else. So they are added only if the
+    arguments contain one of them.
 
     :param argv: The arguments, which also say which credentials can be given;
         None to know all options.
@@ -208,7 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
     :param argv: The arguments, without the name of the program.
-    :returns: 0, or 1 after an error, or 2 for arguments that make no sense;
+    :returns: 0, or 1 after an error, or 2 for arguments that are invalid;
         some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)

@@ -23,7 +23,7 @@ from isolate_aggregates.text import listed
 
 LOG = logging.getLogger(__name__)
 
-# Exit statuses, beside 2 for arguments that make no sense.
+# Exit statuses, beside 2 for arguments that are invalid.
 FOUND = 1
 FAILED = 4
 

@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Program(Protocol):
-    """What a command needs of the program it runs in, whichever it is."""
+    """What a command needs from its program, in either of the two programs."""
 
     conf: cfg.ConfigOpts
 
@@ -124,6 +124,20 @@ def check_live(
                 f'--{option} needs a live cloud: leave out --{option} or '
                 '--snapshot'
             )
+
+
+def check_metrics_client() -> None:
+    """See that prometheus-client is there.
+
+    :raises MetricsError: if it is not.
+    """
+    try:
+        import prometheus_client  # noqa: F401
+    except ImportError as exc:
+        raise exception.MetricsError(
+            'The metrics need prometheus-client; install '
+            'isolate-aggregates[metrics].'
+        ) from exc
 
 
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:

@@ -20,9 +20,9 @@ LOG = logging.getLogger(__name__)
 class ChangeCommand(consent.Asking, output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
-    Run again, it makes what is missing. If something cannot be done, the
-    rest is done and the command ends with 1. The same goes for what others
-    undo again and again while it runs.
+    If it is repeated, it makes the missing changes. If a change cannot be
+    made, the others are made and the exit status is 1; so it is if other
+    commands repeatedly undo changes while it runs.
     """
 
     @abc.abstractmethod

@@ -66,7 +66,7 @@ class Credentials:
 
         :param options: The options as :attr:`parser` has parsed them.
         :raises CredentialsError: if there are no credentials, or bad ones.
-        :raises ConfigError: if those of the configuration make no sense.
+        :raises ConfigError: if those of the configuration are invalid.
         """
         if self._problem:
             check_files()

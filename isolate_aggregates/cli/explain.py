@@ -100,7 +100,7 @@ class ExplainRequest(output.ReportLister):
             rows = list(map(self._row, found[:_MOST]))
             self._rest = found[_MOST:]
         else:
-            # Where a line is a host, its reasons have to be on that line.
+            # Where a line is a host, its reasons must be on that line.
             together = (
                 fields.Lines if parsed_args.formatter == 'table' else '; '.join
             )

@@ -13,6 +13,7 @@ from isolate_aggregates.cli import base, periodic, usage
 from isolate_aggregates.inspect.audit import AuditedCloud
 
 if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
     from prometheus_client.registry import CollectorRegistry
 
     from isolate_aggregates.inspect.metrics.reading import CloudReading
@@ -24,11 +25,12 @@ _INTERVAL = 300
 class ExportMetrics(usage.Command):
     """Export Prometheus metrics.
 
-    The metrics are hosts and capacity behind each lock, and the findings of
-    the audit. They are served over HTTP until the program ends, or written to
-    a file once. While the cloud cannot be read, the last values stay. The exit
-    status is 1 if the metrics cannot be served or written, or if the cloud
-    cannot be read for the file.
+    The metrics are hosts, capacity and free slots behind each lock, free slots
+    in each availability zone, and the findings of the audit. They are served
+    over HTTP until the program ends, or written to a file once. While the
+    cloud cannot be read, the last values stay. The exit status is 1 if the
+    metrics cannot be served or written, or if the cloud cannot be read for the
+    file.
     """
 
     app: Any
@@ -56,7 +58,9 @@ class ExportMetrics(usage.Command):
             help=f'Time between readings of the cloud; default: {_INTERVAL}',
         )
         base.add_servers_argument(
-            parser, 'Let the audit check the servers of all projects too'
+            parser,
+            'Check the servers of all projects too: how many are out of '
+            'place, and which flavors they have',
         )
         parser.add_argument(
             '--scheduler',
@@ -65,9 +69,15 @@ class ExportMetrics(usage.Command):
             'directory, see [isolate_aggregates] scheduler_metrics',
         )
         parser.add_argument(
+            '--sync-textfile',
+            metavar='<file>',
+            help='Add the time of the last success of sync, from the file '
+            'that sync --textfile writes on this machine',
+        )
+        parser.add_argument(
             '--no-cloud',
             action='store_true',
-            help='With --scheduler, export nothing else',
+            help='With --scheduler or --sync-textfile, export nothing else',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser
@@ -79,13 +89,9 @@ class ExportMetrics(usage.Command):
         :raises MetricsError: if they cannot be served or written.
         """
         self._check(parsed_args)
-        try:
-            import prometheus_client
-        except ImportError as exc:
-            raise exception.MetricsError(
-                'The metrics need prometheus-client; install '
-                'isolate-aggregates[metrics].'
-            ) from exc
+        base.check_metrics_client()
+        import prometheus_client
+
         registry = prometheus_client.CollectorRegistry()
         if parsed_args.textfile:
             self._write(parsed_args, registry)
@@ -96,8 +102,11 @@ class ExportMetrics(usage.Command):
         if args.textfile and args.interval:
             self._usage.error('--interval says nothing with --textfile')
         base.check_live(self._usage, args, 'servers')
-        if args.no_cloud and not args.scheduler:
-            self._usage.error('--no-cloud leaves nothing without --scheduler')
+        if args.no_cloud and not (args.scheduler or args.sync_textfile):
+            self._usage.error(
+                '--no-cloud leaves nothing without --scheduler or '
+                '--sync-textfile'
+            )
         if args.no_cloud and (args.snapshot or args.servers):
             self._usage.error(
                 'with --no-cloud leave out --snapshot and --servers'
@@ -106,17 +115,14 @@ class ExportMetrics(usage.Command):
     def _write(
         self, args: argparse.Namespace, registry: 'CollectorRegistry'
     ) -> None:
-        from isolate_aggregates.inspect.metrics import cloud, reading, textfile
+        from isolate_aggregates.inspect.metrics import reading, textfile
 
         _register(registry, args)
         failed = None
         if not args.no_cloud:
-            # Credentials that cannot be used count as a failure too.
-            stopped = threading.Event()
             one = reading.CloudReading(
-                lambda: cloud.families(self._audited(args, stopped)()),
+                self._families(args, threading.Event()),
                 textfile.known(args.textfile),
-                tells_age=False,
             )
             registry.register(one)
             try:
@@ -130,14 +136,16 @@ class ExportMetrics(usage.Command):
     def _serve(
         self, args: argparse.Namespace, registry: 'CollectorRegistry'
     ) -> None:
-        from isolate_aggregates.inspect.metrics import cloud, reading, serving
+        from isolate_aggregates.inspect.metrics import reading, serving
 
         _register(registry, args)
         stopped = threading.Event()
         one = None
         if not args.no_cloud:
-            audited = self._audited(args, stopped)
-            one = reading.CloudReading(lambda: cloud.families(audited()))
+            if not args.snapshot:
+                # Without credentials nothing is served.
+                self.app.connect()
+            one = reading.CloudReading(self._families(args, stopped))
             registry.register(one)
         with (
             periodic.end_signals() as signals,
@@ -148,35 +156,51 @@ class ExportMetrics(usage.Command):
             self.app.stdout.flush()
             signals.wait()
 
-    def _audited(
+    def _families(
         self, args: argparse.Namespace, stopped: threading.Event
-    ) -> Callable[[], AuditedCloud]:
-        """Return what reads the cloud, each time anew."""
-
-        def read() -> AuditedCloud:
-            with base.opened(self.app, args) as cloud:
-                return AuditedCloud.read(
-                    cloud, self.app.conf, args.servers, track
-                )
+    ) -> 'Callable[[], Iterable[Metric]]':
+        """Return a function that reads the cloud each time."""
+        from isolate_aggregates.inspect.metrics import cloud as metrics
+        from isolate_aggregates.inspect.metrics.slots import Slots
 
         def track(
             found: Iterator[Any], what: str, total: int | None
         ) -> Iterable[Any]:
             return _until(stopped, found)
 
-        if not args.snapshot:
-            # Without credentials nothing is served.
-            self.app.connect()
+        def servers() -> Iterable[Any]:
+            if args.snapshot:
+                raise exception.MetricsError('A cloud file has no servers.')
+            from isolate_aggregates.cloud.live import LiveCloud
+
+            live = LiveCloud(self.app.conf, self.app.connect)
+            return track(live.nova.servers(), 'servers', None)
+
+        slots = Slots(self.app.conf, servers)
+
+        def read() -> 'Iterable[Metric]':
+            with base.opened(self.app, args) as cloud:
+                audited = AuditedCloud.read(
+                    cloud, self.app.conf, args.servers, track
+                )
+            return metrics.families(audited, slots)
+
         return read
 
 
 def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
     """Register what is told whether or not the cloud is read."""
-    from isolate_aggregates.inspect.metrics import reading, scheduler
+    from isolate_aggregates.inspect.metrics import (
+        last_sync,
+        reading,
+        scheduler,
+    )
 
     registry.register(reading.Build())
     if args.scheduler:
         registry.register(scheduler.Workers(args.scheduler))
+    if args.sync_textfile:
+        registry.register(last_sync.LastSync(args.sync_textfile))
 
 
 @contextlib.contextmanager

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the help says of each command, to be had without importing it.
+"""The help line of each command, available without importing it.
 
-The help of ``isolate-aggregates`` and that of ``openstack`` name every
-command. Importing all of them would take longer than the rest of the help.
+The help of ``isolate-aggregates`` and of ``openstack`` lists every command.
+Importing all of them would take longer than the rest of the help.
 """
 
 from collections.abc import Callable
@@ -28,6 +28,9 @@ DESCRIPTIONS = {
     'filter_list': 'Show the installed request filters, and whether they run.',
     'grant': (
         'Let servers of a flavor or an image use hosts locked by a trait.'
+    ),
+    'limit_show': (
+        'Show how long a query to Placement may be, and what to set.'
     ),
     'list': 'Show all locks, and the hosts and the capacity behind each.',
     'lock': (
@@ -90,12 +93,10 @@ DESCRIPTIONS = {
 
 
 class Listed:
-    """A command of which only the line in the help is needed.
-
-    Whatever else is asked of it, the command itself answers.
+    """A command that is imported only if more than its help line is needed.
 
     :param name: The name of its entry point in ``isolate_aggregates.cli``.
-    :param make: Imports and makes the command.
+    :param make: Imports and creates the command.
     :param deprecated: Whether the help leaves it out.
     """
 

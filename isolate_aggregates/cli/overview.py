@@ -21,7 +21,10 @@ _TASKS = (
         'Keep hosts apart',
         ('lock', 'unlock', 'grant', 'revoke', 'list', 'show', 'filter list'),
     ),
-    ('Keep it working', ('audit', 'sync', 'exporter', 'snapshot')),
+    (
+        'Keep it working',
+        ('audit', 'sync', 'limit', 'exporter', 'snapshot'),
+    ),
     ('Reserve hosts', ('reservation',)),
     (
         'Move from Blazar and back',

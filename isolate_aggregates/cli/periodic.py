@@ -16,7 +16,9 @@ LOG = logging.getLogger(__name__)
 Round = Callable[[Callable[[], bool]], None]
 
 
-def watch(round_: Round, pause: int) -> None:
+def watch(
+    round_: Round, pause: int, is_wanted: Callable[[], bool] = lambda: True
+) -> None:
     """Do something again and again, until SIGTERM or SIGINT.
 
     What fails is told, and the next round tries again.
@@ -24,11 +26,13 @@ def watch(round_: Round, pause: int) -> None:
     :param round_: What to do; it is given a function that tells whether it
         should come to an end.
     :param pause: How many seconds to wait between two rounds.
+    :param is_wanted: Tells, before each round, whether it is to be done.
     """
     with end_signals() as signals:
         while True:
             try:
-                round_(lambda: signals.wait(0))
+                if is_wanted():
+                    round_(lambda: signals.wait(0))
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
             if signals.wait(pause):

@@ -2,27 +2,32 @@
 """Shows progress to a person; a pipe or a log gets none."""
 
 from collections.abc import Iterable, Iterator
+import sys
 from typing import Any
-
-import tqdm
 
 
 def reading(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
     """Show the progress of reading."""
-    return shown(found, f'Reading {what}', total)
+    return _shown(found, f'Reading {what}', total)
 
 
 def changing(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
     """Show the progress of changing."""
-    return shown(found, f'Changing {what}', total)
+    return _shown(found, f'Changing {what}', total)
 
 
-def shown(
-    found: Iterable[Any], doing: str, total: int | None = None
+def _shown(
+    found: Iterable[Any], doing: str, total: int | None
 ) -> Iterable[Any]:
-    """Show the progress of what comes one by one."""
-    return tqdm.tqdm(found, doing, total, unit='', leave=False, disable=None)
+    """Show the progress of what comes one by one, if tqdm is installed."""
+    if not sys.stderr.isatty():
+        return found
+    try:
+        import tqdm
+    except ImportError:
+        return found
+    return tqdm.tqdm(found, doing, total, unit='', leave=False)

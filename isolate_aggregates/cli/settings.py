@@ -30,6 +30,8 @@ _QUIET = {
     # The embedded one answers with what it logs.
     'placement.fault_wrap': logging.CRITICAL,
     'stevedore': logging.CRITICAL,
+    # It says each second that it has lost its service.
+    'tooz': logging.CRITICAL,
     'urllib3': logging.ERROR,
 }
 

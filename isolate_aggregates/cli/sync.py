@@ -6,11 +6,19 @@ import collections
 from collections.abc import Callable, Iterable, Sequence
 import dataclasses
 import functools
+import time
 from typing import Any
 
 from oslo_log import log as logging
 
-from isolate_aggregates.cli import base, consent, output, periodic, progress
+from isolate_aggregates.cli import (
+    base,
+    consent,
+    coordination,
+    output,
+    periodic,
+    progress,
+)
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.filters import loading
@@ -74,6 +82,12 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             'use it before you uninstall isolate-aggregates, but after you '
             'have switched it off in nova-scheduler',
         )
+        parser.add_argument(
+            '--textfile',
+            metavar='<file>',
+            help='With --yes or --watch, write the time of each success to '
+            'this file, for exporter --sync-textfile or for Node exporter',
+        )
         base.add_snapshot_argument(parser)
         self._usage = parser
         return parser
@@ -81,6 +95,14 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Do it once, or again and again; return the exit status."""
         base.check_live(self._usage, parsed_args, 'yes', 'watch')
+        if parsed_args.textfile:
+            if parsed_args.forget or not (
+                parsed_args.yes or parsed_args.watch
+            ):
+                self._usage.error(
+                    '--textfile needs --yes or --watch, without --forget'
+                )
+            base.check_metrics_client()
         if parsed_args.watch:
             for other in ('forget', 'dry_run'):
                 if getattr(parsed_args, other):
@@ -95,6 +117,8 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         code = super().run(parsed_args)
         if self._result and not self._result.is_complete:
             return FAILED
+        if self._result:
+            _note_success(parsed_args.textfile)
         return code
 
     def take_action(
@@ -184,7 +208,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
 
     def _watch(self, args: argparse.Namespace) -> None:
         # Without credentials there is nothing to watch.
-        self.app.connect()
+        connection = self.app.connect()
 
         def once(stopped: Callable[[], bool]) -> None:
             cloud = LiveCloud(self.app.conf, self.app.connect)
@@ -197,8 +221,25 @@ class SyncPlacement(consent.Asking, output.ReportLister):
                 )
             self.app.stdout.flush()
             _report(result)
+            if result.is_complete:
+                _note_success(args.textfile)
 
-        periodic.watch(once, args.watch)
+        without = sorted(f'no-{part.value}' for part in args.without or ())
+        with coordination.elected(
+            self.app.conf, connection, 'sync', *without
+        ) as is_elected:
+            periodic.watch(once, args.watch, is_elected)
+
+
+def _note_success(path: str | None) -> None:
+    """Write down that all was done, if that is wanted.
+
+    :raises MetricsError: if it cannot be written.
+    """
+    if path:
+        from isolate_aggregates.inspect.metrics import last_sync
+
+        last_sync.write(path, time.time())
 
 
 def _report(result: apply.SyncResult) -> None:

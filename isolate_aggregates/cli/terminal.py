@@ -17,7 +17,7 @@ from typing import Any, TextIO
 
 from cliff import columns
 
-# How long a word has to be to be shortened: the first of these with which all
+# How long a word must be to be shortened: the first of these with which all
 # columns fit, or else the last.
 _LONGEST_WORDS = (40, 28, 20)
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
@@ -32,7 +32,7 @@ Row = Sequence[Any]
 
 
 class Shell(str):
-    """A line with commands, which can be pasted however it is folded."""
+    """A line with commands that can be pasted even when it is folded."""
 
     __slots__ = ()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that make no sense are named in one sentence."""
+"""Arguments that are invalid are named in one sentence."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _P = TypeVar('_P', bound='Parser')
 
 
 class Parser(argparse.ArgumentParser):
-    """Says what is wrong, and not how everything is to be used."""
+    """Reports errors in one sentence, without the whole usage."""
 
     @classmethod
     def like(cls: type[_P], made: argparse.ArgumentParser) -> _P:

@@ -22,7 +22,7 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     if target.exists() and not target.is_file():
         # Such as /dev/stdout, which must not be replaced.
         raise OSError(errno.EINVAL, 'Not a regular file')
-    # With the slash it has to be a directory.
+    # With the slash it must be a directory.
     os.stat(f'{target.parent}/')
     if not os.access(target.parent, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))

@@ -24,8 +24,8 @@ from isolate_aggregates.request.spec import ResourceGroup
 class Cloud(Protocol):
     """What a question needs of a cloud.
 
-    What cannot be read is an IsolateAggregatesError. Properties are read
-    once, and what methods without a name as argument return anew each time.
+    Errors in reading are IsolateAggregatesErrors. Properties are read once;
+    methods that do not look up one name read each time.
     """
 
     @property
@@ -48,7 +48,7 @@ class Cloud(Protocol):
     def compute_nodes(self) -> Mapping[str, str]:
         """Names of the compute services, by uuid of their compute nodes.
 
-        None if Nova does not tell the uuids.
+        None if Nova does not provide the uuids.
         """
 
     @property
@@ -136,13 +136,13 @@ class Cloud(Protocol):
     def ports(self, server_id: str) -> Sequence[Port]:
         """Return the ports of a server.
 
-        :raises ServiceError: if there is no Neutron that tells.
+        :raises ServiceError: if Neutron cannot be asked.
         """
 
     def segment_aggregates(self, port: Port) -> Sequence[frozenset[str]]:
         """Return the aggregates of each segment that a port may be on.
 
-        :raises ServiceError: if there is no Neutron that tells.
+        :raises ServiceError: if Neutron cannot be asked.
         """
 
     def device_groups(
@@ -152,7 +152,7 @@ class Cloud(Protocol):
 
         :param owner: Id of the port that names it; empty for a flavor.
         :raises NotFound: if there is none, as in every saved cloud.
-        :raises ServiceError: if there is no Cyborg that tells.
+        :raises ServiceError: if Cyborg cannot be asked.
         """
 
     def server(self, server_id: str) -> Server:

@@ -70,11 +70,11 @@ class GlanceClient(client.ApiClient):
         :raises ServiceNotFound: if the image is gone.
         :raises ServiceDenied: if the property is protected.
         """
-        # In place of what is there, if anything is.
+        # Instead of what is there, if anything is.
         self._patch(image, {'op': 'add', 'path': _at(key), 'value': value})
 
     def unset_property(self, image: Image, key: str) -> None:
-        """Take one property off an image, unless it is gone already.
+        """Remove one property from an image, unless it is already gone.
 
         :raises ServiceNotFound: if the image is gone.
         :raises ServiceDenied: if the property is protected.

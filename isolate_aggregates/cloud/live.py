@@ -162,6 +162,7 @@ class LiveCloud:
                 '/resource_classes', _class_names
             ),
             servers=self._servers(snapshot.images, track) if servers else None,
+            nova_releases=self.nova_releases,
         )
 
     def _servers(self, images: Iterable[Image], track: Track) -> Servers:
@@ -249,7 +250,7 @@ class LiveCloud:
         return CyborgClient(self.connection).groups(profile, owner)
 
     def server(self, server_id: str) -> Server:
-        """Return what a server was asked for with."""
+        """Return the request that a server was created with."""
         return self.nova.server(server_id)
 
     def close(self) -> None:

@@ -67,7 +67,7 @@ class NovaClient:
 
     Every method raises ServiceError, or the one of its kinds that says what
     happened, if Nova gives no usable answer, and ServiceTooOld if it does not
-    tell the uuids of aggregates.
+    provide the uuids of aggregates.
 
     :param retry_delay: Seconds to wait before each retry; None for half a
         second before the first one and twice as long before each further.
@@ -245,7 +245,7 @@ class NovaClient:
             self._resource(flavor).set_keys(dict(extra_specs))
 
     def unset_extra_spec(self, flavor: Flavor, key: str) -> None:
-        """Take one extra spec off a flavor, unless it is gone already."""
+        """Remove one extra spec from a flavor, unless it is already gone."""
         with (
             self.translated(f'flavor {flavor.name}'),
             contextlib.suppress(nova_exceptions.NotFound),
@@ -277,7 +277,7 @@ class NovaClient:
     # Compute nodes.
 
     def compute_nodes(self) -> list[ComputeNode] | None:
-        """Return all compute nodes; None if Nova does not tell their uuids."""
+        """Return all compute nodes; None if Nova has no uuids for them."""
         nova = self.client
         if self.newest < _NODE_UUIDS:
             return None
@@ -295,16 +295,16 @@ class NovaClient:
 
     @property
     def tells_hints(self) -> bool:
-        """Whether Nova tells the scheduler hints of servers."""
+        """Whether Nova provides the scheduler hints of servers."""
         return bool(self.newest >= _SCHEDULER_HINTS)
 
     def server(self, server_id: str) -> servers.Server:
-        """Return what a server was asked for with.
+        """Return the request that a server was created with.
 
-        Logs a warning if Nova does not tell its scheduler hints.
+        Logs a warning if Nova does not provide its scheduler hints.
 
         :raises NotFound: if there is none.
-        :raises ServiceTooOld: if Nova does not tell flavors as they were.
+        :raises ServiceTooOld: if Nova does not provide flavors as they were.
         """
         self.require(
             INLINE_EXTRA_SPECS,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A saved cloud: a snapshot that is asked in place of a live cloud."""
+"""A saved cloud: a snapshot that is asked instead of a live cloud."""
 
 from collections.abc import Iterable, Mapping
 import contextlib

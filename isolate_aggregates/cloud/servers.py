@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers, as Nova tells of them.
+"""Servers, as Nova's API returns them.
 
 See `Show Server Details
 <https://docs.openstack.org/api-ref/compute/#show-server-details>`_ and `List
@@ -26,16 +26,16 @@ _EVERYBODY = {'all_tenants': '1'}
 
 @dataclasses.dataclass(frozen=True)
 class Server:
-    """What a server was asked for with.
+    """The request that an existing server was created with.
 
     :param flavor: Its flavor as it was then.
     :param image_id: Id of its image; None if it boots from a volume.
-    :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    :param scheduler_hints: Its scheduler hints, if Nova provides them.
     :param availability_zone: The zone that it was asked for in, and that it
         stays in.
-    :param zone_known: Whether Nova tells that zone.
+    :param zone_known: Whether Nova provides that zone.
     :param image_properties: What it keeps of the properties of its image that
-        Nova knows; None if Nova does not tell.
+        Nova knows; None if Nova does not provide them.
     :param host: The compute service it is on; None if it is on none.
     """
 
@@ -58,7 +58,7 @@ class Port:
         one.
     :param remote_managed: Whether it is of the type ``remote-managed``.
     :param groups: What it asks Placement for.
-    :param same_subtree: Ids of those groups that one subtree has to serve.
+    :param same_subtree: Ids of those groups that one subtree must serve.
     :param device_profile: The device profile that it names.
     """
 
@@ -76,13 +76,13 @@ class PlacedServer:
     """A server and where it is.
 
     :param name: Its name, which its owner chose.
-    :param project_id: Id of its project; empty if Nova could not tell.
+    :param project_id: Id of its project; empty if Nova does not know.
     :param status: Its status, such as ``ACTIVE``.
     :param host: The compute service it is on; None if it is on none.
-    :param flavor: Its flavor as it was booted with or resized to; None if
-        Nova could not tell, as its cell was down.
+    :param flavor: Its flavor as it was booted with or resized to; None if Nova
+        does not know, as its cell was down.
     :param image_id: Id of its image; None if it boots from a volume.
-    :param scheduler_hints: Its scheduler hints, where Nova tells them.
+    :param scheduler_hints: Its scheduler hints, if Nova provides them.
     """
 
     id: str
@@ -103,7 +103,7 @@ class Servers:
 
     :param placed: All servers, also those without a host.
     :param images: Their images by id; those that are gone are not in it.
-    :param hints_known: Whether Nova tells the scheduler hints.
+    :param hints_known: Whether Nova provides the scheduler hints.
     """
 
     placed: tuple[PlacedServer, ...]

@@ -8,7 +8,7 @@ class _SharedOpt:
     """An option that blazar-nova registers too, with a help of its own.
 
     oslo.config refuses a second registration that is not equal to the first,
-    whichever comes first. For these the name and the default have to be equal.
+    whichever comes first. For these the name and the default must be equal.
     """
 
     name: str

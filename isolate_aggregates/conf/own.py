@@ -97,12 +97,16 @@ Maximum number of bytes in the query string of a request to Placement.
 
 The query string is everything after the ``?``, as nova-scheduler sends it:
 resources, traits and aggregates, including those that other request filters
-add. Web servers limit the request line, which has some 50 bytes more; the
-default is for the 4,094 bytes of gunicorn. With their default limits, use 8000
-for Apache and nginx, and 1500 for uWSGI, which counts the query twice. In a
-longer query, rollup aggregates, which ``isolate-aggregates sync`` maintains,
-replace the aggregates they stand for. If that does not suffice, the request is
-refused. 0 means no limit.
+add. ``isolate-aggregates-status upgrade check`` measures how long it may be on
+the way to Placement, and advises a value. By default, gunicorn accepts about
+4,050 bytes, for which the default is right, uWSGI 1,650, Apache 8,150 and
+HAProxy in front of any of them 14,700. kolla-ansible, OpenStack-Ansible,
+openstack-helm, Atmosphere and DevStack raise the limit of uWSGI to 30,000 or
+more, so that the server in front of it decides.
+
+In a longer query, rollup aggregates, which ``isolate-aggregates sync``
+maintains, replace the aggregates they stand for. If that does not suffice, the
+request is refused. 0 means no limit.
 
 Related options:
 
@@ -206,6 +210,33 @@ Its workers write the counts to the directory in their environment variable
 ``PROMETHEUS_MULTIPROC_DIR``, and ``isolate-aggregates exporter --scheduler``
 reads it. Without that variable nova-scheduler does not start. It takes some
 tens of microseconds for each request.
+""",
+    ),
+    cfg.ListOpt(
+        'metrics_flavors',
+        default=[],
+        help="""
+The flavors whose free slots the exporter counts.
+
+Names or ids. By default the ten that most servers have. The exporter learns
+that from a list of all servers, which it reads at each reading with
+``--servers`` or ``--textfile``, and once an hour without. A cloud with no more
+than ten flavors is not asked for it.
+""",
+    ),
+    cfg.StrOpt(
+        'coordination_url',
+        secret=True,
+        help="""
+Where processes that do the same elect one of them.
+
+The URL of a driver of tooz, such as ``memcached://192.0.2.11:11211``,
+``etcd3+http://192.0.2.11:2379`` or ``file:///var/lock/isolate-aggregates``. It
+is for ``sync --watch`` and ``reservation reconcile --watch`` on several
+machines: the one that has a lock works, the others wait until it ends or is
+gone. By default all of them work, which does no harm. Where the lock cannot be
+asked for they all do, too. It needs the extra ``coordination``, and what the
+driver needs.
 """,
     ),
     cfg.StrOpt(

@@ -39,7 +39,7 @@ class Forbid:
 
 @dataclasses.dataclass(frozen=True)
 class LazyForbid:
-    """Several :class:`Forbid` at once, made only when a reason is asked for.
+    """Several :class:`Forbid` at once, created only when a reason is needed.
 
     :param uuids: The uuids of all the aggregates.
     :param make: Returns the constraints, one for each cause.
@@ -198,7 +198,7 @@ class DropHosts(_Caused):
     cause: object
 
     def narrow(self, destination: Destination) -> None:
-        """Remember who is to be asked about hosts.
+        """Add the objection to those that are checked for each host.
 
         :param destination: Where the request may go, which is changed.
         """

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a request filter is, and what it may declare.
 
-A filter is a class; :class:`RequestFilter` is what its instances have to be.
-The other protocols are optional: a filter that has their member is used
-accordingly, one that has not is not. The members are checked when the filter
-is loaded, and an error names the filter.
+A filter is a class whose instances implement :class:`RequestFilter`. The other
+protocols are optional: each has one member that a filter may have. The members
+are checked when the filter is loaded, and an error names the filter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,8 +41,8 @@ class RequestFilter(Protocol):
 class HasLocks(Protocol):
     """A filter that may forbid many aggregates together.
 
-    Where a query would be too long, a rollup aggregate can then stand for the
-    aggregates of a lock.
+    If a query is too long, a rollup aggregate can then replace the aggregates
+    of a lock.
     """
 
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
@@ -57,9 +56,9 @@ class HasLocks(Protocol):
 class ReadsImageProperties(Protocol):
     """A filter that looks at image properties other than required traits.
 
-    ``IMAGE_PROPERTIES`` has their names as in Glance, or how they start
-    followed by ``*``. Inside nova-scheduler they are as they were when the
-    server was accepted. A request for which a declared property cannot be had
+    ``IMAGE_PROPERTIES`` has their names as in Glance, or prefixes followed by
+    ``*``. Inside nova-scheduler they have the values of the moment when the
+    server was accepted. If a declared property is not available, the request
     is refused.
     """
 
@@ -70,8 +69,8 @@ class ReadsImageProperties(Protocol):
 class HasImageKeys(Protocol):
     """A filter with image properties that can only open.
 
-    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``, but where one cannot be had,
-    as after a rebuild that was refused, the request is judged without: it is
+    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``, but if one is not available,
+    such as after a refused rebuild, the request is judged without it: it is
     kept out of what the property would have opened.
     """
 
@@ -82,8 +81,8 @@ class HasImageKeys(Protocol):
 class ReadsMetadata(Protocol):
     """A filter that says which aggregate metadata it reads.
 
-    ``METADATA`` has metadata keys, or how they start followed by ``*``, or
-    :data:`PROJECT_ID`. A filter that does not say may read everything.
+    ``METADATA`` has metadata keys, prefixes followed by ``*``, or
+    :data:`PROJECT_ID`. A filter without it may read everything.
     """
 
     METADATA: Sequence[str]
@@ -93,9 +92,9 @@ class ReadsMetadata(Protocol):
 class HasKeySources(Protocol):
     """A filter that says where a request may have the keys to its locks.
 
-    ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none
-    where something else opens, such as the project. For a filter that does not
-    say, each of them may matter: the audit judges no server whose image or
+    ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none if
+    the key is something else, such as the project. For a filter without it,
+    each of them may matter: the audit does not judge servers whose image or
     hints are not known.
     """
 
@@ -108,10 +107,10 @@ class ReservationKeys:
 
     The aggregate of a reservation has the same key in its metadata.
 
-    :param required: How the keys start with which a request goes to the
+    :param required: Prefixes of keys with which a request goes to the
         aggregates that have the same key, and to no others.
-    :param forbidden: How the keys start that keep a request without such a
-        key out of the aggregates that have one.
+    :param forbidden: Prefixes of keys that keep a request without such a key
+        out of the aggregates that have one.
     :param owner_key: The metadata key that holds the id of the owning
         project.
     """
@@ -123,7 +122,7 @@ class ReservationKeys:
 
 @runtime_checkable
 class NamesReservations(Protocol):
-    """A filter that knows reservations by keys.
+    """A filter that identifies reservations by keys.
 
     The audit finds keys of flavors and images without a reservation, and
     aggregates that no request can name.
@@ -136,8 +135,8 @@ class NamesReservations(Protocol):
 class NamesProjects(Protocol):
     """A filter for aggregates whose metadata name their projects.
 
-    ``PROJECT_KEYS`` has how the metadata keys start. The audit finds keys that
-    only look like them.
+    ``PROJECT_KEYS`` has prefixes of the metadata keys. The audit finds
+    misspelt ones.
     """
 
     PROJECT_KEYS: Sequence[str]
@@ -165,7 +164,7 @@ class HasSettings(Protocol):
 
 @runtime_checkable
 class HasOptions(Protocol):
-    """A filter with options of its own."""
+    """A filter with its own options."""
 
     @staticmethod
     def register_opts(conf: 'cfg.ConfigOpts') -> None:
@@ -177,10 +176,11 @@ class HasOptions(Protocol):
 
 @runtime_checkable
 class Replaces(Protocol):
-    """A filter that does the work of filters of Nova or for Nova.
+    """A filter that replaces filters of Nova or for Nova.
 
-    ``REPLACES`` has the names of request filters of Nova, which leave when
-    this one is installed, and of host filters, which then do work twice.
+    ``REPLACES`` has the names of Nova's request filters, which are removed
+    when this one is installed, and of host filters that then do the same work
+    twice.
     """
 
     REPLACES: ClassVar[Sequence[str]]

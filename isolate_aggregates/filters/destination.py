@@ -70,8 +70,8 @@ class Destination:
     in one of some required aggregates.
 
     ``refused_by`` is the name of the first filter that left no host.
-    ``host_objections`` say of the host of a compute service why Nova drops it
-    after Placement has answered; they change no query.
+    ``host_objections`` say why Nova drops the host of a compute service after
+    Placement has answered; they do not change the query.
     """
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Destination:
         ]
 
     def add(self, constraint: Constraint, filter_name: str) -> None:
-        """Take in a constraint and remember who concluded it.
+        """Add a constraint and record the filter that concluded it.
 
         :param constraint: The constraint.
         :param filter_name: The name of the request filter.
@@ -145,8 +145,8 @@ class Destination:
 
         :param uuids: The uuids of the aggregates.
         """
-        # Sets are kept as they are: they may be large, and remembered by
-        # code that asks for their meaning again.
+        # Sets are kept as they are: they may be large, and other code may
+        # cache # results by their identity.
         found = frozenset(uuids)
         if found:
             self.forbidden += (found,)

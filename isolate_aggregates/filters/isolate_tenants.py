@@ -6,7 +6,7 @@ that starts so, takes only servers of those projects. The metadata is that of
 Nova's host filter `AggregateMultiTenancyIsolation
 <https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregatemultitenancyisolation>`_,
 which works after Placement has answered. For a host in several such
-aggregates this filter is stricter: each of them has to name the project,
+aggregates this filter is stricter: each of them must name the project,
 where Nova's lets the host pass if any of them does.
 """
 

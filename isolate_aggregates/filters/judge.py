@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Holds what the request filters concluded against hosts already chosen.
+"""Checks chosen hosts against the conclusions of the request filters.
 
-For requests that no scheduler narrows to a destination, such as a rebuild,
-and for servers that run already.
+It is for requests without a query to Placement, such as a rebuild, and for
+running servers.
 """
 
 from collections.abc import Set
@@ -13,8 +13,8 @@ from isolate_aggregates.filters.destination import Destination
 def objections(destination: Destination, aggregates: Set[str]) -> list[str]:
     """Return the reasons why a request may not be on a host.
 
-    Looked at are the aggregates of the host; a conclusion about a provider
-    tree or about traits of the root provider is no objection.
+    Only the aggregates of the host are checked; a conclusion about a provider
+    tree or about traits of the root provider is not an objection.
 
     :param destination: What the filters concluded about the request.
     :param aggregates: Uuids of the aggregates that the host is in.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the request filters that the configuration names.
 
-A filter that is missing or cannot be loaded is an error, never a filter
-less.
+A filter that is missing or cannot be loaded is an error; it is never skipped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -68,7 +67,7 @@ class LoadedFilter(NamedFilter):
 
 @dataclasses.dataclass(frozen=True)
 class UnusedTags:
-    """Tags without effect, as the filter that reads them is switched off.
+    """Tags without effect, because the filter for them is switched off.
 
     :param switch: ``(group, option)`` that switches it on.
     :param aggregates: The aggregates that have them, at least one.
@@ -97,7 +96,7 @@ def unused_tags(
     enabled: Collection[str],
     aggregates: AggregateIndex,
 ) -> Iterator[UnusedTags]:
-    """Yield the tags that nothing reads, as filters are switched off.
+    """Yield the tags of filters that are switched off.
 
     :param filters: The filters, on or off.
     :param enabled: The names of those that are on.
@@ -182,7 +181,7 @@ def deciding(
     """Return the pipeline that nova-scheduler runs.
 
     :param filters: The filters, if they are loaded already.
-    :param timer: Is told how long each filter took.
+    :param timer: Called with the name and the duration of each filter.
     :raises ConfigError: if the configuration cannot work.
     :raises FilterError: if a filter is missing or cannot be loaded.
     """
@@ -191,9 +190,9 @@ def deciding(
 
 
 def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
-    """Return the pipeline for where there is no Nova.
+    """Return the pipeline for use outside Nova.
 
-    It has the filters that decide, then those that repeat what Nova adds.
+    It has the deciding filters, then the mirrored ones.
 
     :raises ConfigError: if the configuration cannot work.
     :raises FilterError: if a filter is missing or cannot be loaded.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the request filters over a request.
 
-A filter that fails or breaks its contract is an error, never a filter less.
+A filter that fails or violates its contract is an error; it is never skipped.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -59,7 +59,7 @@ class NamedFilter:
 
     @property
     def metadata(self) -> frozenset[str] | None:
-        """The aggregate metadata that it reads; None if it does not say."""
+        """The aggregate metadata that it reads; None if not declared."""
         if isinstance(self.request_filter, contract.ReadsMetadata):
             return frozenset(self.request_filter.METADATA)
         return None
@@ -100,8 +100,7 @@ class NamedFilter:
     def is_mirrored(self) -> bool:
         """Whether it repeats what Nova itself does.
 
-        It is shown the whole image: Nova looks at properties that no filter
-        declares.
+        It sees the whole image: Nova reads properties that no filter declares.
         """
         return isinstance(self.request_filter, MirroringFilter)
 
@@ -175,7 +174,7 @@ class Pipeline:
     """Request filters in the order in which they run.
 
     :param filters: The filters by name, or with their names.
-    :param timer: Is told how long each filter took.
+    :param timer: Called with the name and the duration of each filter.
     """
 
     def __init__(

@@ -3,11 +3,12 @@
 
 An operator, or Blazar, tags the aggregate of a reservation with the metadata
 key ``reservation:<id>``. A flavor or an image with the same key goes to that
-aggregate; a request with no such key stays out of all of them. What an image
-or a hint names counts only for a project that owns the reservation. A flavor
-of an instance reservation, which asks for the resource class of one, stays out
-of no aggregate: only the hosts that have its class can serve it. The flow
-is the one in the spec `Support filtering by forbidden aggregate membership
+aggregate; a request with no such key is kept out of all of them. A key on an
+image or in a hint counts only for a project that owns the reservation. A
+flavor of an instance reservation, which asks for its resource class, is not
+kept out of any aggregate: only the hosts that have the class can serve it. The
+rules are those of the spec `Support filtering by forbidden aggregate
+membership
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
 
@@ -111,8 +112,8 @@ class ReservationPrefix:
         prefix are alternatives; different prefixes must all be satisfied.
     :param forbidden_prefixes: A request without a key that starts with one of
         these is kept out of every aggregate that has one, in whatever case.
-    :param key_sources: Where a request may name a reservation beside its
-        flavor: ``image``, ``hint``. Tenants write those, so they count only
+    :param key_sources: Where a request may name a reservation in addition to
+        its flavor: ``image``, ``hint``. Tenants set those, so they count only
         for a project that owns the reservation.
     :param owner_key: The metadata key that holds the id of the owning
         project; further projects are granted by a key that is their id.
@@ -153,7 +154,7 @@ class ReservationPrefix:
     @property
     def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
         """Where a request may name a reservation."""
-        # What a tenant claims opens only where it is looked at.
+        # A tenant's key opens only if its owner was checked.
         claimed = self.key_sources if self.required_prefixes else ()
         return ('flavor', *claimed)
 

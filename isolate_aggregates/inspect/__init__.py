@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a cloud and tells what it finds; changes nothing."""
+"""Reads a cloud and reports on it; changes nothing."""

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many more such servers fit, found out by placing them.
+"""How many more servers fit, found out by placing them one by one.
 
-Each server takes what the first candidate of its host takes, as a scheduler
-does that claims and asks again. With trees of providers another choice of
-candidates may fit more; the number is what really gets in, one by one.
+Each server uses the first candidate of its host, as with a scheduler that
+claims it and asks again. With trees of providers another choice of candidates
+may fit more servers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Hashable, Iterable, Sequence
 import dataclasses
 
 from isolate_aggregates.cloud.snapshot import Snapshot
@@ -46,26 +46,72 @@ def fitting_servers(
     :returns: The hosts that take at least one, by name.
     :raises BadQuery: if Placement would call the query invalid.
     """
-    unlimited = dataclasses.replace(request, limit=None)
-    documented = simulator(snapshot.providers, unlimited)
-    index = documented.index
-    usages = {p.uuid: dict(p.usages) for p in snapshot.providers}
-    found = []
-    hosts = [
-        index.providers[number]
-        for number in index.members(documented.hosts(unlimited))
-        if (host := index.providers[number].host)
-        and not (destination and destination.dropped(host))
-    ]
-    for root in sorted(hosts, key=lambda provider: provider.host or ''):
-        involved = _involved(index, root)
+    return Packing(snapshot, request, destination).fitting()
+
+
+class Packing:
+    """Servers of one kind on the hosts of a snapshot.
+
+    The parameters and the errors are those of :func:`fitting_servers`.
+    """
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        request: ResourceRequest,
+        destination: Destination | None = None,
+    ) -> None:
+        self._request = dataclasses.replace(request, limit=None)
+        documented = simulator(snapshot.providers, self._request)
+        self._index = documented.index
+        self._providers = snapshot.providers
+        self._hosts = sorted(
+            (host, root)
+            for root in self._index.members(documented.hosts(self._request))
+            if (host := self._index.providers[root].host)
+            and not (destination and destination.dropped(host))
+        )
+        self._named = frozenset().union(
+            *(
+                frozenset(group.forbidden_aggregates).union(*group.aggregates)
+                for group in request.groups.values()
+            )
+        )
+        # By what decides how many fit into a tree that nothing is lent to.
+        self._known: dict[Hashable, int] = {}
+
+    def fitting(
+        self, among: Container[str] | None = None
+    ) -> tuple[HostFit, ...]:
+        """Return how many servers fit on each host, by name.
+
+        :param among: The names of the hosts to look at; None for all.
+        """
+        usages = {p.uuid: dict(p.usages) for p in self._providers}
+        found = []
+        for host, number in self._hosts:
+            if among is None or host in among:
+                root = self._index.providers[number]
+                servers = self._on_host(root, usages)
+                if servers:
+                    found.append(HostFit(host, root.uuid, servers))
+        return tuple(found)
+
+    def _on_host(
+        self, root: Provider, usages: dict[str, dict[str, int]]
+    ) -> int:
+        involved = _involved(self._index, root)
         if len(involved) == 1:
-            servers = _on_one_provider(root, unlimited)
-        else:
-            servers = _in_a_tree(involved, root, unlimited, usages)
-        if servers:
-            found.append(HostFit(root.host or '', root.uuid, servers))
-    return tuple(found)
+            return _on_one_provider(root, self._request)
+        if not self._index.sharing:
+            likeness = _likeness(involved, self._named)
+            if likeness not in self._known:
+                self._known[likeness] = _in_a_tree(
+                    involved, root, self._request, usages
+                )
+            return self._known[likeness]
+        # What is lent to several hosts is left to the first of them.
+        return _in_a_tree(involved, root, self._request, usages)
 
 
 def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
@@ -85,6 +131,26 @@ def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
     ]
 
 
+def _likeness(
+    tree: Sequence[Provider], aggregates: frozenset[str]
+) -> Hashable:
+    """Return what trees have in common into which as many servers fit.
+
+    :param aggregates: The uuids of the aggregates that matter.
+    """
+    places = {provider.uuid: place for place, provider in enumerate(tree)}
+    return tuple(
+        (
+            places.get(provider.parent or ''),
+            tuple(provider.inventories.items()),
+            tuple(sorted(provider.usages.items())),
+            provider.traits,
+            provider.aggregates & aggregates,
+        )
+        for provider in tree
+    )
+
+
 def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
     """Return how often a request fits on one provider that offers it."""
     return min(
@@ -94,27 +160,40 @@ def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
 
 
 def _in_a_tree(
-    involved: list[Provider],
+    involved: Sequence[Provider],
     root: Provider,
     request: ResourceRequest,
     usages: dict[str, dict[str, int]],
 ) -> int:
-    """Claim one server after the other until no more fits."""
+    """Claim the first candidate as often as it fits, until there is none.
+
+    It stays the first one: claims only ever take candidates away.
+    """
     servers = 0
     while True:
-        now = [
-            dataclasses.replace(provider, usages=usages[provider.uuid])
+        now = {
+            provider.uuid: dataclasses.replace(
+                provider, usages=usages[provider.uuid]
+            )
             for provider in involved
-        ]
-        answer = simulator(now, request).allocation_candidates(request)
+        }
+        answer = simulator(now.values(), request).allocation_candidates(
+            request
+        )
         candidates = answer.by_root(request).get(root.uuid)
         if not candidates:
             return servers
-        for uuid, amounts in candidates[0].items():
+        first = candidates[0]
+        times = min(
+            now[uuid].free(resource_class) // amount
+            for uuid, amounts in first.items()
+            for resource_class, amount in amounts.items()
+        )
+        for uuid, amounts in first.items():
             for resource_class, amount in amounts.items():
                 used = usages[uuid].get(resource_class, 0)
-                usages[uuid][resource_class] = used + amount
-        servers += 1
+                usages[uuid][resource_class] = used + times * amount
+        servers += times
 
 
 def simulator(

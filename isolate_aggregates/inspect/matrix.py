@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which request may go to which host, by locks and keys alone.
+"""Which requests may use which hosts, by locks and keys only.
 
-Free capacity is not looked at. A request may go to a host unless a configured
-request filter keeps it out, or the host lacks a trait that is required or has
-one that is forbidden. Which host is in which aggregate is what Nova says.
+Free capacity does not count. A request may use a host unless a configured
+request filter keeps it out, or the host lacks a required trait or has a
+forbidden one. The hosts of an aggregate are read from Nova.
 
-Each request is evaluated once, and hosts that no request tells apart are
+Each request is evaluated once, and hosts that are equal for all requests are
 judged together.
 """
 
@@ -64,7 +64,7 @@ def matrix(
 ) -> Matrix:
     """Tell which request may go to which host.
 
-    :param asked: The requests. One that makes no sense may use no host.
+    :param asked: The requests. One that is invalid may use no host.
     :raises FilterError: if a filter fails.
     """
     rules = [Rules.of(one, pipeline, snapshot.index) for one in asked]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said against one request, on whatever host."""
+"""The objections to one request, for all hosts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
@@ -22,7 +22,7 @@ class Objection:
     """Why a request may not go to a host.
 
     :param filter_name: The request filter that keeps it out; None if it is
-        Placement, for a trait, or if the request makes no sense.
+        Placement, for a trait, or if the request is invalid.
     :param text: The reason, without a full stop.
     """
 
@@ -32,7 +32,7 @@ class Objection:
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts that no request tells apart, so that they are judged together.
+    """Hosts that are equal for all requests, so that they are judged together.
 
     :param hosts: Their names, sorted; where a compute service has several
         nodes, each with the name of the node in brackets.
@@ -59,7 +59,7 @@ class Rules:
 
     :param required: The traits that it requires of a host.
     :param forbidden: The traits that a compute node must not have for it.
-    :param nonsense: Why the request makes no sense, if it does not.
+    :param nonsense: Why the request is invalid, if it does not.
     """
 
     def __init__(

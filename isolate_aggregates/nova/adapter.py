@@ -21,11 +21,11 @@ _A_UUID = '00000000-0000-0000-0000-000000000000'
 
 
 class NovaRequest:
-    """Nova's request spec as the request filters want it.
+    """Nova's request spec as a ``RequestSpec`` for the request filters.
 
-    It is taken apart only as far as a filter looks at it; most look at little,
+    It is converted only as far as a filter reads it; most filters read little,
     and this is done for every request. The required traits are Nova's own, so
-    that those it derives from settings, ports and device profiles count too.
+    those it derives from settings, ports and device profiles count too.
 
     :param spec: Nova's request spec; not changed.
     :param declared: The image properties that the filters declare.
@@ -52,8 +52,8 @@ class NovaRequest:
         :raises ServiceError: if Nova's databases cannot be read.
         """
         request = NovaRequest(self._spec, declared, self._read_record)
-        # Now, so that what cannot be had refuses the request, and no filter
-        # waits for a database.
+        # Now, so that a missing property refuses the request, and no filter
+        # waits # for a database.
         _ = request._accepted
         return request
 
@@ -132,7 +132,7 @@ def query_length(spec: objects.RequestSpec) -> int:
     """Return how many bytes Nova's query will have, at most.
 
     It is Nova's own query string, so it must be all that the request filters
-    have to say; of two queries for pinned CPUs the longer one counts.
+    must say; of two queries for pinned CPUs the longer one counts.
 
     :param spec: Nova's request spec.
     """
@@ -149,7 +149,7 @@ def _resource_request(
 ) -> scheduler_utils.ResourceRequest:
     """Return what ``resources_from_request_spec`` of Nova will return.
 
-    That one has to look for the compute nodes of a target.
+    That one must look for the compute nodes of a target.
     """
     asked = scheduler_utils.ResourceRequest.from_request_spec(
         spec, enable_pinning_translate
@@ -189,9 +189,9 @@ def forced(
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Put a decision onto Nova's request spec, but for what it forbids.
+    """Add a decision to Nova's request spec, except what it forbids.
 
-    What is there already stays.
+    Existing constraints stay.
 
     :raises RequestRefused: if the request was refused, or a filter restricts
         it to a provider tree, which a request spec cannot say.

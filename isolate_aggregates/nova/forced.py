@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges hosts that a request is forced to.
+"""Checks hosts that a request is forced to.
 
-Nova asks no host filter about ``--availability-zone zone:host``
-(``get_filtered_hosts`` in ``nova.scheduler.host_manager``), so hosts that are
-to be looked at again after a shortened query have to be looked at before it.
+Nova does not run host filters for ``--availability-zone zone:host``
+(``get_filtered_hosts`` in ``nova.scheduler.host_manager``), so these hosts are
+checked before a shortened query instead of after it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ForcedHosts:
 
     :param members: Knows which aggregates hosts are in, in Nova.
     :param placement: Returns a client for Placement.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -85,8 +85,8 @@ class ForcedHosts:
     ) -> Mapping[str, frozenset[str]]:
         """Return the aggregates of all providers of hosts, by host.
 
-        Once Placement has not answered it is left alone for a while, so that
-        not every request waits for it.
+        After Placement has failed to answer, it is not asked for a while, so
+        that not every request waits for it.
         """
         now = self._clock()
         if self._trouble and now < self._trouble[0]:

@@ -32,9 +32,9 @@ LOG = logging.getLogger(__name__)
 class IsolatedAggregatesFilter(filters.BaseHostFilter):
     """Passes a host only if the request filters would have let it pass.
 
-    For a request that they have just judged, Placement has done so already,
-    and every host passes at once; unless the query to Placement had to be
-    shortened. Then the hosts are looked at again, all with one query.
+    If they have just judged the request, Placement has already excluded the
+    other hosts, and every host passes at once. If the query to Placement was
+    shortened, the hosts are checked again, all with one query.
     """
 
     RUN_ON_REBUILD = True

@@ -49,9 +49,9 @@ class Record:
     def is_of(self, image: objects.ImageMeta) -> bool:
         """Tell whether a request is about the image of the record.
 
-        Nova notes the new image of a rebuild before it asks the scheduler. If
-        that refuses, Nova puts back the image of the server, but neither the
-        properties of the record nor the image of its next requests.
+        Nova records the new image of a rebuild before it asks the scheduler.
+        If the scheduler refuses, Nova restores the image of the server, but
+        not the properties of the record, nor the image of its next requests.
 
         :param image: The image of the request.
         """
@@ -174,8 +174,8 @@ class AcceptedImage:
         image = spec.image
         kept = image.properties if 'properties' in image else None
         traits = kept.get('traits_required', []) if kept else []
-        # What a request says of the image holds, unless it was made after a
-        # rebuild that was refused.
+        # The image in a request is right, unless the request was created after
+        # a # refused rebuild.
         record = None
         needs_record = bool(
             declared.patterns - _verbatim()

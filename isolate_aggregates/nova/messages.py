@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-scheduler tells of a request: to its user, and in its log.
+"""Messages of nova-scheduler about a request: for its user and in its log.
 
-Nova puts why a request failed into the fault of the server, where its user
-reads it. Users are told one sentence whatever the reason is: another one for
-each reason would tell them about the cloud, such as its endpoints, its
-aggregates, and whether a reservation of others exists. All of it is in the
-log, with the same request ID.
+Nova writes the reason of a failed request into the fault of the server, which
+its user can read. The sentence for users is always the same: a different one
+for each reason would reveal endpoints, aggregates, or whether a reservation of
+others exists. The reason is in the log, with the same request ID.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def refused(
     spec: objects.RequestSpec,
     error: exception.IsolateAggregatesError,
 ) -> nova_exception.RequestFilterFailed:
-    """Log why a request is refused, and return what its user is told.
+    """Log why a request is refused, and return the message for its user.
 
     :param context: The context of the request.
     :param spec: Nova's request spec.

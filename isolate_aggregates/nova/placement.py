@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 import functools
 
 from keystoneauth1 import adapter
@@ -19,9 +19,11 @@ from isolate_aggregates.filters.pipeline import NamedFilter, Pipeline
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
+    Limit,
     PlacementMembers,
     Shortener,
     VerifiedMembers,
+    measure,
 )
 from isolate_aggregates.text import short
 
@@ -44,10 +46,23 @@ def impatient_client() -> PlacementClient:
 
     :raises ConfigError: if the configuration cannot work.
     """
+    return PlacementClient(_impatient_adapter(), retries=0)
+
+
+def query_limit() -> Limit:
+    """Find how long a query may be on the way that nova-scheduler takes.
+
+    :raises ConfigError: if the configuration cannot work.
+    :raises ServiceError: if Placement gives no usable answer.
+    """
+    return measure(_impatient_adapter())
+
+
+def _impatient_adapter() -> adapter.Adapter:
     made = _adapter()
     # For Keystone as well. Without the option there would be none.
     made.session.timeout = min(made.session.timeout or TIMEOUT, TIMEOUT)
-    return PlacementClient(made, retries=0)
+    return made
 
 
 def _adapter() -> adapter.Adapter:
@@ -64,7 +79,10 @@ def _adapter() -> adapter.Adapter:
 
 
 def shortener(
-    conf: cfg.ConfigOpts, filters: Iterable[NamedFilter], wait: bool = False
+    conf: cfg.ConfigOpts,
+    filters: Iterable[NamedFilter],
+    wait: bool = False,
+    verified: Callable[[str], None] = lambda result: None,
 ) -> Shortener:
     """Return what makes queries fit as the configuration says.
 
@@ -74,6 +92,7 @@ def shortener(
     :param filters: The request filters.
     :param wait: Whether Placement is asked while a query is made to fit; if
         not, a thread asks it.
+    :param verified: Is told how each comparison of that thread ended.
     """
     limit = conf[ia_conf.GROUP].max_query_length
     members: PlacementMembers | VerifiedMembers | None = None
@@ -82,7 +101,9 @@ def shortener(
         members = (
             PlacementMembers(functools.cache(client), limit)
             if wait
-            else VerifiedMembers(functools.cache(impatient_client), limit)
+            else VerifiedMembers(
+                functools.cache(impatient_client), limit, verified=verified
+            )
         )
     elif limit and not wait:
         LOG.warning(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts our request filters among those of nova-scheduler."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
 import functools
 
@@ -26,6 +26,10 @@ LOG = logging.getLogger(__name__)
 
 _IN_TREE = request_filter.isolate_aggregates
 
+# The entry points that a Nova with the hook finds us by, see hook.py.
+_PIPELINE = 'isolate_aggregates_pipeline'
+_QUERY_LIMIT = 'isolate_aggregates_query_limit'
+
 # Asked for each request, as nova-scheduler asks it for other things. Over an
 # API a second each request adds up.
 _DATABASE = 'nova'
@@ -42,6 +46,9 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     the list makes the query fit. Done again, as by the next worker in the same
     process, it replaces what it did before.
 
+    A Nova with a hook for request filters runs both because its configuration
+    names them, and its list is left alone.
+
     :param conf: The configuration; Nova's own if None.
     :raises IsolateAggregatesError: if the configuration cannot work.
     """
@@ -49,18 +56,60 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
+    check_hook(conf, lambda: runner.filters)
     uninstall()
-    filters = request_filter.ALL_REQUEST_FILTERS
-    place = filters.index(_IN_TREE)
-    replaced = any(_IN_TREE.__name__ in one.replaces for one in runner.filters)
-    filters[place : place + replaced] = [runner]
-    filters.append(Finish(runner))
+    if not _has_hook(conf):
+        filters = request_filter.ALL_REQUEST_FILTERS
+        place = filters.index(_IN_TREE)
+        filters[place : place + _is_replaced(runner.filters)] = [runner]
+        filters.append(Finish(runner))
     _runner = runner
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(_state(one, conf) for one in runner.filters) or 'none',
     )
     return runner
+
+
+def _has_hook(conf: cfg.ConfigOpts) -> bool:
+    """Tell whether this Nova can be configured to run request filters."""
+    return 'request_filters' in conf.scheduler
+
+
+def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
+    """Tell whether a filter of ours replaces the in-tree one."""
+    return any(_IN_TREE.__name__ in one.replaces for one in filters)
+
+
+def check_hook(
+    conf: cfg.ConfigOpts, filters: Callable[[], Iterable[loading.LoadedFilter]]
+) -> None:
+    """Look whether Nova's hook, if it has one, runs our request filters.
+
+    :param filters: Returns those that are configured.
+    :raises ConfigError: if it would not, or not as they have to run.
+    """
+    if not _has_hook(conf):
+        return
+    names = conf.scheduler.request_filters
+    problem = None
+    if names.count(_PIPELINE) != 1:
+        problem = (
+            f'must name {_PIPELINE} once, which runs the request filters of '
+            f'isolate-aggregates; name it in place of {_IN_TREE.__name__}.'
+        )
+    elif names.count(_QUERY_LIMIT) != 1 or names[-1] != _QUERY_LIMIT:
+        problem = (
+            f'must name {_QUERY_LIMIT} once and last, which makes the query '
+            'fit that all others have added to.'
+        )
+    elif _IN_TREE.__name__ in names and _is_replaced(filters()):
+        problem = (
+            f'must not name {_IN_TREE.__name__}, as {_PIPELINE} runs a filter '
+            'that replaces it.'
+        )
+    if problem:
+        raise exception.ConfigError('[scheduler] request_filters', problem)
 
 
 def uninstall() -> None:
@@ -127,7 +176,7 @@ def _make_runner(conf: cfg.ConfigOpts) -> Runner:
         conf,
         filters,
         cache,
-        placement.shortener(conf, filters),
+        placement.shortener(conf, filters, verified=observer.verified),
         members,
         ForcedHosts(members, functools.cache(placement.impatient_client)),
         observer,
@@ -145,9 +194,9 @@ def _state(one: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
 def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
     """Read the aggregates, so that trouble and bad tags show at the start.
 
-    What is trouble now may be none when a request comes: it is logged, and
-    the start goes on. Nothing that reads outlives this but a thread of its
-    own: workers are forked from here, and must not inherit what it holds.
+    A problem now may be solved when a request comes, so it is logged, and the
+    start continues. Only a separate thread of the reader may continue after
+    this: workers are forked from here, and must not inherit its resources.
     """
     first = IndexCache(
         source(conf).aggregates,

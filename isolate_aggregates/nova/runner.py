@@ -51,7 +51,7 @@ class _Seen:
 class Runner:
     """The request filters of one worker, as one request filter of Nova.
 
-    What they forbid is put onto the request by another one, :class:`Finish`.
+    :class:`Finish` adds what they forbid to the request.
 
     :param conf: Nova's configuration with our options.
     :param filters: The filters, in the order in which they run.
@@ -157,7 +157,9 @@ class Runner:
         except exception.IsolateAggregatesError as exc:
             raise self._refusal(context, request_spec, decision, exc) from exc
         seen.decision, seen.finished = decision, True
-        self._observer.passed(started_at, decision.is_looked_at_again)
+        self._observer.passed(
+            started_at, decision.destination, decision.is_looked_at_again
+        )
         self._tell_what_is_left(request_spec, decision)
         messages.narrowed(request_spec, decision.destination)
         if LOG.isEnabledFor(logging.DEBUG):
@@ -268,10 +270,10 @@ class Runner:
 class Finish:
     """Finishes what a runner has begun, as the last request filter of Nova.
 
-    Others add to the query too, so its length is known after all of them.
-    They may be put into the list at any time: where this one is not the last
-    any more it leaves the work to one at the end, which Nova comes to as it
-    goes through that very list.
+    Other filters add to the query too, so its length is known only after all
+    of them. They may be added to the list at any time: if this one is no
+    longer the last, another one at the end does the work; Nova reaches it
+    because it iterates over the same list.
 
     :param runner: The runner.
     """

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the host aggregates from Nova's API database, in the scheduler.
 
-Both tables at once, each as one text: a driver spends nearly all the time of a
-reading on rows, and most readings find what the last one has found. Nova's
-scheduler also holds aggregates in memory, but those are known to go wrong
-after races (`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so they are
-never looked at.
+Both tables are read at once, each as one text: a driver spends nearly all of
+its time on rows, and usually nothing has changed since the last read. Nova's
+scheduler also holds aggregates in memory, but these may be wrong after races
+(`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so they are not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -102,7 +101,7 @@ class NovaDatabaseSource:
 
     :param conf: The configuration; not looked at.
     :param connect: Never called: the database is Nova's.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class NovaDatabaseSource:
         return found
 
     def _texts(self) -> Rows:
-        """Return both tables as texts; nothing where rows have to do."""
+        """Return both tables as texts; None if rows must be read."""
         if self._clock() < self._texts_from:
             return []
         try:

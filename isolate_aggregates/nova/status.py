@@ -27,6 +27,7 @@ from isolate_aggregates.aggregates import (
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
 from isolate_aggregates.placement import microversion as mv
+from isolate_aggregates.query_limit import Verdict
 from isolate_aggregates.request import Flavor, Request
 
 _OLDEST_NOVA = 31
@@ -96,6 +97,14 @@ class Checks(upgradecheck.UpgradeCommands):
                 'no request filter runs; add it after '
                 'nova.scheduler.filters.all_filters.',
             )
+        from isolate_aggregates.nova import registration
+
+        try:
+            registration.check_hook(
+                self._conf, lambda: loading.load(self._conf)
+            )
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
         if _HOST_FILTER not in section.enabled_filters:
             return Result(
                 Code.WARNING,
@@ -198,6 +207,21 @@ class Checks(upgradecheck.UpgradeCommands):
         return Result(Code.SUCCESS)
 
     @_needs_nova
+    def _check_query_limit(self) -> Result:
+        from isolate_aggregates.nova import placement
+
+        configured = self._conf[ia_conf.GROUP].max_query_length
+        try:
+            limit = placement.query_limit()
+        except exception.IsolateAggregatesError as exc:
+            return Result(Code.FAILURE, str(exc))
+        too_high = limit.verdict(configured) is Verdict.TOO_HIGH
+        return Result(
+            Code.FAILURE if too_high else Code.SUCCESS,
+            limit.advice(configured),
+        )
+
+    @_needs_nova
     def _check_query_length(self) -> Result:
         """Look at a request with no keys, which forbids most."""
         from isolate_aggregates.nova import placement
@@ -236,6 +260,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ('Aggregate source', _check_source),
         ('Switched-off filters', _check_switches),
         ('Placement', _check_placement),
+        ('Query limit', _check_query_limit),
         ('Query length', _check_query_length),
     )
 

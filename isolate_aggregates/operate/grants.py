@@ -21,7 +21,7 @@ _NOT_OLD_SERVERS = 'existing servers keep what they were booted with'
 
 
 def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return what it takes to let servers of a flavor in.
+    """Return the plan to let servers of a flavor in.
 
     :param name: The flavor's name or id.
     :raises NotFound: if there is no such flavor.
@@ -44,7 +44,7 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 def grant_image(
     cloud: LiveCloud, name: str, trait: str, trait_sources: Collection[str]
 ) -> Plan:
-    """Return what it takes to let servers of an image in.
+    """Return the plan to let servers of an image in.
 
     :param name: The image's name or id.
     :param trait_sources: Whose traits open an aggregate, as in the option of
@@ -94,7 +94,7 @@ def _granted(
 
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return what it takes to let no more servers of a flavor in.
+    """Return the plan to let no more servers of a flavor in.
 
     :param name: The flavor's name or id.
     :raises NotFound: if there is no such flavor.
@@ -122,7 +122,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 
 def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return what it takes to let no more servers of an image in.
+    """Return the plan to let no more servers of an image in.
 
     :param name: The image's name or id.
     :raises NotFound: if there is no such image.

@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks an aggregate with traits: the whole recipe.
+"""Locks an aggregate with traits.
 
-That of `Filtering hosts by isolating aggregates
+The steps are those of `Filtering hosts by isolating aggregates
 <https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_,
-in an order of its own. A locked host takes the servers that ask for its
-traits and no others, so until everything is done it has to take fewer servers
-than before and never other ones:
+in another order. A locked host takes only servers that require its traits, so
+until everything is done it must take fewer servers than before and never other
+ones:
 
 1. The traits are created; nothing has them.
-2. The hosts are put into the aggregate's Placement aggregate where they are
-   missing, or the tag would not hold for them.
-3. The aggregate is tagged. From here on the hosts are closed to everybody:
-   to servers that do not ask for the traits by the tag, and to those that do
-   because the hosts do not have them.
-4. The hosts get the traits, one by one, and are open to those who ask.
+2. Missing hosts are added to the aggregate's Placement aggregate; otherwise
+   the tag would have no effect on them.
+3. The aggregate is tagged. From here on the hosts are closed to all servers:
+   the tag excludes those that do not require the traits, and the others find
+   no host with the traits.
+4. The hosts get the traits, one by one, and are open to servers that require
+   them.
 
-With the traits first, as in the recipe, servers that ask for them would come
-to hosts where all the others still are. Interrupted anywhere, the hosts are
-closed to too many, and the same command once more goes on from there.
+With the traits first, as in Nova's guide, servers that require them would
+share hosts with all others. If it is interrupted, the hosts are closed to too
+many servers, and the same command continues.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +38,11 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
 
 def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
-    """Return what it takes to lock an aggregate.
+    """Return the plan to lock an aggregate.
 
-    A trait that is put on a host gets a mark, which tells
-    :mod:`~isolate_aggregates.operate.unlock` and ``sync`` that they may
-    take it away again. One that is there already gets none.
+    A trait that is added to a host gets a mark, so that
+    :mod:`~isolate_aggregates.operate.unlock` and ``sync`` may remove it. An
+    existing trait gets none.
 
     :param name: The aggregate's name, uuid or number.
     :raises NotFound: if there is no such aggregate.

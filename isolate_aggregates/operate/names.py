@@ -31,7 +31,7 @@ def aggregate(
 
 
 def check_trait(trait: str) -> None:
-    """Refuse what is no name of a trait.
+    """Refuse an invalid trait name.
 
     :raises InvalidRequest: if no trait can have the name.
     """

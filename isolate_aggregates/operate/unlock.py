@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the lock off an aggregate again.
+"""Removes the lock of an aggregate.
 
-In the opposite order of :mod:`~isolate_aggregates.operate.lock`: first the
-hosts lose the traits that were put there from here, then the aggregate loses
-the tag. In between the hosts are closed to everybody. With the tag first,
-servers of all kinds could come to hosts where those that asked for the traits
-could still come too, which was not asked for.
+The order is the opposite of :mod:`~isolate_aggregates.operate.lock`: first the
+hosts lose the traits that lock or sync added, then the aggregate loses the
+tag. In between the hosts are closed to all servers. With the tag first, other
+servers could share the hosts with those that require the traits.
 
-What stays: the membership in Placement, which Nova itself maintains, and the
-existence of the traits, which flavors may name.
+The membership in Placement stays, because Nova maintains it, and so do the
+traits themselves, because flavors may name them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,10 +27,10 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 def plan(
     cloud: LiveCloud, name: str, traits: Sequence[str], again: bool = False
 ) -> Plan:
-    """Return what it takes to unlock an aggregate.
+    """Return the plan to unlock an aggregate.
 
-    A trait stays on a host if something else put it there, or if another
-    aggregate of the host requires it.
+    A trait stays on a host if another program or person added it, or if
+    another aggregate of the host requires it.
 
     :param name: The aggregate's name, uuid or number.
     :param traits: The traits that are not to be required any more; none for

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 import dataclasses
 import datetime
 import email.utils
+import re
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib import parse
 
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
 # Since this microversion an answer names the root of each provider's tree
 # and combines the providers of one tree.
 _OLDEST = mv.NESTED
+
+# What Placement says of a query that asks for nothing. If the query asks for
+# something, uWSGI had no room for it in its buffer and has dropped it.
+_NOTHING_ASKED = 'At least one request group'
+_ASKED = re.compile('[?&]resources[^=&]*=')
 
 _T = TypeVar('_T')
 
@@ -127,6 +133,9 @@ class PlacementClient:
         second before the first one and twice as long before each further.
     :param retries: How often to try again what may succeed then; None for
         three times.
+    :param long_query: The bytes of a path and query that was answered, for
+        those who try longer ones to find a limit: what fails beyond them may
+        be too long. None for what web servers take at least.
     """
 
     def __init__(
@@ -134,12 +143,15 @@ class PlacementClient:
         client: 'adapter.Adapter',
         retry_delay: float | None = None,
         retries: int | None = None,
+        long_query: int | None = None,
     ) -> None:
         # Commands on a cloud file use what is answered, and never ask. They
         # need no keystoneauth, which takes long to import.
         from isolate_aggregates.rest.client import Service
 
-        self._service = Service('Placement', client, retry_delay, retries)
+        self._service = Service(
+            'Placement', client, retry_delay, retries, long_query
+        )
 
     def allocation_candidates(
         self, request: ResourceRequest
@@ -264,9 +276,19 @@ class PlacementClient:
         feature: mv.Feature,
         accept: Iterable[int],
     ) -> 'requests.Response':
-        answer = self._service.request(
-            method, path, feature.microversion, body, accept=(*accept, 406)
-        )
+        try:
+            answer = self._service.request(
+                method, path, feature.microversion, body, accept=(*accept, 406)
+            )
+        except exception.BadQuery as exc:
+            if _NOTHING_ASKED in exc.problem and _ASKED.search(path):
+                raise exception.QueryTooLong(
+                    exc.service,
+                    exc.url,
+                    'did not get the query',
+                    len(path.partition('?')[2]),
+                ) from exc
+            raise
         if answer.status_code != 406:
             return answer
         try:

@@ -57,7 +57,7 @@ def write(
 ) -> None:
     """Replace the inventories of a resource provider.
 
-    :param inventories: What it shall have, and the generation at which that
+    :param inventories: What it must have, and the generation at which that
         was made up.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if another client changed the provider since, or

@@ -71,8 +71,8 @@ def change_traits(
 
     Custom traits that Placement does not know any more are created again.
 
-    :param edit: Takes the traits as they are and returns what they shall
-        be; called again with what is there then, if another client was faster.
+    :param edit: Takes the current traits and returns the new ones; called
+        again with the then current ones if another client was faster.
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if another client is faster each time.
@@ -86,8 +86,8 @@ def change_aggregates(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the aggregates a resource provider is a member of.
 
-    :param edit: Takes the uuids as they are and returns what they shall be;
-        called again with what is there then, if another client was faster.
+    :param edit: Takes the current uuids and returns the new ones; called again
+        with the then current ones if another client was faster.
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceConflict: if another client is faster each time.
@@ -168,7 +168,7 @@ def _change(
             ) from exc
         except exception.ServiceFailed as exc:
             # Where a client writes while Placement itself is between reading
-            # and writing traits, it answers 500 in place of 409.
+            # and writing traits, it answers 500 instead of 409.
             if _read(placement, provider, what)[1] != generation:
                 raise exception.ServiceConflict(
                     exc.service, exc.url, exc.problem

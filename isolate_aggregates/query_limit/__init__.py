@@ -7,18 +7,22 @@ from isolate_aggregates.query_limit.members import (
     PlacementMembers,
     SnapshotMembers,
 )
+from isolate_aggregates.query_limit.probe import Limit, Verdict, measure
 from isolate_aggregates.query_limit.required import Required, needed
 from isolate_aggregates.query_limit.shortener import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.query_limit.verification import VerifiedMembers
 
 __all__ = [
     'OUR_HOST_FILTER',
+    'Limit',
     'Members',
     'PlacementMembers',
     'Required',
     'Shortened',
     'Shortener',
     'SnapshotMembers',
+    'Verdict',
     'VerifiedMembers',
+    'measure',
     'needed',
 ]

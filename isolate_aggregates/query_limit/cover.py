@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""To say the same with fewer aggregates, by means of rollups."""
+"""Replaces forbidden aggregates by rollups, without changing the meaning."""
 
 from collections.abc import Callable, Iterable
 import dataclasses
@@ -9,7 +9,7 @@ from isolate_aggregates.aggregates.rollups import Rollup
 
 @dataclasses.dataclass(frozen=True)
 class Shortened:
-    """What a query forbids in place of all that is forbidden.
+    """What a query forbids instead of all that is forbidden.
 
     :param forbidden: Uuids of the Placement aggregates to forbid.
     :param rollups: Those among them that are rollups.
@@ -24,9 +24,9 @@ class Shortened:
 class Cover:
     """Rollups that stand for some forbidden aggregates, best first.
 
-    A rollup is of use only if all that it stands for is forbidden; else it
-    would forbid more. An aggregate is replaced only if all its members are
-    members of the rollup; else less would be forbidden.
+    A rollup is used only if all aggregates it stands for are forbidden;
+    otherwise it would forbid more. An aggregate is replaced only if all its
+    members are members of the rollup; otherwise less would be forbidden.
 
     :param forbidden: Uuids of the forbidden aggregates.
     :param rollups: Rollups, those of most aggregates first.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which aggregates a rollup may stand: whose members it has all."""
+"""Finds the aggregates whose members are all members of a rollup."""
 
 from collections.abc import Callable, Collection, Iterable
 import dataclasses
@@ -28,7 +28,7 @@ class Coverage:
 
 
 class Members(Protocol):
-    """What has to be known of members to shorten a query."""
+    """What must be known of members to shorten a query."""
 
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return what is known of a rollup.
@@ -71,8 +71,8 @@ class AnswersAtOnce:
 class PlacementMembers(AnswersAtOnce):
     """Asks Placement, once for each rollup.
 
-    For commands, which have the time; in nova-scheduler that is the work of a
-    thread, see :class:`~isolate_aggregates.query_limit.VerifiedMembers`.
+    It is for commands; in nova-scheduler a thread does this, see
+    :class:`~isolate_aggregates.query_limit.VerifiedMembers`.
 
     :param placement: Returns the client.
     :param max_length: The most bytes of a query.
@@ -137,8 +137,8 @@ def uncovered(
 ) -> frozenset[str]:
     """Return the aggregates that a rollup may not stand for.
 
-    Instead of reading all members this asks for those that are missing:
-    members of the aggregates that are not members of the rollup.
+    Instead of reading all members, this asks for the missing ones: members of
+    the aggregates that are not members of the rollup.
 
     :param rollup: Uuid of the rollup.
     :param aggregates: Uuids of aggregates, as many as fit into a question.

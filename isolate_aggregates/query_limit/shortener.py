@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds a shorter way to forbid the same hosts, when the long one is too long.
+"""Shortens a query that is too long, so that it forbids the same hosts.
 
 A query names each forbidden aggregate with its uuid, and web servers refuse
-long queries. A query that would be too long forbids rollup aggregates instead,
-and is refused if that does not suffice. It is never cut off.
+long queries. A query that is too long forbids rollup aggregates instead, and
+is refused if that does not suffice. It is never truncated.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -48,7 +48,7 @@ class Shortener:
     :param locks: Returns the locks of some aggregates.
     :param members: Knows who is a member of what; None if no query is to be
         shortened.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param host_filters: The host filters of Nova that are enabled.
     """
 
@@ -112,7 +112,7 @@ class Shortener:
         length: int,
         host_forced: bool = False,
     ) -> Shortened | None:
-        """Return what to forbid in place of what a destination forbids.
+        """Return what to forbid instead of what a destination forbids.
 
         :param length: The bytes of the query without what it forbids.
         :param host_forced: Whether Nova asks no host filters.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies rollups in a thread, so that no request has to ask Placement.
+"""Verifies rollups in a thread, so that requests need not ask Placement.
 
-The thread asks about the rollups that requests have used lately, over and
-over. What it found out counts for :data:`MAX_AGE` and no longer.
+The thread repeatedly checks the rollups that requests have used recently. A
+result is valid for :data:`MAX_AGE`.
 """
 
 import atexit
@@ -38,6 +38,10 @@ LONGEST_PAUSE = 60.0
 
 # Questions a minute.
 MOST_QUESTIONS = 600
+
+# How a comparison of a rollup with what Placement says ends: it may stand for
+# all that was asked about, it misses hosts, or there was no answer.
+COVERS, MISSES, FAILED = RESULTS = ('covers', 'misses', 'failed')
 
 
 class _Watched:
@@ -86,17 +90,18 @@ class _Watched:
 
 
 class VerifiedMembers:
-    """Knows what a thread has found out a moment ago.
+    """Returns the recent results of a thread.
 
-    The thread is started by the first request that needs it, and so in the
-    process that serves requests: threads do not live through a fork. No lock
-    is held while Placement is asked.
+    The first request that needs it starts the thread, so that it runs in the
+    process that serves requests: threads do not survive a fork. No lock is
+    held while Placement is asked.
 
     :param placement: Returns the client; one without retries.
     :param max_length: The most bytes of a query.
-    :param clock: Tells the time in seconds.
+    :param clock: Returns the time in seconds.
     :param changed: Its wait() returns when more is known.
     :param thread: Makes a thread.
+    :param verified: Is told the result of each comparison, one of RESULTS.
     """
 
     def __init__(
@@ -106,6 +111,7 @@ class VerifiedMembers:
         clock: Callable[[], float] = time.monotonic,
         changed: threading.Condition | None = None,
         thread: Callable[..., threading.Thread] = threading.Thread,
+        verified: Callable[[str], None] = lambda result: None,
     ) -> None:
         self._placement = placement
         self._at_once = members.at_once(max_length)
@@ -121,6 +127,7 @@ class VerifiedMembers:
         self._wake = threading.Event()
         self._stopped = False
         self._make_thread = thread
+        self._verified = verified
         self._thread: threading.Thread | None = None
         self._pid: int | None = None
 
@@ -161,9 +168,9 @@ class VerifiedMembers:
     def wait(self, since: int) -> bool:
         """Wait until more is known, unless Placement is in trouble.
 
-        All requests that wait do so until the same moment, and none waits
-        after it before everything is verified: a Placement that does not
-        answer is waited for once.
+        All requests wait until the same moment. After it, none waits until
+        everything is verified, so that requests do not each wait for a
+        Placement that does not answer.
         """
         with self._changed:
             now = self._clock()
@@ -222,6 +229,7 @@ class VerifiedMembers:
             watched.changed(watched.rollup)
             self._answers += 1
             self._changed.notify_all()
+        self._verified(MISSES if uncovered else COVERS)
         return 0.0
 
     def stop(self) -> None:
@@ -266,7 +274,7 @@ class VerifiedMembers:
         now = self._clock()
         while self._asked_at and self._asked_at[0] <= now - 60:
             self._asked_at.popleft()
-        # What is left has to do for all that one answer may lead to.
+        # What is left must do for all that one answer may lead to.
         most = MOST_QUESTIONS - members.FEW
         if len(self._asked_at) < most:
             return -math.inf
@@ -281,6 +289,7 @@ class VerifiedMembers:
             self._pause = min(max(2 * self._pause, FIRST_PAUSE), LONGEST_PAUSE)
             self._not_before = self._clock() + self._pause
             self._changed.notify_all()
+        self._verified(FAILED)
         if not isinstance(exc, exception.IsolateAggregatesError):
             LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
         elif first:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which image properties request filters declare that they look at.
 
-Nova passes few of an image's properties to nova-scheduler, which has to look
+Nova passes few of an image's properties to nova-scheduler, which must look
 the others up. That is done for what some filter declares, and for nothing
 else, so that a filter sees the same wherever it runs.
 """

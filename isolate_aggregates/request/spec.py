@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked for: a flavor, an image, a project, hints, perhaps a host.
+"""The request: a flavor, an image, a project, hints, perhaps a host.
 
 :class:`RequestSpec` is what a request filter sees, wherever it runs. Outside
 nova-scheduler it is a :class:`Request`, made from Nova's API or a cloud file;
@@ -77,7 +77,7 @@ class ComputeHost:
 class ResourceGroup:
     """What a port or a device profile asks for, beside flavor and image.
 
-    One provider has to give all of it.
+    One provider must give all of it.
 
     :param id: What Nova calls the group: the suffix in the query.
     :param resources: Amounts by resource class.
@@ -100,8 +100,8 @@ class RequestedNetwork:
         routed; one of them is enough. None if they were not looked up.
     :param remote_managed: Whether it is a port of the type
         ``remote-managed``.
-    :param broken: Why its segments cannot be told apart, so that Nova refuses
-        the request; empty if they can.
+    :param broken: Why its segments are not usable, so that Nova refuses the
+        request; empty if they are.
     """
 
     name: str
@@ -129,13 +129,13 @@ class RequestSpec(Protocol):
 
     @property
     def image_properties(self) -> Mapping[str, str]:
-        """What the image says of each property that a loaded filter declares.
+        """The image properties that the loaded filters declare.
 
-        That is what Glance has for a new server, and what Glance had when it
-        was accepted for one that exists.
+        They have Glance's values: the current ones for a new server, and those
+        of the moment when it was accepted for an existing one.
 
-        Required traits, as ``trait:<NAME>=required``, are always there. A
-        property that no filter declares is never there.
+        Required traits, as ``trait:<NAME>=required``, are always included. A
+        property that no filter declares is never included.
         """
 
     @property
@@ -144,7 +144,7 @@ class RequestSpec(Protocol):
 
     @property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
-        """The values of each scheduler hint; one that is repeated has more."""
+        """The values of each scheduler hint; repeated hints have several."""
 
     @property
     def requested_host(self) -> ComputeHost | None:
@@ -200,11 +200,11 @@ class Request:
         is taken from the host.
     :param derived_traits: Required traits that come from elsewhere than the
         flavor and the image, such as ports and device profiles.
-    :param known_traits: All required traits, where they are worked out
-        already; None to work them out here.
+    :param known_traits: All required traits, if they are already computed;
+        None to compute them here.
     :param availability_zone: The availability zone that was asked for.
     :param resource_groups: What ports and device profiles ask for.
-    :param same_subtree: Ids of groups that one subtree has to serve.
+    :param same_subtree: Ids of groups that one subtree must serve.
     :param networks: The networks and ports that were asked for.
     :param nova_release: The release of Nova that is asked; each adds more to a
         request.

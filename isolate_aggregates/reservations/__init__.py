@@ -40,10 +40,9 @@ All of them may run at the same time, on several machines, by clocks that
 differ by some seconds (``ReservationStore.now`` refuses more). There is no
 lock: the record of a reservation is written as numbered revisions, each of
 which exists once (``record``), slots are written with the generations at which
-they were decided on, and access is given once both were read again
-(``reconciliation``). What nothing guards is the pool itself: ``enable_host``
-and ``disable_host`` for one host at the same time leave it as one of the two
-wants, once that one runs again.
+they were decided on, and access is given after both were read again
+(``reconciliation``). The pool itself is not guarded: after ``enable_host`` and
+``disable_host`` for one host at the same time, repeat the one that is wanted.
 
 Errors that can be foreseen are
 :class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may use the flavors of reservations, and who has lost that.
+"""Which projects may use the flavors of reservations, and which lost access.
 
-Nova tells the access of one flavor at a time, so what it said is remembered.
+Nova shows the access of only one flavor per call, so the results are cached.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova, as far as reservations need it.
+"""The calls to Nova that reservations need.
 
-Whatever is there already, or gone already, is fine.
+Creating something that exists, or deleting something that does not, is not an
+error.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -32,7 +33,7 @@ _REVISIONS = 20
 # Since then Nova finds out itself whether a server's disk is shared.
 _SHARED_STORAGE_FOUND_OUT = '2.14'
 
-# 404: it is gone. 409: something is being done with it, so it is tried again.
+# 404: it was deleted. 409: another operation is running, so try again.
 _GOING = (202, 204, 404, 409)
 
 
@@ -201,7 +202,7 @@ class Compute(NovaClient):
         written = dataclasses.replace(
             reservation, revision=reservation.revision + 1
         )
-        # It has to have a size.
+        # It must have a size.
         size = Shape(vcpus=1, ram=1)
         self.create_flavor(_revision(written), size, record.describe(written))
         if reservation.revision:
@@ -265,7 +266,7 @@ class Compute(NovaClient):
         return self._act(server, 'forceDelete') != 404
 
     def evacuate(self, server: str) -> None:
-        """Build a server anew elsewhere, unless it is gone or on its way.
+        """Build a server again elsewhere, unless it is gone or on its way.
 
         :raises BadQuery: if the compute service of its host is not down.
         """
@@ -278,10 +279,10 @@ class Compute(NovaClient):
         )
 
     def confirm_resizes(self, migrations: Collection[str]) -> None:
-        """Confirm resizes that wait for it, so that what they hold is free.
+        """Confirm unconfirmed resizes, to free the resources they hold.
 
-        :param migrations: The uuids of the migrations; what is not, or no
-            longer, one that waits is passed over.
+        :param migrations: The uuids of the migrations; others than unconfirmed
+            resizes are ignored.
         """
         with self._asking('the migrations') as nova:
             servers = [

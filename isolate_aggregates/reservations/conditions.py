@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells in which conditions there is something to do for a reservation."""
+"""Conditions that say whether there is something to do for a reservation."""
 
 from collections.abc import Collection, Container, Iterable
 import datetime

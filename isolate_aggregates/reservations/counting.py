@@ -51,7 +51,7 @@ class Counted:
         self.store = store
         self.observed = observed
         self.now = now
-        # Servers of flavors that make no sense cannot be counted.
+        # Servers of flavors that are invalid cannot be counted.
         self.needs = dict(
             _countable(
                 found.flavor

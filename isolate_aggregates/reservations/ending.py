@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes away what a reservation has, in an order that forgets nothing.
+"""Removes everything of a reservation, in an order that leaves nothing behind.
 
-First no server can be booted any more, then the servers are deleted. Only when
-none is left are slots and class, and then the flavor, which is for the caller
-to delete: without it servers that hold no allocation, as shelved ones do,
-could not be found any more.
+First booting is stopped, then the servers are deleted. Only when none is left
+are slots and class deleted, and then, by the caller, the flavor: without it,
+servers without an allocation, such as shelved ones, could no longer be found.
 """
 
 from collections.abc import Iterable
@@ -51,7 +50,7 @@ def finish(
 def remove(
     store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> None:
-    """Take away slots and class of a reservation without servers.
+    """Remove slots and class of a reservation without servers.
 
     :param providers: The uuids of the reservation providers that have slots
         of it.

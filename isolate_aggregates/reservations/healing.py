@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells which hosts slots without a server leave, if something is wrong."""
+"""Decides from which hosts slots without a server move away."""
 
 from collections.abc import Callable
 import datetime

@@ -69,7 +69,7 @@ def enable_host(
 def disable_host(
     store: ReservationStore, name: str, dry_run: bool = False
 ) -> None:
-    """Make a host for reservations an ordinary one again, unless it is one.
+    """Disable a host for reservations, unless it is an ordinary one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :param dry_run: Only check whether it can be one.

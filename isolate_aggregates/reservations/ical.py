@@ -23,7 +23,7 @@ def calendar(
     """Return a calendar with an event for each reservation.
 
     :param until: Where the event of a reservation ends that never does, as
-        an event has to have an end.
+        an event must have an end.
     """
     made = icalendar.Calendar()
     made.add('prodid', _PRODUCT)

@@ -1,22 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What can be done with reservations.
 
-Each operation writes down what is asked for and then reconciles, so that
+Each operation records the request and then reconciles, so that
 :func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes
-what is interrupted. What it tells is what it read last.
+interrupted ones. It returns what it read last.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 import contextlib
 import dataclasses
 import datetime
 
 from isolate_aggregates import exception
 from isolate_aggregates.placement import inventories
-from isolate_aggregates.reservations import (
-    conditions,
-    reconciler,
-)
+from isolate_aggregates.reservations import changes, conditions, reconciler
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.record import Records
@@ -29,9 +26,6 @@ from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import would_be
 from isolate_aggregates.reservations.wanted import check_amount, utc
-
-# A command decides again as often as another one changes the reservation.
-_ATTEMPTS = 10
 
 
 class Unchanged:
@@ -92,7 +86,7 @@ def _write_new(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> None:
     """Write the record of a new reservation, unless it is there."""
-    for _ in range(_ATTEMPTS):
+    for _ in range(changes.ATTEMPTS):
         if store.compute.create_record(reservation):
             return
         records = store.read().records
@@ -153,7 +147,7 @@ def update(
     :param affinity: As for :func:`new`; UNCHANGED to leave it.
     :param dry_run: Only return how it would be.
     :raises NotFound: if there is none.
-    :raises InvalidRequest: if it makes no sense.
+    :raises InvalidRequest: if it is invalid.
     :raises ReservationError: if it does not fit, more slots have servers, or
         it has started; it then stays as it was.
     """
@@ -180,7 +174,7 @@ def update(
         )
         if wanted.terms and conditions.has_begun(observed, found, now):
             raise exception.ReservationError(found.id, conditions.BEGUN)
-        if wanted != _present(found):
+        if wanted != changes.present(found):
             _check_end(found, terms.start, wanted, now)
         return wanted
 
@@ -193,8 +187,8 @@ def update(
         )
 
     if dry_run:
-        return _changed(store, reservation_id, now, decide)
-    return _change(store, reservation_id, now, decide, is_done)
+        return changes.preview(store, reservation_id, now, decide)
+    return changes.make(store, reservation_id, now, decide, is_done)
 
 
 def move(
@@ -204,10 +198,11 @@ def move(
     hosts: Collection[str] | None = None,
     dry_run: bool = False,
 ) -> Status:
-    """Let a reservation leave hosts together with its servers.
+    """Move a reservation to other hosts, together with its servers.
 
-    It gets as many slots elsewhere, at once. Those that have servers stay,
-    closed to others, until the servers have left or are gone.
+    It gets the same number of slots on other hosts, all at once. Old slots
+    with servers stay, closed to others, until the servers have left or are
+    deleted.
 
     :param hosts: The names of the hosts; None for those that are down,
         disabled or gone; empty to leave none any more.
@@ -221,7 +216,7 @@ def move(
 
     def decide(observed: ObservedState, found: Reservation) -> PendingChange:
         return dataclasses.replace(
-            _present(found), leaving=_leaving(observed, found, named)
+            changes.present(found), leaving=_leaving(observed, found, named)
         )
 
     def is_done(status: Status) -> bool:
@@ -231,8 +226,8 @@ def move(
         return all(name in left or name not in status.hosts for name in named)
 
     if dry_run:
-        return _changed(store, reservation_id, now, decide)
-    return _change(store, reservation_id, now, decide, is_done)
+        return changes.preview(store, reservation_id, now, decide)
+    return changes.make(store, reservation_id, now, decide, is_done)
 
 
 def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
@@ -297,79 +292,6 @@ def _leaving(
     return tuple(sorted({*found.leaving, *named}))
 
 
-def _present(found: Reservation) -> PendingChange:
-    """Return the change that changes nothing."""
-    return PendingChange(found.amount, found.end, found.leaving)
-
-
-# What a reservation is to become, decided by what it is.
-_Decide = Callable[[ObservedState, Reservation], PendingChange]
-
-
-def _changed(
-    store: ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-    decide: _Decide,
-) -> Status:
-    """Return how a reservation would be after a change; change nothing."""
-    observed = store.read()
-    found = observed.reservation(reservation_id)
-    # What another command has begun will be done first.
-    before = found.settled
-    if before.has_ended(now):
-        raise _ended(found.id)
-    wanted = dataclasses.replace(before, pending=decide(observed, before))
-    return would_be(store, observed, wanted, now)
-
-
-def _ended(reservation_id: str) -> exception.ReservationError:
-    return exception.ReservationError(
-        reservation_id, 'cannot be changed, as it has ended'
-    )
-
-
-def _change(
-    store: ReservationStore,
-    reservation_id: str,
-    now: datetime.datetime,
-    decide: _Decide,
-    is_done: Callable[[Status], bool],
-) -> Status:
-    """Change a reservation, and see that no other command undid it.
-
-    :param decide: Returns what it is to become; asked again whenever another
-        command has changed it.
-    """
-    for _ in range(_ATTEMPTS):
-        observed = store.read()
-        found = observed.reservation(reservation_id)
-        if found.pending:
-            # Of another command, which may have been interrupted. If it does
-            # not fit, that is for that command to tell.
-            with contextlib.suppress(exception.ReservationError):
-                reconciler.reconcile(store, found.id, now)
-            observed = store.read()
-            found = observed.reservation(reservation_id)
-        if found.has_ended(now):
-            raise _ended(found.id)
-        if found.pending:
-            continue
-        wanted = decide(observed, found)
-        if wanted != _present(found):
-            try:
-                store.compute.write_record(
-                    dataclasses.replace(found, pending=wanted)
-                )
-            except exception.ServiceConflict:
-                continue
-        status = reconciler.reconcile(store, found.id, now)
-        if is_done(status):
-            return status
-        # Another command refused the change, or made another one.
-    raise _contended(reservation_id)
-
-
 def end(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
@@ -381,7 +303,7 @@ def end(
     :raises NotFound: if there is none.
     :raises ReservationError: if its record cannot be read.
     """
-    for _ in range(_ATTEMPTS):
+    for _ in range(changes.ATTEMPTS):
         observed = store.read()
         reconciler.remove_strays(store, observed)
         found = observed.reservation(reservation_id)
@@ -398,7 +320,7 @@ def end(
             return Status(found, Phase.ENDED)
         if status.reservation.has_ended(now):
             return status
-    raise _contended(reservation_id)
+    raise changes.contended(reservation_id)
 
 
 def repair(
@@ -449,13 +371,6 @@ def to_repair(
         checked = [observed.reservation(reservation_id)]
     due = reconciler.unsettled(store, observed, checked, now, every_host)
     return due, left
-
-
-def _contended(reservation_id: str) -> exception.ReservationError:
-    return exception.ReservationError(
-        reservation_id,
-        'was changed by other commands again and again; run this one again',
-    )
 
 
 def _is_same(known: Reservation, wanted: Reservation) -> bool:

@@ -162,7 +162,7 @@ def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
     if demand.end is not None:
         try:
             end = start + (demand.end - demand.start)
-            # What is counted has to be a time as well.
+            # What is counted must be a time as well.
             _ = end + demand.cleaning_time
         except OverflowError:
             return None

@@ -42,7 +42,7 @@ def reconcile(
     run = Reconciliation(store, reservation, now, move)
     observed = run.settle(None)
     if run.has_opened:
-        # If it was ended meanwhile, its slots have to be closed again.
+        # If it was ended meanwhile, its slots must be closed again.
         observed = run.settle(None)
     observed = observed or store.read(reservation)
     short = host_capacity.shortages(
@@ -92,7 +92,7 @@ def reconcile_all(
         if worked:
             observed = store.read()
             short = host_capacity.shortages(store, observed, now)
-        # If one was ended meanwhile, its slots have to be closed again.
+        # If one was ended meanwhile, its slots must be closed again.
         due = [run for run in worked if run.has_opened]
     return [
         run.status(observed, short, before.reservation(name))
@@ -124,11 +124,12 @@ def unsettled(
 
 
 def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
-    """Delete the resource classes of reservations that are gone.
+    """Delete the resource classes of reservations that no longer exist.
 
-    One is left by a run that made it while another one ended the reservation,
-    and was interrupted then. Only those of ids made here are deleted: Blazar
-    makes others of such names, and makes the class before the flavor.
+    Such a class remains if a run creates it while another one ends the
+    reservation, and is then interrupted. Only classes of ids generated here
+    are deleted: Blazar uses such names too, and creates the class before the
+    flavor.
 
     :param classes: The names of resource classes, read before.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """One run that brings a reservation from any state to the one it should be in.
 
-One step after the other: each reads how things are and does what is missing,
-so that the next run completes whatever was interrupted. Several runs at the
-same time do no harm, and neither do commands, because what a step decides is
-written only if what it was decided from still holds:
+Each step reads the current state and does what is missing, so that the next
+run completes an interrupted one. Several runs and commands at the same time do
+no harm, because a change is written only if the state it is based on is still
+current:
 
 * The record is written as the next revision, which exists only once.
 * Slots are written with the generation of the reservation provider, so that no
@@ -265,7 +265,7 @@ class Reconciliation:
         """Make sure that the slots of a pending change are there.
 
         They are written as they are, unless this run wrote them: a command
-        that takes them back, or planned with an earlier end, then has to read
+        that takes them back, or planned with an earlier end, then must read
         again. All slots of a host are opened where some are: once the change
         is granted no reader expects that some are open and others are not.
         """

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How reservations are written down in flavors.
+"""How reservations are recorded in flavors.
 
 The private flavor of a reservation is its record: the size of the flavor is
 the size of a slot, and the description has the rest as JSON. It is made first
-and deleted last, so that whatever else there is can be found and repaired.
+and deleted last, so that everything else can be found and repaired.
 
-It is never written again. What changes is written as the next revision, the
-description of another private flavor that exists for nothing else. Nova
-creates a flavor of some id only once, so that of two commands that read the
-same revision only one writes the next; the other reads again and decides
-again. The newest revision counts, and the earlier ones are deleted. A command
-that is so late that the revision it writes was deleted meanwhile writes one
-that is not the newest, which counts for nothing: reading again shows it that
-it lost, too.
+It is never written again. Changes are written as the next revision, the
+description of another private flavor that exists only for this. Nova creates a
+flavor of an id only once, so of two commands that read the same revision only
+one writes the next; the other reads again and retries. The newest revision
+counts, and earlier ones are deleted. A command may be so late that it writes a
+revision that was already deleted. This one is not the newest and does not
+count; when the command reads again, it sees that it lost.
 """
 
 from collections.abc import Iterable, Mapping

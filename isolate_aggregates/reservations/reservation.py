@@ -86,7 +86,7 @@ class Reservation:
     :param amount: The number of slots; 0 until it is known that those asked
         for fit.
     :param shape: The size of a slot.
-    :param affinity: True if all slots have to be on one host, False if no two
+    :param affinity: True if all slots must be on one host, False if no two
         may be, None if it does not matter.
     :param leaving: The hosts that it leaves together with its servers. Slots
         there do not count for the amount, and are there as long as servers

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells what room hosts have for slots, and when.
+"""Computes the capacity of hosts for slots over time.
 
-At no moment may the slots on a host need more than it has, where each slot of
-each reservation at that moment counts, used or not, and what ordinary servers
-use there.
+At every moment, all slots of all reservations on a host, used or not, and what
+ordinary servers use must fit on it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -229,7 +228,7 @@ def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
     """
     step = math.gcd(*sizes)
     return min(
-        # What others have to take for that, rounded up to what they can take.
+        # What others must take for that, rounded up to what they can take.
         sum(
             -((size - 1 - share) // step) * step
             for share in shares

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is told of a reservation."""
+"""The status of a reservation, for output."""
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses

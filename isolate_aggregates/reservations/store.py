@@ -78,9 +78,9 @@ class ReservationStore:
     def now(self) -> datetime.datetime:
         """Return the time, by the clock of this machine.
 
-        Reservations start and end by it, so it is compared with that of
-        Placement, which all machines can see. One that tells no time, as some
-        web servers do not, is not asked for more.
+        Reservations start and end by it, so it is compared with the time of
+        Placement's web server, which is the same for all machines. If the web
+        server sends no time, there is no check.
 
         :raises ServiceError: if they differ by more than ``MOST_SKEW``.
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a flavor asks for that the planner cannot count.
+"""Finds resources in a flavor that the planner cannot count.
 
-Placement either does not know how much a host has of it, or does not say
-where on the host it is.
+Placement does not know how much a host has of them, or not where on the host
+they are.
 """
 
 from collections.abc import Iterator, Mapping

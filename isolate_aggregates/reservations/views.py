@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be known of reservations; nothing is changed."""
+"""Read-only views of reservations."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -138,7 +138,7 @@ class HostCalendar:
 def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
     """Check the time that a calendar is about.
 
-    :raises InvalidRequest: if it makes no sense.
+    :raises InvalidRequest: if it is invalid.
     """
     check_time('start', start)
     check_time('end', end)
@@ -157,7 +157,7 @@ def calendar(
 ) -> list[HostCalendar]:
     """Return the room on each host for reservations over some time.
 
-    :raises InvalidRequest: if the time makes no sense.
+    :raises InvalidRequest: if the time is invalid.
     """
     check_period(start, end)
     return [

@@ -34,7 +34,7 @@ def new(
     :param reservation_id: The id it gets, a uuid; None for a new one.
     :param allow_uncounted: Whether its slots may need what cannot be counted,
         such as PCI devices; a slot is then no promise that it is there.
-    :raises InvalidRequest: if it makes no sense, or needs what cannot be
+    :raises InvalidRequest: if it is invalid, or needs what cannot be
         counted.
     """
     made = names.reservation_id(reservation_id or names.new_reservation_id())

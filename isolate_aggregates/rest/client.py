@@ -2,7 +2,7 @@
 """Calls an OpenStack REST API and says plainly what went wrong.
 
 Sessions, endpoints, time-outs and retries are keystoneauth's; this module
-translates its errors, and the answers that make no sense.
+translates its errors, and the answers that are invalid.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,12 +19,13 @@ from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import public, short
 
-# By default gunicorn refuses request lines over 4,094 bytes and Apache over
-# 8,190. uWSGI has 4,096 bytes for the whole request and holds the query in it
-# twice, so that beside the headers there is room for about 1,600.
+# Of the web servers in use uWSGI takes the least by default: it has 4,096
+# bytes for the whole request and holds the query in it twice, so that beside
+# the headers there is room for about 1,600.
 _LONG_QUERY = 1600
 
-# What they, or a proxy before them, answer to a longer one.
+# What they, or a proxy before them such as HAProxy (400), answer to a longer
+# one. Only 414 means nothing else.
 _TOO_LONG = (400, 431, 502)
 
 # What a caller may be able to do something about.
@@ -48,6 +49,9 @@ class Service:
         second before the first one and twice as long before each further.
     :param retries: How often to try again what may succeed then; None for
         three times.
+    :param long_query: The bytes of a path and query that was answered, for
+        those who try longer ones to find a limit: what fails beyond them may
+        be too long. None for what web servers take at least.
     """
 
     def __init__(
@@ -56,11 +60,19 @@ class Service:
         client: adapter.Adapter,
         retry_delay: float | None = None,
         retries: int | None = None,
+        long_query: int | None = None,
     ) -> None:
         self.name = name
         self._client = client
         self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
+        self._long_query = _LONG_QUERY if long_query is None else long_query
+        # Where uWSGI refuses a request, Apache before it answers 500, as it
+        # does in other cases. Only who has seen a shorter one answered can
+        # tell them apart.
+        self._too_long_statuses = (
+            _TOO_LONG if long_query is None else (*_TOO_LONG, 500)
+        )
 
     @functools.cached_property
     def endpoint(self) -> str:
@@ -196,7 +208,7 @@ class Service:
         try:
             yield
         except (ks_exceptions.ConnectionError, OSError) as exc:
-            if len(path) > _LONG_QUERY and errors.was_closed(exc):
+            if len(path) > self._long_query and errors.was_closed(exc):
                 raise self._too_long(path, 'closed the connection') from exc
             raise errors.unreachable(self.name, where, exc) from exc
         except ks_exceptions.ClientException as exc:
@@ -221,8 +233,8 @@ class Service:
         """Return the error for an answer that is of no use."""
         status, said = answer.status_code, _said(answer)
         if status == 414 or (
-            status in _TOO_LONG
-            and len(path) > _LONG_QUERY
+            status in self._too_long_statuses
+            and len(path) > self._long_query
             and not _is_json(answer)
         ):
             return self._too_long(path, f'answered {status}')
@@ -267,13 +279,9 @@ class Service:
         )
 
     def _too_long(self, path: str, happened: str) -> exception.QueryTooLong:
+        query = path.partition('?')[2]
         return exception.QueryTooLong(
-            self.name,
-            self.endpoint,
-            f'{happened} on a query of {len(path):,} bytes; web servers take '
-            '4,094 (gunicorn), about 1,600 (uWSGI) or 8,190 (Apache) by '
-            'default: raise that limit, or set [isolate_aggregates] '
-            'max_query_length below it.',
+            self.name, self.endpoint, happened, len(query)
         )
 
 

@@ -7,7 +7,7 @@
 * :mod:`~isolate_aggregates.testing.hosts` runs filters over a request and
   returns the hosts that would be offered, or the reasons of the filters.
 * :mod:`~isolate_aggregates.testing.placement` answers for Placement over HTTP.
-  It needs requests-mock (extra ``testing``). Where something has to be
+  It needs requests-mock (extra ``testing``). Where something must be
   written, :mod:`~isolate_aggregates.placement.embedded` runs the real service
   (extra ``embedded``).
 * :mod:`~isolate_aggregates.testing.plugin` is the same as a pytest fixture.

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the values that filters are tested with.
+"""Test data for filters.
 
 Ids and uuids are derived from names, as in a cloud file, so they are the same
-in each run. What cannot be given here can be changed afterwards with
-:func:`dataclasses.replace`.
+in each run. Change other fields with :func:`dataclasses.replace`.
 """
 
 import collections
@@ -158,7 +157,7 @@ def make_provider(
     aggregates: Iterable[Aggregate | str] = (),
     uuid: str | None = None,
 ) -> Provider:
-    """Return a resource provider that is no compute node.
+    """Return a resource provider that is not a compute node.
 
     :param name: Its name.
     :param inventories: Inventories by resource class; a number is the total.
@@ -167,9 +166,9 @@ def make_provider(
     :param aggregates: The aggregates it is a member of in Placement; those
         that only Placement knows by their uuids.
     :param uuid: Its uuid; None to derive one from the name.
-    :raises ValueError: if Placement would not take it: there is no such trait
-        or resource class, a number of an inventory is out of range, something
-        is used that there is no inventory of, or the uuid is none.
+    :raises ValueError: if Placement would refuse it: there is no such trait or
+        resource class, a number of an inventory is out of range, there is
+        usage without an inventory, or the uuid is invalid.
     """
     provider = Provider(
         uuid=uuid or derived_uuid('provider', name),

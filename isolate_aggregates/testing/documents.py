@@ -19,7 +19,7 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.client import AllocationCandidates
 from isolate_aggregates.placement.provider import Provider
-from isolate_aggregates.placement.simulator import Simulator, query
+from isolate_aggregates.placement.simulator import Simulator, query, refusal
 
 Document = dict[str, Any]
 
@@ -60,7 +60,9 @@ class Asked(NamedTuple):
         found = dict(query.parameters(self.query))
         unknown = sorted(found.keys() - set(names))
         if unknown:
-            raise query.Refused(f'there is no parameter {", ".join(unknown)}')
+            raise refusal.Refused(
+                f'there is no parameter {", ".join(unknown)}'
+            )
         return found
 
 
@@ -249,13 +251,13 @@ class Documents:
         )
         wanted = asked.parameters(*names)
         if 'project_id' not in wanted:
-            raise query.Refused('project_id is required')
+            raise refusal.Refused('project_id is required')
         for name, value in wanted.items():
             if not 0 < len(value) <= 255:
-                raise query.Refused(f'{name} is empty or longer than 255')
+                raise refusal.Refused(f'{name} is empty or longer than 255')
         kind = wanted.get('consumer_type', 'unknown')
         if not _TYPE.match(kind):
-            raise query.Refused(f'{kind!r} is not a consumer type')
+            raise refusal.Refused(f'{kind!r} is not a consumer type')
         owners = {wanted['project_id'], wanted.get('user_id', load.OWNER)}
         total: Document = {}
         if owners == {load.OWNER} and kind in ('all', 'unknown'):
@@ -289,7 +291,7 @@ class Documents:
         wanted = asked.parameters('name', 'associated')
         operator, colon, value = wanted.get('name', ':').partition(':')
         if not colon:
-            raise query.Refused(
+            raise refusal.Refused(
                 f'name={operator} is not in:A,B or startswith:A'
             )
         found = set(self._simulator.traits)
@@ -304,7 +306,7 @@ class Documents:
         elif associated == 'false':
             found -= set(self._simulator.index.traits)
         elif 'associated' in wanted:
-            raise query.Refused(
+            raise refusal.Refused(
                 f'associated={associated} is neither true nor false'
             )
         return {'traits': sorted(found)}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs request filters over a request, and says what comes of it."""
+"""Runs request filters over a request, and returns the result."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -33,16 +33,16 @@ def hosts_for(
     :param filters: Filters by name, in the order in which they run, or a
         pipeline. They need not be installed.
     :param placement: A Placement to ask over HTTP, such as the client of a
-        :class:`~isolate_aggregates.testing.placement.PlacementFixture`; None
-        to work the answer out in memory.
+        :class:`~isolate_aggregates.testing.placement.PlacementFixture`;
+        None to compute the answer in memory.
     :param traits: Custom traits that exist although no provider has them. A
-        Placement that is asked over HTTP knows its own.
+        Placement over HTTP has its own.
     :param resource_classes: Custom resource classes that exist although no
         provider has an inventory of them.
     :raises RequestRefused: if a filter refuses the request.
     :raises FilterError: if a filter fails or breaks its contract.
-    :raises BadQuery: if Placement would call the query invalid, as it does
-        if a trait is asked for that has not been created.
+    :raises BadQuery: if Placement would refuse the query, such as for a trait
+        that has not been created.
     :raises ValueError: if there cannot be such a trait or resource class.
     """
     snapshot = builders.declare(snapshot, traits, resource_classes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Placement that is not there, answering over HTTP all the same.
+"""A mocked Placement over HTTP.
 
-requests-mock (extra ``testing``) stands in for the network, and
-:mod:`~isolate_aggregates.testing.service` for Placement.
+requests-mock (extra ``testing``) replaces the network, and
+:mod:`~isolate_aggregates.testing.service` replaces Placement.
 """
 
 from collections.abc import Iterable
@@ -33,26 +33,26 @@ _endpoints = weakref.WeakKeyDictionary()
 
 
 class PlacementFixture:
-    """Answers for a Placement that has the providers of a snapshot.
+    """A mocked Placement with the providers of a snapshot.
 
-    A context manager, and good for ``useFixture()`` of testtools and fixtures.
-    Each ``GET`` of Placement's API is answered, at each microversion, and so
-    is what Placement refuses. A change is answered with 501. Each token is
-    that of an administrator.
+    It is a context manager, and can be used with ``useFixture()`` of testtools
+    and fixtures. It answers each ``GET`` of Placement's API, at each
+    microversion, with the same errors as Placement. It answers changes with
+    501. Each token has administrator rights.
 
     :param snapshot: The cloud.
     :param max_microversion: The newest microversion it speaks, to 1.39.
     :param url: Its endpoint. Fixtures that run at the same time need one
         each.
-    :param http: Where else HTTP is mocked, so that other services can answer
-        beside it. None to mock HTTP here; whatever is not for Placement then
-        raises ``requests_mock.NoMockAddress``.
+    :param http: An existing mocker, so that other services can be mocked too.
+        None to mock HTTP here; requests to other addresses then raise
+        ``requests_mock.NoMockAddress``.
     :param traits: Custom traits that exist although no provider has them, in
         each cloud that is loaded.
     :param resource_classes: Custom resource classes that exist although no
         provider has an inventory of them, in each cloud that is loaded.
-    :raises ValueError: if the microversion is none, or newer than 1.39, or if
-        there cannot be such a trait or resource class.
+    :raises ValueError: if the microversion is invalid or newer than 1.39, or
+        if the name of a trait or resource class is invalid.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class PlacementFixture:
         return PlacementClient(self.adapter)
 
     def start(self) -> Self:
-        """Begin to answer.
+        """Start to answer.
 
-        :raises RuntimeError: if it, or another fixture, does already.
+        :raises RuntimeError: if it, or another fixture, has already started.
         :raises ImportError: if requests-mock is not installed.
         """
         try:

@@ -20,10 +20,9 @@ from isolate_aggregates.testing import placement, service
 def mocked_placement(
     requests_mock: Any,
 ) -> Iterator[Callable[..., placement.PlacementFixture]]:
-    """Have Placement answer for a snapshot: ``mocked_placement(snapshot)``.
+    """Mock Placement for a snapshot: ``mocked_placement(snapshot)``.
 
-    Other services can be mocked beside it with the fixture ``requests_mock``,
-    that of requests-mock.
+    Mock other services with the fixture ``requests_mock`` of requests-mock.
     """
     with contextlib.ExitStack() as stack:
 

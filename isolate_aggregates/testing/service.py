@@ -13,7 +13,7 @@ import uuid
 
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.placement import microversion as mv
-from isolate_aggregates.placement.simulator import query
+from isolate_aggregates.placement.simulator import query, refusal
 from isolate_aggregates.testing.documents import (
     Asked,
     Document,
@@ -160,7 +160,7 @@ class MockedService:
         except Failure as failure:
             status, document = failure.status, _error(failure, minor)
             sent.update(failure.headers)
-        except query.Refused as refused:
+        except refusal.Refused as refused:
             bad = Failure(400, refused.reason)
             status, document = 400, _error(bad, minor, refused.code)
         else:
@@ -230,7 +230,7 @@ def _check_method(method: str, path: str, route: _Route, minor: int) -> None:
 
 
 def _error(
-    failure: Failure, minor: int | None, code: str = query.UNDEFINED
+    failure: Failure, minor: int | None, code: str = refusal.UNDEFINED
 ) -> Document:
     """Return a failure as the JSON of an answer."""
     title = http.HTTPStatus(failure.status).phrase

@@ -132,7 +132,7 @@ def test_a_cell_gives_its_reason_to_the_mouse(open_report):
     assert cell.get_attribute('aria-label') == 'no'
     text = open_cell(opened, 'm1.small', 'sec-1')
     assert 'm1.small on sec-1' in text
-    assert 'may not go there' in text
+    assert 'may not use it' in text
     assert 'locked by trait CUSTOM_CONFIDENTIAL' in text
     assert 'filter isolate_aggregates' in text
     opened.page.get_by_role('button', name='Close').click()

@@ -42,7 +42,6 @@ ON_NOVA = {
 
 # Pages with a test that does all they say, but for what is in BY_OTHERS.
 AS_A_WHOLE = {
-    'admin/placement-mistakes.rst': 'tests/servers/test_mistakes_page.py',
     'admin/compared.rst': 'tests/nova_functional/test_compared_page.py',
     'contributor/end-to-end.rst': 'tests/e2e/test_page.py',
     'contributor/releasing.rst': 'tests/release/test_releasing_page.py',
@@ -54,6 +53,7 @@ AS_A_WHOLE = {
 BY_OTHERS = {
     r'make ': 'tests/docs/test_tools.py',
     r'pip install ': 'tests/docs/test_tools.py',
+    r'pip download ': 'tests/release/test_container.py',
     r'(python3 -m venv|\. \.venv)': 'tests/docs/test_tools.py',
     r'systemctl ': 'tests/docs/test_tools.py',
     r'(openstack|isolate-aggregates) complete ': 'tests/docs/test_tools.py',
@@ -62,6 +62,7 @@ BY_OTHERS = {
     ),
     r'isolate-aggregates reservation import ': 'tests/blazar/test_import.py',
     r'pytest$': 'tests/docs/test_testing_filters.py',
+    r'git apply etc/upstream/nova/': 'tests/nova/test_hook.py',
 }
 
 # What cannot be run by a test, by how it begins, and why.
@@ -69,6 +70,12 @@ BY_NOBODY = {
     r'kolla-(build|ansible) ': 'it needs a deployment of kolla-ansible',
     r'tox -e nova3': 'it takes an hour; the matrix is its result',
     r'docker ': 'it needs images of kolla',
+    r'podman ': 'it needs podman and a base image',
+    r'kubectl ': 'it needs a cluster of Kubernetes',
+    r'helm ': 'it needs a deployment of openstack-helm',
+    r'(ansible-playbook|/opt/genestack/bin/install-nova) ?': (
+        'it needs a deployment of Atmosphere or Genestack'
+    ),
     r'openstack-ansible ': 'it needs a deployment of openstack-ansible',
     r'/openstack/venvs/': 'it needs a deployment of openstack-ansible',
     r'sudo apt-get install': 'it changes the machine',

@@ -11,7 +11,7 @@ import pytest
 TAG = {'trait:CUSTOM_UPGRADE_CHECK': 'required'}
 CHECKS = (
     'Nova', 'Registration', 'Request filters', 'Aggregate source',
-    'Switched-off filters', 'Placement', 'Query length',
+    'Switched-off filters', 'Placement', 'Query limit', 'Query length',
 )  # fmt: skip
 # As nova-scheduler reads Nova's API with what it reads Placement with.
 API = '[isolate_aggregates]\naggregate_source = novaclient\n'

@@ -284,3 +284,42 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
         because [scheduler] enable_isolated_aggregate_filtering is \
         false.
     """).replace('        ', '')
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_the_limit_of_queries_is_found_out(
+    run: Run, openstack: Run, live: Live, config: Callable[[str], str]
+) -> None:
+    limit = '[isolate_aggregates]\nmax_query_length = 1500\n'
+    found = run(
+        *('--config-file', config(limit)),
+        *('limit', 'show', '-f', 'json'),
+    )
+    assert (found.code, found.err) == (0, '')
+    # This Placement has no web server before it.
+    said = json.loads(found.out)
+    assert said.pop('advice').startswith('A query of 65,535 bytes reaches')
+    assert said == {
+        'endpoint': 'http://placement.embedded/placement',
+        'longest': 65535,
+        'refused': None,
+        'happened': '',
+        'max_query_length': 1500,
+        'advised': 65400,
+        'verdict': 'lower than needed',
+    }
+    client = openstack(
+        *('--os-isolation-config-file', config(limit)),
+        *('isolation', 'limit', 'show', '-f', 'json'),
+    )
+    assert (client.code, client.out) == (0, found.out)
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_a_limit_that_cannot_be_found_is_an_error(
+    run: Run, live: Live, http: requests_mock.Mocker
+) -> None:
+    http.get(requests_mock.ANY, status_code=503)
+    found = run('limit', 'show')
+    assert (found.code, found.out) == (1, '')
+    assert 'with 503' in found.err

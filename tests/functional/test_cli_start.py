@@ -20,7 +20,10 @@ FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')
 
 # What asks a live cloud, and what only some commands need.
 CLOUD = {'keystoneauth1', 'novaclient', 'openstack', 'requests', 'urllib3'}
-OTHERS = {'jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy', 'tqdm'}
+OTHERS = {
+    *('jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy'),
+    *('tooz', 'tqdm'),
+}
 QUERY = ['query', '--snapshot', FILE, '--flavor', 'ssd.small']
 
 

@@ -202,7 +202,7 @@ def test_without_an_image_it_boots_from_a_volume(
         pytest.param('2.100', '', id='a Nova that tells hints'),
         pytest.param(
             '2.96',
-            'Nova before 2.100 does not tell the scheduler hints of server '
+            'Nova before 2.100 does not show the scheduler hints of server '
             f'{SERVER}; give them with --hint if it had any.\n',
             id='an older Nova',
         ),

@@ -146,3 +146,16 @@ def test_helpers_for_tests_load_no_client_of_nova_and_no_service():
     loaded = _loads('isolate_aggregates.testing')
     assert 'isolate_aggregates.testing.service' in loaded
     assert not loaded & {'nova', 'novaclient', 'openstack', 'placement'}
+
+
+def test_nova_scheduler_loads_nothing_that_only_commands_need():
+    """Its modules are those that ``available_filters`` and workers load."""
+    loaded = _loads(
+        'isolate_aggregates.nova',
+        'isolate_aggregates.nova.registration',
+        'isolate_aggregates.nova.runner',
+    )
+    assert 'nova.scheduler.request_filter' in loaded
+    commands = [each for each in loaded if 'isolate_aggregates.cli' in each]
+    assert commands == []
+    assert 'tqdm' not in loaded

@@ -7,6 +7,7 @@ The cloud is the Windows licensing example, with a real Placement.
 from collections.abc import Callable, Iterator
 import contextlib
 import dataclasses
+import json
 import pathlib
 import signal
 import socket
@@ -17,13 +18,16 @@ from typing import Any
 import urllib.request
 
 from http_fakes import NOVA
-from live_example import ISOLATE, Live
+from live_example import EXAMPLE, ISOLATE, Live
 import pytest
 import requests_mock
 from samples import Samples, parsed
 
 from isolate_aggregates.cli import exporter
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.request import Flavor
 
+EXAMPLES = EXAMPLE.parent
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
 Run = Callable[..., Any]
@@ -113,11 +117,48 @@ def test_a_live_cloud_is_read_again_and_again(
     assert found not in first
     # What was there stays until there is something new.
     assert broken[hosts] == 2
-    assert ('isolate_aggregates_snapshot_age_seconds',) in broken
     assert repaired[hosts] == 3
     assert repaired[found] == 1
     assert 'Nova' in finished.err
     assert 'Traceback' not in finished.err
+
+
+@pytest.mark.usefixtures('in_environment')
+def test_servers_that_cannot_be_listed_cost_the_slots_alone(
+    run: Run,
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'isolation.prom'
+    export = (
+        *('--config-file', config(ISOLATE)),
+        *('exporter', '--textfile', str(path)),
+    )
+    # So many that it matters which are used most.
+    live.nova.flavors += [
+        Flavor(f'new-{number}', f'new-{number}', 1) for number in range(9)
+    ]
+    http.get(f'{NOVA}/servers', status_code=403)
+    finished = run(*export)
+    # The cloud was read, so this is no failure of the whole.
+    assert finished.code == 0
+    assert finished.err.startswith('Free slots cannot be counted')
+    found = parsed(path.read_text('utf-8'))
+    assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
+    assert found['isolate_aggregates_up',] == 1
+    assert found['isolate_aggregates_slots_up',] == 0
+    assert not any(key[0].endswith('_slots') for key in found)
+
+    http.get(f'{NOVA}/servers', json={'servers': []})
+    http.get(f'{NOVA}/servers/detail', json={'servers': []})
+    finished = run(*export)
+    assert (finished.code, finished.err) == (0, '')
+    found = parsed(path.read_text('utf-8'))
+    assert found['isolate_aggregates_slots_up',] == 1
+    # Ten in the zone and ten in none.
+    assert sum(key[0].endswith('zone_slots') for key in found) == 20
 
 
 @pytest.mark.usefixtures('in_environment')
@@ -139,6 +180,46 @@ def test_the_client_still_has_the_exporter(
     found = parsed(path.read_text('utf-8'))
     assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
     assert found[('isolate_aggregates_up',)] == 1
+
+
+@pytest.mark.parametrize(
+    'name', ['windows-licensing', 'gpu-hosts', 'shared-storage', 'campus']
+)
+def test_slots_in_zones_are_what_capacity_says(
+    run: Run,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+    name: str,
+) -> None:
+    example = str(EXAMPLES / f'{name}.yaml')
+    path = tmp_path / 'isolation.prom'
+    snapshot = cloud_file.load(example)
+    flavors = snapshot.flavors[:4]
+    names = ','.join(flavor.name for flavor in flavors)
+    finished = run(
+        '--config-file',
+        config(f'[isolate_aggregates]\nmetrics_flavors = {names}\n'),
+        *('exporter', '--snapshot', example, '--textfile', str(path)),
+    )
+    assert (finished.code, finished.err) == (0, '')
+    zones = {one.availability_zone for one in snapshot.aggregates} - {None}
+    found = parsed(path.read_text('utf-8'))
+    for flavor in flavors:
+        told = {
+            key: value
+            for key, value in found.items()
+            if key[0] == 'isolate_aggregates_zone_free_slots'
+            and flavor.id in key
+        }
+        ask = ('capacity', '--snapshot', example, '--flavor', flavor.id)
+        assert (
+            sum(told.values())
+            == json.loads(run(*ask, '-f', 'json').out)['total']
+        )
+        for zone in zones:
+            [value] = (told[key] for key in told if zone in key)
+            finished = run(*ask, '--availability-zone', zone, '-f', 'json')
+            assert json.loads(finished.out)['total'] == value
 
 
 def test_missing_credentials_show_in_the_file(
@@ -182,6 +263,10 @@ def test_without_prometheus_client_it_says_what_to_install(
         pytest.param(['--interval', '9', '--textfile', 'x'], id='no service'),
         pytest.param(['--snapshot', 'x', '--servers'], id='no servers'),
         pytest.param(['--no-cloud'], id='nothing left'),
+        pytest.param(
+            ['--no-cloud', '--sync-textfile', 'x', '--snapshot', 'y'],
+            id='a cloud after all',
+        ),
         pytest.param(
             ['--no-cloud', '--scheduler', 'x', '--servers'], id='no cloud'
         ),

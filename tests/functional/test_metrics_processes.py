@@ -12,15 +12,16 @@ from isolate_aggregates.inspect.metrics import scheduler
 
 WORKERS = """
 import os, threading, time
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.metrics import scheduler
 
 def work():
     for _ in range(100):
-        metrics.passed(time.monotonic(), False)
+        metrics.passed(time.monotonic(), Destination(), False)
         time.sleep(0)
 
 metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
-metrics.passed(time.monotonic(), False)
+metrics.passed(time.monotonic(), Destination(), False)
 children = []
 for number in range(3):
     child = os.fork()

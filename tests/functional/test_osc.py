@@ -47,6 +47,7 @@ NAMES = {
     'explain': 'explain',
     'filter_list': 'filter list',
     'grant': 'key grant',
+    'limit_show': 'limit show',
     'list': 'lock list',
     'lock': 'lock create',
     'matrix': 'matrix show',

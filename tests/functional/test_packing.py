@@ -13,6 +13,7 @@ import placement_repairs
 
 from isolate_aggregates.cloud import load
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.inspect import capacity
 from isolate_aggregates.inspect.capacity import fitting_servers
 from isolate_aggregates.placement.embedded import EmbeddedPlacement
 from isolate_aggregates.placement.group import ResourceRequest
@@ -126,3 +127,35 @@ def test_as_many_fit_as_placement_lets_in_claim_by_claim(snapshot, request):
     assert {one.host: one.servers for one in found} == claimed(
         snapshot, request
     )
+
+
+def test_alike_trees_are_filled_once_and_not_server_by_server(monkeypatch):
+    made = []
+
+    def counting(*args):
+        made.append(args)
+        return simulator(*args)
+
+    simulator = capacity.simulator
+    monkeypatch.setattr(capacity, 'simulator', counting)
+    hosts = [
+        provider(10 * n, f'host-{n}', host=f'host-{n}') for n in range(20)
+    ]
+    nodes = [
+        provider(
+            10 * n + node,
+            f'numa-{n}-{node}',
+            host.uuid,
+            inventories={'VCPU': Inventory(500)},
+        )
+        for n, host in enumerate(hosts)
+        for node in (1, 2)
+    ]
+    request = ResourceRequest()
+    request.group().resources['VCPU'] = 1
+    found = fitting_servers(
+        Snapshot('large', providers=(*hosts, *nodes)), request
+    )
+    assert [one.servers for one in found] == [1000] * 20
+    # One for the cloud; one for each node of a host, and one that is full.
+    assert len(made) == 4

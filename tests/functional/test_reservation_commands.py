@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """``isolate-aggregates reservation ...`` over a real Placement."""
 
+import contextlib
 import datetime
 import itertools
 import json
@@ -16,6 +17,7 @@ from reservation_world import HOUR, PROJECT
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import reservations
+from isolate_aggregates.cli import coordination
 from isolate_aggregates.inspect.report import calendar as page_calendar
 from isolate_aggregates.reservations import healing
 from isolate_aggregates.reservations.commands import calendar, times
@@ -508,6 +510,24 @@ def test_a_watch_heals_slots_on_failed_hosts(
         f'{ID}: active, 1 of 1 slots on h2 (1)',
     ]
     assert command('reconcile', '--heal-after', '60').code == 2
+
+
+def test_a_watch_does_nothing_while_another_process_is_elected(
+    command, done, monkeypatch
+):
+    done(*CREATE, '--id', ID)
+    asked = []
+
+    @contextlib.contextmanager
+    def elected(conf, connection, *work):
+        asked.append(work)
+        yield lambda: signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(coordination, 'elected', elected)
+    for arguments in ((), ('--heal-after', '60')):
+        finished = command('reconcile', '--watch', '1', *arguments)
+        assert (finished.code, finished.out) == (0, '')
+    assert asked == [('reconcile',), ('reconcile', 'heal-after-60')]
 
 
 def test_the_cleaning_time_is_configured(run, world, tmp_path):

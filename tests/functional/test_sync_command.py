@@ -13,11 +13,14 @@ import pathlib
 import re
 import shlex
 import signal
+import sys
+import time
 from typing import Any
 
 from http_fakes import CREDENTIALS, NOVA, FakeKeystone, FakeNova
 import pytest
 import requests_mock
+from samples import parsed
 import yaml
 
 from isolate_aggregates.aggregates import Aggregate
@@ -268,12 +271,92 @@ def test_a_plan_for_a_cloud_file_is_shown(
         pytest.param(['--snapshot', 'x', '--watch', '9'], id='watching one'),
         pytest.param(['--watch', '0'], id='no pause'),
         pytest.param(['--watch', 'often'], id='no number'),
+        pytest.param(['--textfile', 'x'], id='success of what is shown'),
+        pytest.param(['--textfile', 'x', '--dry-run'], id='or not done'),
+        pytest.param(['--textfile', 'x', '--yes', '--forget'], id='forget'),
     ],
 )
 def test_arguments_that_make_no_sense(run: Run, arguments: list[str]) -> None:
     finished = run('sync', *arguments)
     assert finished.code == 2
     assert finished.err.endswith(' sync --help.\n')
+
+
+# For Prometheus.
+
+SUCCESS = ('isolate_aggregates_sync_last_success_timestamp_seconds',)
+
+
+def test_the_time_of_a_success_is_written_and_that_of_a_failure_is_not(
+    run: Run, live: Live, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'sync.prom'
+    failing = ('sync', '--yes', '--textfile', str(path))
+    live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
+    assert run(*failing).code == 1
+    assert not path.exists()
+
+    path.write_text('kept')
+    assert run(*failing).code == 1
+    assert path.read_text() == 'kept'
+
+
+def test_a_success_with_nothing_to_do_counts(
+    run: Run, live: Live, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'sync.prom'
+    times = []
+    for _ in range(2):
+        before = time.time()
+        finished = run('sync', '--yes', '--textfile', str(path))
+        assert finished.code == 0
+        found = parsed(path.read_text('utf-8'))
+        assert before <= found[SUCCESS] <= time.time()
+        times.append(found[SUCCESS])
+    assert times[0] < times[1]
+
+
+def test_a_success_that_cannot_be_written_down_is_told(
+    run: Run, live: Live, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'missing' / 'sync.prom'
+    finished = run('sync', '--yes', '--textfile', str(path))
+    assert finished.code == 1
+    assert finished.err == (
+        f'The metrics cannot be written to {path}: No such file or '
+        'directory.\n'
+    )
+    assert live.traits('win-1') == {LICENSED, MARK}
+
+
+def test_each_round_of_a_watch_that_succeeds_is_written_down(
+    run: Run, live: Live, tmp_path: pathlib.Path
+) -> None:
+    path = tmp_path / 'sync.prom'
+    times = []
+
+    def note() -> None:
+        times.append(parsed(path.read_text('utf-8'))[SUCCESS])
+
+    def note_and_end() -> None:
+        note()
+        end()
+
+    # In the first round they are read once more after what was mirrored.
+    after_rounds(live, nothing, nothing, note, note_and_end)
+    finished = run('sync', '--watch', '1', '--textfile', str(path))
+    assert (finished.code, finished.err) == (0, '')
+    assert times[0] < times[1]
+
+
+def test_without_prometheus_client_nothing_is_changed(
+    run: Run, live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, 'prometheus_client', None)
+    finished = run('sync', '--yes', '--textfile', 'x')
+    assert finished.code == 1
+    assert 'need prometheus-client' in finished.err
+    assert live.traits('win-1') == frozenset()
 
 
 # With systemd.

@@ -16,7 +16,7 @@ from wsgiref import simple_server
 
 import pytest
 import requests
-from sync_world import LICENSED, World
+from sync_world import GOLD, LICENSED, World
 
 HOSTS = ('h1', 'h2', 'h3')
 
@@ -134,12 +134,17 @@ class Cloud:
     def start(self, *arguments):
         """Start the program."""
         self.changes = 0
+        self.process = self.another(*arguments)
+
+    def another(self, *arguments, options=()):
+        """Start the program once more."""
         program = 'import sys; from isolate_aggregates.cli import app; '
-        self.process = subprocess.Popen(
+        return subprocess.Popen(
             [
                 sys.executable,
                 '-c',
                 f'{program} sys.exit(app.main())',
+                *options,
                 '--os-auth-type=none',
                 f'--os-endpoint={self.url}',
                 f'--os-compute-endpoint-override={self.url}/compute',
@@ -215,3 +220,49 @@ def test_a_watch_ends_cleanly_when_it_is_asked_to(cloud):
     assert code == 0
     assert 'Traceback' not in output
     assert cloud.world.todo() == []
+
+
+def test_two_at_once_do_no_harm(cloud):
+    before = cloud.world.keep()
+    cloud.start('--yes')
+    assert cloud.finish()[0] == 0
+    expected = cloud.world.picture()
+    cloud.world.put_back(before)
+    running = [cloud.another('--yes'), cloud.another('--yes')]
+    outputs = [process.communicate(timeout=300)[0] for process in running]
+    assert [process.returncode for process in running] == [0, 0], outputs
+    assert cloud.world.picture() == expected
+    assert cloud.world.todo() == []
+
+
+def test_of_those_that_watch_one_works_until_it_is_killed(cloud, tmp_path):
+    """The others take over without being told."""
+    conf = tmp_path / 'isolate-aggregates.conf'
+    conf.write_text(
+        f'[isolate_aggregates]\ncoordination_url = file://{tmp_path}\n'
+    )
+    options = ['--verbose', f'--config-file={conf}']
+
+    def line(process):
+        """Return what it says next of its work, or of the election."""
+        for text in process.stdout:
+            if ': add ' in text or 'work' in text:
+                return text
+        raise AssertionError('it has ended')
+
+    first = cloud.another('--watch', '1', options=options)
+    assert 'This process was elected to work.' in line(first)
+    assert line(first).startswith('h1, h1: add aggregate a')
+    second = cloud.another('--watch', '1', options=options)
+    assert 'Another process works; this one waits.' in line(second)
+    first.kill()
+    first.communicate()
+    cloud.world.require('c', HOSTS, GOLD)
+    assert 'This process was elected to work.' in line(second)
+    changed = [line(second)]
+    while 'h3, h3: add trait CUSTOM_GOLD' not in changed[-1]:
+        changed.append(line(second))
+    assert 'h1, h1: add aggregate c' in ''.join(changed)
+    second.terminate()
+    _, _ = second.communicate()
+    assert second.returncode == 0

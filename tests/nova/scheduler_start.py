@@ -2,10 +2,11 @@
 """Start as much of nova-scheduler as reads nova.conf, and say what came.
 
 A program of its own, as Nova's configuration is one for a process. It is given
-the path of nova.conf and prints JSON.
+the path of nova.conf, or of a directory of such files, and prints JSON.
 """
 
 import json
+import pathlib
 import sys
 
 from nova import config
@@ -59,12 +60,14 @@ def is_known(group, name):
 
 
 def main(path):
-    config.parse_args(['nova-scheduler', '--config-file', path])
+    given = pathlib.Path(path)
+    kind = '--config-dir' if given.is_dir() else '--config-file'
+    config.parse_args(['nova-scheduler', kind, path])
     manager = HostManager()
     checks = status.Checks(CONF)
     options = Options()
-    with open(path, encoding='utf-8') as file:
-        options.parse(file)
+    for file in sorted(given.iterdir()) if given.is_dir() else [given]:
+        options.parse(file.read_text('utf-8').splitlines(keepends=True))
     started = {
         'host_filters': [
             type(one).__name__ for one in manager.enabled_filters

@@ -22,6 +22,16 @@ password = secret
 project_name = service
 """
 
+# Nova's defaults, and the one that guards rebuilds.
+DEFAULT_FILTERS = [
+    'ComputeFilter',
+    'ComputeCapabilitiesFilter',
+    'ImagePropertiesFilter',
+    'ServerGroupAntiAffinityFilter',
+    'ServerGroupAffinityFilter',
+    'IsolatedAggregatesFilter',
+]
+
 
 def check(path, host_filters):
     started = starts(path)
@@ -45,17 +55,7 @@ def test_nova_scheduler_starts_with_what_kolla_ansible_is_given(tmp_path):
     )
     path = tmp_path / 'nova.conf'
     path.write_text(f'{rendered}\n{SERVICE_USER}')
-    check(
-        path,
-        [
-            'ComputeFilter',
-            'ComputeCapabilitiesFilter',
-            'ImagePropertiesFilter',
-            'ServerGroupAntiAffinityFilter',
-            'ServerGroupAffinityFilter',
-            'IsolatedAggregatesFilter',
-        ],
-    )
+    check(path, DEFAULT_FILTERS)
 
 
 def as_ini(overrides):
@@ -86,6 +86,105 @@ def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
     path = tmp_path / 'nova.conf'
     path.write_text(f'{as_ini(overrides)}\n{SERVICE_USER}')
     check(path, ['ComputeFilter', 'IsolatedAggregatesFilter'])
+
+
+def to_oslo_conf(conf):
+    """Write values as openstack-helm does, in helm-toolkit's to_oslo_conf.
+
+    Its template goes through maps in the order of their keys. A list becomes
+    values with commas between them; only a map that calls itself a multistring
+    becomes an option that is there several times.
+    """
+    lines = []
+    for group, options in sorted(conf.items()):
+        lines.append(f'[{group}]')
+        for name, value in sorted(options.items()):
+            if isinstance(value, dict):
+                assert value['type'] == 'multistring'
+                values = value['values']
+            elif isinstance(value, list):
+                values = [','.join(map(str, value))]
+            elif isinstance(value, bool):
+                values = [str(value).lower()]
+            else:
+                values = [value]
+            lines += [f'{name} = {one}' for one in values]
+    return '\n'.join(lines)
+
+
+def helm_values():
+    return yaml.safe_load(
+        (DEPLOYMENT / 'openstack-helm/nova.yaml').read_text()
+    )
+
+
+def test_nova_scheduler_starts_with_what_openstack_helm_is_given(tmp_path):
+    path = tmp_path / 'nova.conf'
+    path.write_text(
+        f'{to_oslo_conf(helm_values()["conf"]["nova"])}\n{SERVICE_USER}'
+    )
+    check(path, DEFAULT_FILTERS)
+
+
+@pytest.mark.slow
+def test_a_list_in_place_of_a_multistring_does_not_start(tmp_path):
+    conf = helm_values()['conf']['nova']
+    filters = conf['filter_scheduler']['available_filters']['values']
+    conf['filter_scheduler']['available_filters'] = filters
+    path = tmp_path / 'nova.conf'
+    path.write_text(f'{to_oslo_conf(conf)}\n{SERVICE_USER}')
+    with pytest.raises(AssertionError, match='all_filters,isolate_aggregates'):
+        starts(path)
+
+
+# What Atmosphere's image of Nova has besides Nova.
+FAILURE_DOMAIN = """
+from nova.scheduler import filters
+
+class FailureDomainFilter(filters.BaseHostFilter):
+    pass
+"""
+
+
+@pytest.mark.slow
+def test_nova_scheduler_starts_with_what_atmosphere_is_given(
+    tmp_path, monkeypatch
+):
+    package = tmp_path / 'nova_scheduler_filters'
+    package.mkdir()
+    (package / '__init__.py').touch()
+    (package / 'failure_domain_filter.py').write_text(FAILURE_DOMAIN)
+    monkeypatch.setenv('PYTHONPATH', str(tmp_path))
+    given = yaml.safe_load((DEPLOYMENT / 'atmosphere/vars.yml').read_text())
+    conf = given['nova_helm_values']['conf']['nova']
+    path = tmp_path / 'nova.conf'
+    path.write_text(f'{to_oslo_conf(conf)}\n{SERVICE_USER}')
+    check(path, conf['filter_scheduler']['enabled_filters'])
+
+
+# What concerns this package in the file that nova-operator writes.
+OPERATOR = """
+[filter_scheduler]
+available_filters = nova.scheduler.filters.all_filters
+enabled_filters = ComputeFilter
+[scheduler]
+enable_isolated_aggregate_filtering=true
+"""
+
+
+@pytest.mark.slow
+def test_nova_scheduler_starts_with_what_nova_operator_is_given(tmp_path):
+    """Values of ``available_filters`` in both files count."""
+    given = yaml.safe_load(
+        (DEPLOYMENT / 'nova-operator/controlplane.yaml').read_text()
+    )
+    template = given['spec']['nova']['template']['schedulerServiceTemplate']
+    (tmp_path / '01-nova.conf').write_text(OPERATOR + SERVICE_USER)
+    custom = template['customServiceConfig']
+    (tmp_path / '02-nova-override.conf').write_text(custom)
+    [enabled] = re.findall('^enabled_filters = (.*)$', custom, re.MULTILINE)
+    check(tmp_path, enabled.split(','))
+    assert 'IsolatedAggregatesFilter' in enabled
 
 
 def test_images_of_kolla_ansible_are_named_by_variables_of_its_role():

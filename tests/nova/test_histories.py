@@ -95,7 +95,7 @@ numbers = st.integers(0, len(DEMANDS) - 1)
 
 
 class Clock:
-    """Tells the time in seconds."""
+    """Returns the time in seconds."""
 
     def __init__(self):
         self.now = 1000.0
@@ -269,7 +269,7 @@ class Counting(Observer):
     def __init__(self, counter):
         self._counter = counter
 
-    def passed(self, started_at, shortened):
+    def passed(self, started_at, destination, shortened):
         self._counter['shortened' if shortened else 'in full'] += 1
 
     def refused(self, name, error):

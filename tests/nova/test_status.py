@@ -5,6 +5,7 @@ from importlib import metadata
 import pathlib
 import subprocess
 import sys
+from urllib import parse
 
 from keystoneauth1 import adapter, session, token_endpoint
 import nova.conf
@@ -192,6 +193,41 @@ def test_placement_has_to_forbid_aggregates(
     requests_mock.get(f'{PLACEMENT}/resource_providers', **answer)
     monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
     assert result_of(conf, 'placement') == (code, said)
+
+
+@pytest.mark.parametrize(
+    ('configured', 'code', 'said'),
+    [
+        (4000, Code.SUCCESS, 'max_query_length = 4000 fits.'),
+        (1500, Code.SUCCESS, 'max_query_length = 1500 is safe; with 3900'),
+        (8000, Code.FAILURE, 'cannot be scheduled; set it to 3900, or'),
+        (0, Code.FAILURE, 'cannot be scheduled; set it to 3900, or'),
+    ],
+)
+def test_the_limit_on_novas_own_way_is_compared_with_the_configured_one(
+    conf, monkeypatch, requests_mock, configured, code, said
+):
+    def answer(request, context):
+        if len(parse.urlsplit(request.url).query) > 4058:
+            context.status_code = 414
+        return {'allocation_requests': [], 'provider_summaries': {}}
+
+    requests_mock.get(f'{PLACEMENT}/allocation_candidates', json=answer)
+    monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
+    conf.config(max_query_length=configured, group=ia_conf.GROUP)
+    found, details = result_of(conf, 'query_limit')
+    assert found == code
+    assert said in details
+
+
+def test_a_limit_that_cannot_be_found_is_a_failure(
+    conf, monkeypatch, requests_mock
+):
+    requests_mock.get(f'{PLACEMENT}/allocation_candidates', status_code=503)
+    monkeypatch.setattr('nova.utils.get_ksa_adapter', adapter_of)
+    code, details = result_of(conf, 'query_limit')
+    assert code == Code.FAILURE
+    assert 'with 503' in details
 
 
 def cloud_of(tmp_path, hosts):

@@ -74,6 +74,9 @@ class MetricsTest(CloudTest):
         assert placed[('requests_total',)] == 1
         assert placed[passed] == 1
         assert placed[times, 'isolate_aggregates'] == 1
+        narrowed = 'requests_narrowed_total'
+        assert placed[narrowed, 'isolate_aggregates'] == 1
+        assert placed[narrowed, 'blazar_reservation'] == 0
         assert placed[('request_duration_seconds_sum',)] > 0
         assert placed[refused] == 0
 
@@ -150,12 +153,15 @@ class ExporterTest(CommandTest):
         assert self.host_for(flavor) == 'host1'
         used = self.exported()
         assert used['lock_used', 'VCPU', lock] == 1
-        assert used['lock_used', 'MEMORY_MB', lock] == 64
-        for resource_class in ('VCPU', 'MEMORY_MB', 'DISK_GB'):
-            assert used['lock_free', resource_class, lock] == (
-                used['lock_capacity', resource_class, lock]
-                - used['lock_used', resource_class, lock]
-            )
+        assert used['lock_used_bytes', 'MEMORY_MB', lock] == 64 * 2**20
+
+        assert used['slots_up',] == 1
+        [slots] = [
+            key
+            for key in empty
+            if key[0] == 'lock_free_slots' and flavor in key
+        ]
+        assert used[slots] == empty[slots] - 1
 
         missing = ('audit_findings', 'error', 'trait-missing')
         assert missing not in used

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps of OpenStack's upper constraints what is installed beside Nova.
+"""Keeps of OpenStack's lists of requirements what concerns this package.
 
-Reads them from standard input and prints the lines of packages that Nova or
-isolate-aggregates require::
+Reads upper constraints from standard input and prints the lines of packages
+that Nova or isolate-aggregates require::
 
     curl -L https://releases.openstack.org/constraints/upper/2025.1 |
         python tests/release/excerpt_constraints.py 'nova<32'
+
+Without Nova it reads the global requirements and prints the names of those
+that requirements.txt names::
+
+    python tests/release/excerpt_constraints.py < global-requirements.txt
 """
 
 import pathlib
@@ -21,20 +26,30 @@ EXTRAS = 'embedded,metrics,osc,testing'
 
 def _name(line: str) -> str:
     try:
-        return canonicalize_name(Requirement(line).name)
+        return canonicalize_name(Requirement(line.partition('#')[0]).name)
     except InvalidRequirement:
         return ''
 
 
 def main() -> None:
+    """Print what concerns this package."""
+    if sys.argv[1:]:
+        _constraints(sys.argv[1], sys.stdin.read())
+        return
+    ours = (ROOT / 'requirements.txt').read_text().splitlines()
+    names = {_name(line) for line in ours}
+    for name in sorted(names & {_name(line) for line in sys.stdin} - {''}):
+        print(name)
+
+
+def _constraints(nova: str, constraints: str) -> None:
     """Resolve with all constraints, and print those that took part."""
-    constraints = sys.stdin.read()
     with tempfile.TemporaryDirectory() as directory:
         full = pathlib.Path(directory, 'constraints.txt')
         full.write_text(constraints)
         wanted = pathlib.Path(directory, 'wanted.in')
         wanted.write_text(
-            f'{sys.argv[1]}\nisolate-aggregates[{EXTRAS}] @ {ROOT.as_uri()}\n'
+            f'{nova}\nisolate-aggregates[{EXTRAS}] @ {ROOT.as_uri()}\n'
         )
         compiled = run(
             *(tool('uv'), 'pip', 'compile', '--quiet', '--no-header'),

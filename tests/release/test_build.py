@@ -118,11 +118,16 @@ def test_the_wheel_is_the_package_and_the_files_beside_it(
     assert any(name.endswith('/licenses/LICENSE') for name in inside_wheel)
 
 
-def test_every_unit_and_sample_is_installed(checkout, inside_wheel):
+def test_what_is_in_etc_is_installed(checkout, inside_wheel):
     # What is below etc/deployment is copied from the documentation.
     made = {
         pathlib.Path(name).name
-        for folder in ('etc/isolate-aggregates', 'etc/systemd')
+        for folder in (
+            'etc/grafana',
+            'etc/isolate-aggregates',
+            'etc/prometheus',
+            'etc/systemd',
+        )
         for name in _committed(checkout, folder)
         if not name.endswith('config-generator.conf')
     }
@@ -145,5 +150,6 @@ def test_the_metadata_names_what_a_reader_asks_for(wheel):
     assert metadata['License'] == 'Apache-2.0'
     assert metadata['Summary']
     assert set(metadata.get_all('Provides-Extra')) >= {
-        *('blazar', 'embedded', 'metrics', 'osc', 'testing')
+        *('blazar', 'coordination', 'embedded', 'metrics', 'osc'),
+        *('progress', 'testing'),
     }

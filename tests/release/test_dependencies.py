@@ -12,13 +12,17 @@ from releasing import ROOT, run, tool
 # themselves, as nova-scheduler does, are in no extra.
 ONLY_IN = {
     'blazar': ['reservations/blazar'],
+    'icalendar': ['reservations/ical.py'],
     'nova': ['nova'],
-    'oslo_db': ['nova', 'placement/embedded.py'],
+    'oslo_concurrency': ['reservations/blazar'],
+    'oslo_db': ['nova', 'placement/embedded.py', 'reservations/blazar'],
     'placement': ['placement/embedded.py'],
     'prometheus_client': ['inspect/metrics', 'cli/exporter.py'],
     'pytest': ['testing'],
     'requests_mock': ['testing'],
-    'sqlalchemy': ['nova'],
+    'sqlalchemy': ['nova', 'reservations/blazar'],
+    'tooz': ['cli/election.py'],
+    'tqdm': ['cli/progress.py'],
     'wsgi_intercept': ['placement/embedded.py'],
 }
 

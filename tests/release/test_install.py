@@ -14,6 +14,7 @@ EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
 # What has to be installed for modules that not everybody needs.
 NEEDS = {
+    'isolate_aggregates.cli.election': 'coordination',
     'isolate_aggregates.reservations.blazar': 'blazar',
     'isolate_aggregates.reservations.ical': 'calendar',
     'isolate_aggregates.inspect.metrics': 'metrics',
@@ -22,7 +23,11 @@ NEEDS = {
     'isolate_aggregates.testing.plugin': 'pytest',
 }
 
-EXTRAS = ['', 'blazar', 'calendar', 'embedded', 'metrics', 'osc', 'testing']
+EXTRAS = [
+    '',
+    *('blazar', 'calendar', 'coordination', 'embedded', 'metrics', 'osc'),
+    *('progress', 'testing'),
+]
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
 # The oldest release that is supported is the one to hold us back.

@@ -88,7 +88,7 @@ def test_the_plain_definition_is_refused_by_the_web_server(placement, cloud):
     finished = cloud('candidates', '--flavor=plain')
     assert finished.code == 1
     assert SAID[placement.server] in finished.err
-    assert 'raise that limit' in finished.err
+    assert 'Raise that limit' in finished.err
 
 
 @pytest.mark.smoke

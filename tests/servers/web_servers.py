@@ -2,7 +2,7 @@
 """Placement under the web servers that clouds run it under.
 
 Each is a process of its own with the limits it has by default, on a free port
-of this machine, with a database in a file.
+of this machine, with a database in a file. A proxy before it is one more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,38 +44,44 @@ enforce_scope = false
 
 @dataclasses.dataclass(frozen=True)
 class WebServer:
-    """A web server with default limits.
+    """A web server, with default limits where nothing else is said.
 
-    :param name: Its name.
+    :param name: Its program.
     :param command: Returns the command that starts it on an address.
     :param max_query_length: What is recommended for it.
+    :param speaks_http: Whether it needs no proxy before it.
     """
 
     name: str
     command: Callable[[str], Sequence[str]]
     max_query_length: int
+    speaks_http: bool = True
 
     def is_installed(self) -> bool:
         """Tell whether its program is there."""
         return (_BIN / self.name).exists()
 
 
-def _gunicorn(address: str) -> Sequence[str]:
+def _gunicorn(address: str, *options: str) -> Sequence[str]:
     return [
         str(_BIN / 'gunicorn'),
         # A busy machine is no worker that hangs.
         f'--timeout={_SECONDS}',
+        *options,
         '--bind',
         address,
         APPLICATION,
     ]
 
 
-def _uwsgi(address: str) -> Sequence[str]:
+def _uwsgi(
+    address: str, *options: str, listen: str = '--http-socket'
+) -> Sequence[str]:
     return [
         str(_BIN / 'uwsgi'),
-        '--http-socket',
+        listen,
         address,
+        *options,
         '--virtualenv',
         sys.prefix,
         '--module',
@@ -87,8 +94,101 @@ def _uwsgi(address: str) -> Sequence[str]:
     ]
 
 
+def _big_uwsgi(address: str) -> Sequence[str]:
+    """As OpenStack-Ansible and Atmosphere have it."""
+    return _uwsgi(address, '--buffer-size=65535')
+
+
+def _kolla_uwsgi(address: str) -> Sequence[str]:
+    """As kolla-ansible has it, whose uWSGI has a router of its own."""
+    return _uwsgi(address, '--buffer-size=65535', '--master', listen='--http')
+
+
 GUNICORN = WebServer('gunicorn', _gunicorn, 4000)
+UNLIMITED = WebServer(
+    'gunicorn', lambda address: _gunicorn(address, '--limit-request-line=0'), 0
+)
+# Answers several requests at a time.
+THREADS = WebServer(
+    'gunicorn', lambda address: _gunicorn(address, '--threads=6'), 4000
+)
 UWSGI = WebServer('uwsgi', _uwsgi, 1500)
+BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 30_000)
+KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 30_000)
+# Behind a proxy that speaks its own protocol.
+SOCKET_UWSGI = WebServer(
+    'uwsgi',
+    lambda address: _uwsgi(address, listen='--socket'),
+    0,
+    speaks_http=False,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Proxy:
+    """A proxy before the web server, with the limits it has by default.
+
+    :param name: Its program.
+    :param package: The package of Debian that it is in.
+    :param configuration: Its configuration, with places for ``{folder}``,
+        ``{address}`` and the ``{server}`` before which it stands.
+    :param command: Returns the command that starts it in the foreground with
+        a configuration.
+    """
+
+    name: str
+    package: str
+    configuration: str
+    command: Callable[[str, pathlib.Path], Sequence[str]]
+
+    @property
+    def program(self) -> str | None:
+        """The path of its program; None if it is not installed."""
+        # Where Debian has servers is not on everybody's path.
+        path = f'{os.environ.get("PATH", os.defpath)}:/usr/sbin'
+        return shutil.which(self.name, path=path)
+
+
+HAPROXY = Proxy(
+    'haproxy',
+    'haproxy',
+    """
+defaults
+    mode http
+    timeout connect {seconds}s
+    timeout client {seconds}s
+    timeout server {seconds}s
+listen placement
+    bind {address}
+    server one {server}
+""",
+    lambda program, path: [program, '-db', '-f', str(path)],
+)
+APACHE = Proxy(
+    'apache2',
+    'apache2-bin',
+    """
+ServerName localhost
+ServerRoot {folder}
+PidFile {folder}/apache.pid
+DefaultRuntimeDir {folder}
+Mutex file:{folder}
+ErrorLog /dev/stderr
+LoadModule mpm_event_module /usr/lib/apache2/modules/mod_mpm_event.so
+LoadModule authz_core_module /usr/lib/apache2/modules/mod_authz_core.so
+LoadModule proxy_module /usr/lib/apache2/modules/mod_proxy.so
+LoadModule proxy_http_module /usr/lib/apache2/modules/mod_proxy_http.so
+Listen {address}
+ProxyPass / http://{server}/
+""",
+    lambda program, path: [program, '-D', 'FOREGROUND', '-f', str(path)],
+)
+APACHE_FOR_UWSGI = dataclasses.replace(
+    APACHE,
+    configuration=APACHE.configuration.replace(
+        'proxy_http', 'proxy_uwsgi'
+    ).replace('http://', 'uwsgi://'),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +196,7 @@ class Running:
     """A Placement that answers.
 
     :param server: Its web server.
-    :param url: Its endpoint.
+    :param url: Its endpoint, or that of a proxy before it.
     :param database: The file of its database.
     :param log: The file that it writes to.
     """
@@ -134,20 +234,68 @@ def running(server: WebServer, folder: pathlib.Path) -> Iterator[Running]:
         CONFIGURATION.format(database=database), 'utf-8'
     )
     address = f'127.0.0.1:{_free_port()}'
-    with log.open('w') as output:
+    found = Running(server, f'http://{address}', database, log)
+    environment = {'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)}
+    ready = _answers if server.speaks_http else _listens
+    command = server.command(address)
+    with _started(command, folder, environment, found, ready):
+        yield found
+
+
+@contextlib.contextmanager
+def behind(
+    proxy: Proxy, placement: Running, folder: pathlib.Path
+) -> Iterator[Running]:
+    """Run a proxy before a Placement.
+
+    :param folder: An empty folder for its files.
+    """
+    address = f'127.0.0.1:{_free_port()}'
+    configuration = folder / 'proxy.conf'
+    configuration.write_text(
+        proxy.configuration.format(
+            folder=folder,
+            address=address,
+            server=placement.url.removeprefix('http://'),
+            seconds=_SECONDS,
+        ),
+        'utf-8',
+    )
+    assert proxy.program
+    found = dataclasses.replace(
+        placement, url=f'http://{address}', log=folder / 'proxy.log'
+    )
+    command = proxy.command(proxy.program, configuration)
+    environment = {'PATH': os.defpath}
+    with _started(command, folder, environment, found, _answers):
+        yield found
+
+
+@contextlib.contextmanager
+def _started(
+    command: Sequence[str],
+    folder: pathlib.Path,
+    environment: dict[str, str],
+    found: Running,
+    ready: Callable[[Running], None],
+) -> Iterator[None]:
+    """Run a program until it is not wanted any more.
+
+    :param ready: Raises OSError while it does not run yet.
+    """
+    with found.log.open('w') as output:
         # A group of its own, so that its workers can be ended with it.
         process = subprocess.Popen(
-            server.command(address),
+            command,
             cwd=folder,
-            env={'PATH': os.defpath, 'OS_PLACEMENT_CONFIG_DIR': str(folder)},
+            env=environment,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    found = Running(server, f'http://{address}', database, log)
     try:
-        _wait(found, process)
-        yield found
+        _wait(found, process, ready)
+        yield
     finally:
         _end(process)
 
@@ -157,11 +305,25 @@ def _free_port() -> int:
         return int(unused.getsockname()[1])
 
 
-def _wait(found: Running, process: subprocess.Popen[bytes]) -> None:
+def _answers(found: Running) -> None:
+    assert found.get('/').ok
+
+
+def _listens(found: Running) -> None:
+    host, _, port = found.url.removeprefix('http://').partition(':')
+    socket.create_connection((host, int(port))).close()
+
+
+def _wait(
+    found: Running,
+    process: subprocess.Popen[bytes],
+    ready: Callable[[Running], None],
+) -> None:
     until = time.monotonic() + _SECONDS
     while time.monotonic() < until and process.poll() is None:
-        with contextlib.suppress(requests.ConnectionError):
-            assert found.get('/').ok
+        # Those of requests are of that kind too.
+        with contextlib.suppress(OSError):
+            ready(found)
             return
         time.sleep(0.1)
     raise AssertionError(f'it does not answer:\n{found.log.read_text()}')

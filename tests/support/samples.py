@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics as Prometheus reads them."""
+"""Metrics as Prometheus reads them, and as the page lists them."""
 
+import re
 from typing import Any
 
 import prometheus_client
@@ -23,4 +24,15 @@ def parsed(text: str) -> Samples:
         (sample.name, *sorted(sample.labels.values())): sample.value
         for family in parser.text_string_to_metric_families(text)
         for sample in family.samples
+    }
+
+
+def documented(page: str) -> dict[str, set[str]]:
+    """Return the labels of each metric in the tables of a page."""
+    rows = re.findall(
+        r'^   \* - ``(isolate_\w+)``\n     - ?(.*)$', page, re.MULTILINE
+    )
+    return {
+        name: {label for label in labels.split(', ') if label}
+        for name, labels in rows
     }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes a metric of a cloud, and what stays when it cannot be read."""
 
+import dataclasses
 import pathlib
 import re
 import threading
@@ -8,19 +9,24 @@ import threading
 from pages import SOURCE, blocks
 import prometheus_client
 import pytest
-from samples import samples
+from samples import documented, samples
 import yaml
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import rollups
 from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
 from isolate_aggregates.inspect.audit import AuditedCloud
 from isolate_aggregates.inspect.metrics import (
     cloud,
+    last_sync,
     reading,
     scheduler,
     textfile,
 )
+from isolate_aggregates.inspect.metrics.slots import Slots
+from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 PAGE = SOURCE / 'admin' / 'metrics.rst'
@@ -47,7 +53,8 @@ class Cloud:
     :param audited: What is read.
     """
 
-    def __init__(self, audited):
+    def __init__(self, conf, audited):
+        self.slots = Slots(conf, list)
         self.audited = audited
         self.error = None
         self.now = 1000.0
@@ -64,13 +71,19 @@ class Cloud:
         self.now += 2
         if self.error:
             raise self.error
-        return cloud.families(self.audited)
+        return cloud.families(self.audited, self.slots)
 
 
 @pytest.fixture
-def windows(audited_of):
+def windows(conf, audited_of):
     """The Windows licensing example."""
-    return Cloud(audited_of(EXAMPLES / 'windows-licensing.yaml'))
+    return Cloud(conf, audited_of(EXAMPLES / 'windows-licensing.yaml'))
+
+
+@pytest.fixture
+def cloud_of(conf, audited_of, write_cloud):
+    """Return the cloud of a text."""
+    return lambda text: Cloud(conf, audited_of(write_cloud(text)))
 
 
 # What there is in a cloud.
@@ -84,13 +97,123 @@ def test_each_lock_has_its_aggregates_hosts_and_capacity(windows):
     assert found[f'{prefix}_aggregates', LICENSED] == 1
     assert found[f'{prefix}_hosts', LICENSED] == 2
     assert {
-        name.removeprefix(f'{prefix}_'): value
+        (name.removeprefix(f'{prefix}_'), labels[0]): value
         for (name, *labels), value in found.items()
-        if labels == ['VCPU', LICENSED]
-    } == {'capacity': 32, 'used': 4, 'free': 28}
+        if name.startswith((f'{prefix}_capacity', f'{prefix}_used'))
+    } == {
+        ('capacity', 'VCPU'): 32,
+        ('used', 'VCPU'): 4,
+        ('capacity_bytes', 'MEMORY_MB'): 128 * 2**30,
+        ('used_bytes', 'MEMORY_MB'): 8 * 2**30,
+        ('capacity_bytes', 'DISK_GB'): 2000 * 2**30,
+        ('used_bytes', 'DISK_GB'): 80 * 2**30,
+    }
 
 
-def test_findings_are_counted_by_kind_and_severity(audited_of, write_cloud):
+def test_each_unit_has_a_name_of_its_own(cloud_of):
+    one = cloud_of("""
+        aggregates:
+        - {name: a, hosts: [h], metadata: {'trait:CUSTOM_A': required}}
+        providers:
+        - name: h
+          inventories:
+            NET_BW_EGR_KILOBIT_PER_SEC: 8
+            NET_PACKET_RATE_KILOPACKET_PER_SEC: 3
+            VGPU: 4
+            CUSTOM_MEMORY_MB: 5
+    """).reading()
+    one.read()
+    prefix = 'isolate_aggregates_lock_capacity'
+    assert {
+        (name.removeprefix(prefix), labels[0]): value
+        for (name, *labels), value in samples(one).items()
+        if name.startswith(prefix)
+    } == {
+        ('_bytes_per_second', 'NET_BW_EGR_KILOBIT_PER_SEC'): 1000,
+        ('_packets_per_second', 'NET_PACKET_RATE_KILOPACKET_PER_SEC'): 3000,
+        ('', 'VGPU'): 4,
+        # Its unit is known to operators alone.
+        ('', 'CUSTOM_MEMORY_MB'): 5,
+    }
+
+
+def test_rollups_are_verified_if_they_have_all_hosts(cloud_of):
+    one = cloud_of("""
+        aggregates:
+        - {name: a, hosts: [h1], metadata: {'trait:CUSTOM_A': required}}
+        - {name: b, hosts: [h2], metadata: {'trait:CUSTOM_A': required}}
+        providers:
+        - {name: h1}
+        - {name: h2}
+    """)
+    [rollup] = rollups.rollups(one.audited.locks)
+    reading = one.reading()
+
+    def found():
+        reading.read()
+        return [
+            samples(reading)[f'isolate_aggregates_{name}',]
+            for name in ('rollups', 'rollups_verified')
+        ]
+
+    assert found() == [1, 0]
+    one.audited = dataclasses.replace(
+        one.audited,
+        snapshot=dataclasses.replace(
+            one.audited.snapshot,
+            providers=tuple(
+                dataclasses.replace(
+                    node, aggregates=node.aggregates | {rollup.uuid}
+                )
+                for node in one.audited.snapshot.providers
+            ),
+        ),
+    )
+    assert found() == [1, 1]
+
+
+def test_servers_are_counted_by_where_they_are(windows):
+    def server(name, host, flavor='m1.small', image='debian-12'):
+        return PlacedServer(
+            name,
+            name,
+            'p',
+            'ACTIVE',
+            host,
+            windows.audited.snapshot.flavor(flavor),
+            image,
+        )
+
+    one = windows.reading()
+    one.read()
+    # They were not read, so none of them is told of.
+    assert not any('servers' in key[0] for key in samples(one))
+
+    images = {i.name: i for i in windows.audited.snapshot.images}
+    placed = (
+        server('a', 'linux-1'),
+        server('b', 'win-1', 'win.small'),
+        server('c', 'win-1'),
+        # Its image is gone, which may have had the key.
+        server('d', 'win-2', image='gone'),
+        # Without a host, and in a cell that is down.
+        server('e', None),
+        PlacedServer('f', 'f', '', 'UNKNOWN'),
+    )
+    windows.audited = dataclasses.replace(
+        windows.audited, servers=Servers(placed, images, True)
+    )
+    one.read()
+    assert {
+        key[1]: value
+        for key, value in samples(one).items()
+        if key[0] == 'isolate_aggregates_servers'
+    } == {'allowed': 2, 'misplaced': 1, 'unknown': 2}
+
+
+def test_findings_are_counted_by_kind_and_severity(
+    conf, audited_of, write_cloud
+):
     path = write_cloud("""
         settings:
           scheduler: {enable_isolated_aggregate_filtering: true}
@@ -105,7 +228,7 @@ def test_findings_are_counted_by_kind_and_severity(audited_of, write_cloud):
         - name: h1
         - name: h2
     """)
-    one = Cloud(audited_of(path)).reading()
+    one = Cloud(conf, audited_of(path)).reading()
     one.read()
     found = {
         tuple(labels): value
@@ -130,24 +253,22 @@ def test_findings_are_counted_by_kind_and_severity(audited_of, write_cloud):
         pytest.param('für ☃', id='other letters'),
     ],
 )
-def test_names_of_locks_stay_in_their_label(audited_of, write_cloud, name):
+def test_names_of_locks_stay_in_their_label(cloud_of, name):
     metadata = {f'trait:{name}': 'required'}
-    path = write_cloud(
+    one = cloud_of(
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
-    )
-    one = Cloud(audited_of(path)).reading()
+    ).reading()
     one.read()
     found = samples(one)
     assert found['isolate_aggregates_lock_aggregates', f'trait:{name}'] == 1
     assert not any(key[0] == 'evil' for key in found)
 
 
-def test_names_of_locks_are_no_orders_to_a_terminal(audited_of, write_cloud):
+def test_names_of_locks_are_no_orders_to_a_terminal(cloud_of):
     metadata = {'trait:X\n1\x1b[31m': 'required'}
-    path = write_cloud(
+    one = cloud_of(
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
-    )
-    one = Cloud(audited_of(path)).reading()
+    ).reading()
     one.read()
     shown = r'trait:X\n1\x1b[31m'
     assert samples(one)['isolate_aggregates_lock_aggregates', shown] == 1
@@ -171,12 +292,11 @@ def test_a_first_reading_that_fails_gives_no_zeros(windows):
     }
 
 
-def test_a_reading_that_fails_keeps_the_values_and_they_age(windows):
+def test_a_reading_that_fails_keeps_the_values_and_their_time(windows):
     one = windows.reading()
     one.read()
     before = samples(one)
     assert before[('isolate_aggregates_up',)] == 1
-    assert before[('isolate_aggregates_snapshot_age_seconds',)] == 2
 
     windows.now = 1500
     windows.error = exception.ServiceUnreachable('Nova', None, 'is away.')
@@ -187,11 +307,9 @@ def test_a_reading_that_fails_keeps_the_values_and_they_age(windows):
     assert changed == {
         'isolate_aggregates_up',
         'isolate_aggregates_last_failure_timestamp_seconds',
-        'isolate_aggregates_snapshot_age_seconds',
     }
     assert failed.keys() >= before.keys()
     assert failed[('isolate_aggregates_up',)] == 0
-    assert failed[('isolate_aggregates_snapshot_age_seconds',)] == 502
     assert failed[('isolate_aggregates_snapshot_timestamp_seconds',)] == 1000
 
     windows.error = None
@@ -200,13 +318,6 @@ def test_a_reading_that_fails_keeps_the_values_and_they_age(windows):
     assert after[('isolate_aggregates_up',)] == 1
     assert after[('isolate_aggregates_snapshot_timestamp_seconds',)] == 1502
     assert after[('isolate_aggregates_snapshot_duration_seconds',)] == 2
-
-
-def test_a_clock_that_was_put_back_makes_no_age_below_nothing(windows):
-    one = windows.reading()
-    one.read()
-    windows.now = 10
-    assert samples(one)[('isolate_aggregates_snapshot_age_seconds',)] == 0
 
 
 def test_reading_goes_on_after_any_failure_until_it_is_stopped(caplog):
@@ -241,14 +352,14 @@ def test_reading_goes_on_after_any_failure_until_it_is_stopped(caplog):
 
 def test_a_file_keeps_what_was_known(windows, tmp_path):
     path = str(tmp_path / 'isolation.prom')
-    one = windows.reading(tells_age=False)
+    one = windows.reading()
     one.read()
     registry = prometheus_client.CollectorRegistry()
     for collector in (one, reading.Build()):
         registry.register(collector)
     textfile.write(path, registry)
 
-    again = windows.reading(known=textfile.known(path), tells_age=False)
+    again = windows.reading(known=textfile.known(path))
     kept = samples(again)
     assert kept.pop(('isolate_aggregates_up',)) == 0
     was = samples(one)
@@ -278,24 +389,60 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
     )
 
 
+# What sync writes.
+
+
+def test_it_is_known_when_sync_succeeded_and_whether_it_is_known(tmp_path):
+    path = tmp_path / 'sync.prom'
+    one = last_sync.LastSync(str(path))
+    # Never is not long ago.
+    assert samples(one) == {('isolate_aggregates_sync_up',): 0}
+    last_sync.write(str(path), 1500.5)
+    known = {
+        ('isolate_aggregates_sync_last_success_timestamp_seconds',): 1500.5,
+        ('isolate_aggregates_sync_up',): 1,
+    }
+    assert samples(one) == known
+
+
+@pytest.mark.parametrize('text', [b'', b'{{{', b'\xff', b'other 1\n'])
+def test_a_file_that_sync_did_not_write_is_told(text, tmp_path, caplog):
+    path = tmp_path / 'sync.prom'
+    path.write_bytes(text)
+    one = last_sync.LastSync(str(path))
+    assert samples(one) == {('isolate_aggregates_sync_up',): 0}
+    messages = {record.getMessage() for record in caplog.records}
+    [message] = messages
+    assert message.startswith(f'What sync has written to {path} cannot be ')
+
+
+def test_a_file_does_not_keep_what_sync_wrote(tmp_path):
+    path = tmp_path / 'all.prom'
+    last_sync.write(str(path), 1500.5)
+    assert textfile.known(str(path)).families == []
+
+
 # The page.
 
 
-def documented():
-    """Return the metrics of the tables, with their labels."""
-    rows = re.findall(
-        r'^   \* - ``(isolate_\w+)``\n     - ?(.*)$',
-        PAGE.read_text('utf-8'),
-        re.MULTILINE,
-    )
-    return {
-        name: {label for label in labels.split(', ') if label}
-        for name, labels in rows
+def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
+    path = str(tmp_path / 'sync.prom')
+    last_sync.write(path, 1.0)
+    node, *others = windows.audited.snapshot.providers
+    amounts = {
+        f'NET_{what}_PER_SEC': Inventory(1)
+        for what in ('BW_EGR_KILOBIT', 'PACKET_RATE_KILOPACKET')
     }
-
-
-def test_the_page_has_each_metric_with_its_labels(windows, workers):
-    windows.audited = AuditedCloud.of(windows.audited.snapshot, workers.conf)
+    node = dataclasses.replace(
+        node, inventories={**node.inventories, **amounts}
+    )
+    windows.audited = AuditedCloud.of(
+        dataclasses.replace(
+            windows.audited.snapshot, providers=(node, *others)
+        ),
+        workers.conf,
+        servers=Servers((), {}, True),
+    )
     one = windows.reading()
     windows.error = exception.ServiceError('Nova', None, 'is strange.')
     with pytest.raises(exception.ServiceError):
@@ -303,7 +450,12 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers):
     windows.error = None
     one.read()
     given = {}
-    for collector in (one, reading.Build(), workers.collector):
+    for collector in (
+        one,
+        reading.Build(),
+        workers.collector,
+        last_sync.LastSync(path),
+    ):
         for family in collector.collect():
             name = family.name + ENDS.get(family.type, '')
             labels = given.setdefault(name, set())
@@ -311,7 +463,7 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers):
                 labels |= set(sample.labels) - {'le'}
     # The example is clean, so there is no finding to see labels of.
     given['isolate_aggregates_audit_findings'] = {'kind', 'severity'}
-    assert documented() == given
+    assert documented(PAGE.read_text('utf-8')) == given
 
 
 def test_the_file_of_the_page_is_what_is_written(run, tmp_path, monkeypatch):
@@ -326,33 +478,6 @@ def test_the_file_of_the_page_is_what_is_written(run, tmp_path, monkeypatch):
     real = path.read_text('utf-8')
     for part in re.split(r'^\.\.\.\n', shown, flags=re.MULTILINE):
         assert part in real
-
-
-def test_the_alerts_of_the_page_are_rules_over_metrics_that_there_are():
-    [shown] = [
-        b.text for b in blocks(PAGE) if b.caption == 'isolation-rules.yml'
-    ]
-    rules = [
-        rule
-        for group in yaml.safe_load(shown)['groups']
-        for rule in group['rules']
-    ]
-    assert len(rules) == 6
-    known = documented()
-    for rule in rules:
-        assert set(rule) == {'alert', 'expr', 'for', 'labels', 'annotations'}
-        assert re.fullmatch(r'\d+[mh]', rule['for'])
-        assert rule['expr'].count('(') == rule['expr'].count(')')
-        names = re.findall(r'isolate_aggregates_\w+', rule['expr'])
-        assert names
-        for name in names:
-            assert name.removesuffix('_bucket') in known
-        used = re.findall(r'[{,](\w+)[=!]', rule['expr'])
-        told = re.findall(r'\$labels\.(\w+)', rule['annotations']['summary'])
-        labels = set().union(
-            *(known[name.removesuffix('_bucket')] for name in names)
-        )
-        assert set(used + told) <= labels
 
 
 @pytest.fixture

@@ -11,9 +11,12 @@ from samples import samples
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
+from isolate_aggregates.filters.constraints import Remark, RequireRootTrait
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics import scheduler
 from isolate_aggregates.inspect.metrics.observer import Observer
+from isolate_aggregates.query_limit import verification
 from isolate_aggregates.request import Flavor, Request
 
 PREFIX = 'isolate_aggregates_scheduler'
@@ -96,8 +99,8 @@ def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
 
 def test_a_request_that_passes_is_counted_with_its_time(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS)
-    metrics.passed(time.monotonic() - 20, shortened=False)
-    metrics.passed(time.monotonic(), shortened=True)
+    metrics.passed(time.monotonic() - 20, Destination(), shortened=False)
+    metrics.passed(time.monotonic(), Destination(), shortened=True)
     found = read(count_into)
     assert found[('requests_total',)] == 2
     assert found[('queries_shortened_total',)] == 1
@@ -105,6 +108,32 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
     assert found[('request_duration_seconds_bucket', '3.0')] == 1
     assert found[('request_duration_seconds_sum',)] >= 20
     assert refusals(count_into) == {}
+
+
+def test_a_filter_that_keeps_a_request_from_hosts_is_counted(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    destination = Destination()
+    for constraint in (
+        RequireRootTrait('CUSTOM_A', 'one'),
+        RequireRootTrait('CUSTOM_B', 'another'),
+    ):
+        destination.add(constraint, 'isolate_aggregates')
+    destination.add(Remark('It keeps no host out'), 'isolate_tenants')
+    metrics.passed(time.monotonic(), destination, shortened=False)
+    found = read(count_into)
+    assert found['requests_narrowed_total', 'isolate_aggregates'] == 1
+    assert found['requests_narrowed_total', 'isolate_tenants'] == 0
+
+
+def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
+    metrics = scheduler.WorkerMetrics(FILTERS)
+    for result in ('covers', 'covers', 'misses', 'failed'):
+        metrics.verified(result)
+    found = read(count_into)
+    assert {
+        result: found['rollup_verifications_total', result]
+        for result in verification.RESULTS
+    } == {'covers': 2, 'misses': 1, 'failed': 1}
 
 
 def test_each_reading_of_the_aggregates_that_fails_is_counted(count_into):
@@ -146,7 +175,7 @@ def test_a_worker_that_cannot_count_goes_on_without(
     shutil.rmtree(count_into)
     for _ in range(2):
         pipeline.evaluate(REQUEST, AggregateIndex())
-        metrics.passed(time.monotonic(), True)
+        metrics.passed(time.monotonic(), Destination(), True)
         metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 
     [record] = caplog.records

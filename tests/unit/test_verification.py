@@ -14,7 +14,11 @@ from isolate_aggregates.aggregates.rollups import Rollup, uuid_of
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.filters.isolate_aggregates import IsolateAggregates
 from isolate_aggregates.placement import group
-from isolate_aggregates.query_limit import Shortener, VerifiedMembers
+from isolate_aggregates.query_limit import (
+    Shortener,
+    VerifiedMembers,
+    verification,
+)
 from isolate_aggregates.query_limit.verification import (
     KEEP,
     MAX_AGE,
@@ -113,8 +117,14 @@ class Worker:
         self.clock = Clock()
         self.placement = Placement()
         self.waits = Waits(self.clock)
+        self.results = []
         self.members = VerifiedMembers(
-            lambda: self.placement, limit, self.clock, self.waits, NoThread
+            lambda: self.placement,
+            limit,
+            self.clock,
+            self.waits,
+            NoThread,
+            self.results.append,
         )
         self.shortener = Shortener(
             limit, IsolateAggregates().locks, self.members, self.clock
@@ -244,6 +254,26 @@ def test_while_placement_fails_it_is_asked_less_and_less(worker, caplog):
         'Rollup aggregates X', 'Rollup aggregates are verified again.'
     ]  # fmt: skip
     assert worker.ask() == {uuid_of(LOCK)}
+
+
+def test_the_result_of_each_comparison_is_told(worker):
+    worker.ask()
+    worker.work()
+    assert set(worker.results) == {verification.COVERS}
+    worker.results.clear()
+
+    # A member of one aggregate that the rollup lacks.
+    worker.placement.members = {'host': {uuid(0)}}
+    worker.clock.now += verification.PERIOD
+    worker.ask()
+    worker.work()
+    assert worker.results.count(verification.MISSES) == 1
+    worker.results.clear()
+
+    worker.placement.error = DOWN
+    worker.clock.now += verification.PERIOD
+    worker.members.step()
+    assert worker.results == [verification.FAILED]
 
 
 def test_the_thread_outlives_a_defect(worker, caplog):

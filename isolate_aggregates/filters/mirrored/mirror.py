@@ -25,7 +25,7 @@ class Mirror:
     :param nova_name: What Nova calls it.
     :param rule: Yields the constraints.
     :param options: The options of Nova that it reads.
-    :param switch: The one of them that has to be true; None if none has to.
+    :param switch: The one of them that must be true; None if none has to.
     :param host_filter: Whether it is a host filter, which runs where
         ``enabled_filters`` names it.
     :param since: The release of Nova that brought it.

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import dataclasses
 
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
+from isolate_aggregates.aggregates.aggregate import zone_of
 from isolate_aggregates.filters.constraints import (
     DropHosts,
     InTree,
@@ -27,7 +28,6 @@ from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.filters.mirrored.mirror import Mirror, Settings
 from isolate_aggregates.request import Request
 
-_ZONE = 'availability_zone'
 _TENANT = 'filter_tenant_id'
 _TENANTS = ('scheduler', 'limit_tenants_to_placement_aggregate')
 _TENANTS_REQUIRED = ('scheduler', 'placement_aggregate_required_for_tenants')
@@ -79,7 +79,7 @@ class OwnAggregate:
 
 @dataclasses.dataclass(frozen=True)
 class NoOwnAggregate:
-    """The cause: each project has to have aggregates of its own.
+    """The cause: each project must have aggregates of its own.
 
     :param project_id: The project.
     """
@@ -178,11 +178,6 @@ def tenant_aggregate(
         yield Refuse(NoOwnAggregate(project))
 
 
-def _zone(aggregate: Aggregate) -> str | None:
-    # For Nova it is metadata; a cloud file may leave that out.
-    return aggregate.metadata.get(_ZONE, aggregate.availability_zone)
-
-
 def availability_zone(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[Constraint]:
@@ -191,7 +186,7 @@ def availability_zone(
     if not zone:
         return
     found = aggregates.where(
-        ('zone', zone), lambda aggregate: _zone(aggregate) == zone
+        ('zone', zone), lambda aggregate: zone_of(aggregate) == zone
     )
     if found:
         yield Require(found, InZone(zone))

@@ -36,7 +36,7 @@ class DisabledService:
 
 @dataclasses.dataclass(frozen=True)
 class Needs:
-    """The cause: the host has to be able to do something.
+    """The cause: the host must be able to do something.
 
     :param why: What asks for it, such as "the image is qcow2".
     :param trait: The trait that says that a host can.

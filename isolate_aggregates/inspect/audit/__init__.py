@@ -63,7 +63,7 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
 
 
 def audit(cloud: AuditedCloud) -> list[Finding]:
-    """Return what is not as it should be, the worst first.
+    """Return the findings, the worst first.
 
     :raises FilterError: if a request filter fails.
     """

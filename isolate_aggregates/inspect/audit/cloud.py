@@ -43,7 +43,9 @@ class AuditedCloud:
         ones and those that some provider has are known.
     :param resource_classes: Names of all resource classes; None if only those
         that some provider has are known.
-    :param servers: The servers; None if they are not looked at.
+    :param servers: The servers; None if they are not checked.
+    :param nova_releases: The releases of Nova that it may be, oldest first;
+        none if that is not known.
     """
 
     snapshot: Snapshot
@@ -55,6 +57,7 @@ class AuditedCloud:
     traits: frozenset[str] | None = None
     resource_classes: frozenset[str] | None = None
     servers: Servers | None = None
+    nova_releases: tuple[int, ...] = ()
 
     @classmethod
     def read(

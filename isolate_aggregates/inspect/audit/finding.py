@@ -22,7 +22,7 @@ class Severity(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it should be, or that could not be looked at.
+    """A problem, or something that could not be checked.
 
     The texts hold names that tenants and operators chose; code that puts them
     into markup has to escape them.
@@ -33,11 +33,11 @@ class Finding:
     :param problem: What is wrong.
     :param consequence: What comes of it.
     :param repair: The commands that repair it; none if no command does.
-    :param safe: Whether they may be run without a person looking on:
-        they take nothing away that something else put there, and give no
-        server a place that it has no right to.
-    :param instead: What else repairs it, for a person who knows which of the
-        two is wrong; empty if nothing does.
+    :param safe: Whether they may be run without a decision: they remove
+        nothing that another program or person added, and give no server access
+        to a host that it may not use.
+    :param instead: An alternative repair, for an operator who knows which of
+        the two is wrong; empty if there is none.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds hosts that are in an aggregate for Nova or for Placement alone.
+"""Finds hosts that are in an aggregate only in Nova or only in Placement.
 
-Placement knows nothing but its own memberships, so a host that is missing
-there is outside every lock of the aggregate. See `Aggregates in Placement
+Placement knows only its own memberships, so a host that is missing there is
+outside every lock of the aggregate. See `Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
 """
 

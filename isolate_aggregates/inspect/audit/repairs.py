@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands that repair findings.
 
-Things are named by their ids where these are known: names are neither unique
-nor always told from ids by the ``openstack`` client.
+Objects are named by their ids if these are known: names are not unique, and
+the ``openstack`` client may take a name for an id.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 
-# A program and its arguments, as no shell has to read them.
+# A program and its arguments, not quoted for a shell.
 Command = tuple[str, ...]
 
 # What is run one after the other, as long as nothing fails.
@@ -41,7 +41,7 @@ def shown(commands: Commands) -> str:
 
 
 def quoted(word: str) -> str:
-    """Return a word as a shell has to read it, without control characters."""
+    """Return a word quoted for a shell, without control characters."""
     if word.isprintable() and "'" not in word:
         return shlex.quote(word)
     return f"$'{''.join(map(_escaped, word))}'"

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds rollup aggregates whose members are not those they stand for.
 
-A cloud in which nothing was ever made a member of a rollup does without them,
-and nothing is said of it.
+A cloud without members in any rollup does not use them, and has no findings.
 """
 
 from collections.abc import Iterator

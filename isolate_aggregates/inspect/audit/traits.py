@@ -147,7 +147,7 @@ def _outside(
 def _standard_outside(
     trait: str, requiring: tuple[Aggregate, ...], hosts: set[str]
 ) -> Finding:
-    """Tell of all hosts at once, as nova-compute reports such a trait anew."""
+    """Report all hosts together, as nova-compute adds such traits again."""
     few = len(hosts) <= _FEW
     return Finding(
         'trait-outside',

@@ -20,7 +20,7 @@ from isolate_aggregates.inspect.explain.requirements import (
     WithinTree,
 )
 from isolate_aggregates.placement.group import RequestGroup, ResourceRequest
-from isolate_aggregates.placement.simulator import query
+from isolate_aggregates.placement.simulator import query, refusal
 
 
 class DividedRequest:
@@ -93,7 +93,7 @@ class DividedRequest:
     def _check(
         request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> None:
-        """Raise if the request makes no sense."""
+        """Raise if the request is invalid."""
         destination = Destination()
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)
@@ -103,7 +103,7 @@ class DividedRequest:
         asked.limit = None
         destination.apply_to(asked)
         if '' in asked.groups and '' not in request.groups:
-            raise query.Refused(
+            raise refusal.Refused(
                 'all resources are in groups with a suffix, so there is no '
                 'group that required or forbidden aggregates could go with.'
             )

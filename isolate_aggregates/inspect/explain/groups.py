@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An explanation in few lines: hosts and constraints by filter and cause.
 
-What differs between hosts or constraints of a kind is names and amounts alone,
-and these are folded into one text.
+Hosts or constraints of one kind differ only in names and amounts, and these
+are folded into one text.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

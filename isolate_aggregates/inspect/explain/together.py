@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says why requirements exclude a host that meets each by itself.
 
-As in a tree where one provider has the room and another the trait.
+For example, in a tree one provider has the capacity and another the trait.
 """
 
 from collections.abc import Iterator, Sequence

@@ -351,7 +351,7 @@ class _Explainer:
     ) -> tuple[tuple[Requirement, ...], ...]:
         """Return the smallest sets of requirements to drop.
 
-        Of each cause of a host one requirement at least has to go.
+        Of each cause of a host one requirement at least must go.
         """
         for size in range(1, len(self._everything) + 1):
             found = {

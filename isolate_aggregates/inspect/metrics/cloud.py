@@ -1,35 +1,58 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind each lock of a cloud, and what its audit finds, as metrics.
+"""What is behind each lock of a cloud, what fits, and what its audit finds.
 
-Amounts are in the units of Placement's resource classes, such as
-``MEMORY_MB``: those of custom classes are known only to the operator, so they
-are the figures that the commands and Placement itself show.
+Amounts are in base units, and those of another unit have another name. Of
+custom resource classes only operators know the units: they are counted.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+import os_resource_classes
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
+from isolate_aggregates.aggregates.rollups import rollups
+from isolate_aggregates.cloud.servers import Servers
 from isolate_aggregates.inspect.audit import AuditedCloud, Finding, audit
+from isolate_aggregates.inspect.metrics.slots import Slots
 from isolate_aggregates.inspect.overview import LockOverview, overview
+from isolate_aggregates.query_limit import SnapshotMembers
 from isolate_aggregates.text import escaped
 
 _PREFIX = 'isolate_aggregates'
 
+# How the names of standard resource classes end, the end of the names of
+# their metrics, and what an amount is in base units.
+_UNITS = (
+    ('_MB', '_bytes', 2**20),
+    ('_GB', '_bytes', 2**30),
+    ('_KILOBIT_PER_SEC', '_bytes_per_second', 125),
+    ('_KILOPACKET_PER_SEC', '_packets_per_second', 1000),
+)
+_COUNTED = ('', 1)
+_AMOUNTS = {
+    'capacity': 'Capacity of the hosts behind the lock.',
+    'used': 'How much of that capacity is in use.',
+}
 
-def families(cloud: AuditedCloud) -> tuple[Metric, ...]:
+
+def families(cloud: AuditedCloud, slots: Slots) -> tuple[Metric, ...]:
     """Return all metrics of a cloud.
 
+    :param slots: Counts the slots.
     :raises FilterError: if a request filter fails.
     """
+    findings = audit(cloud)
     return (
         *_of_locks(overview(cloud.snapshot, cloud.locks)),
-        _of_audit(audit(cloud)),
+        *slots.families(cloud),
+        *_of_rollups(cloud),
+        *_of_servers(cloud.servers, findings),
+        _of_audit(findings),
     )
 
 
-def _of_locks(locks: Iterable[LockOverview]) -> Iterable[Metric]:
+def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
     aggregates = GaugeMetricFamily(
         f'{_PREFIX}_lock_aggregates',
         'Host aggregates that the lock is on.',
@@ -37,29 +60,84 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterable[Metric]:
     )
     hosts = GaugeMetricFamily(
         f'{_PREFIX}_lock_hosts',
-        'Hosts in any of these aggregates.',
+        'Hosts in any aggregate with the lock.',
         labels=['lock'],
     )
-    capacity, used, free = (
-        GaugeMetricFamily(
-            f'{_PREFIX}_lock_{what}', text, labels=['lock', 'resource_class']
-        )
-        for what, text in (
-            ('capacity', 'What these hosts may give out in all.'),
-            ('used', 'What of it is given out.'),
-            ('free', 'What of it is left, over all hosts together.'),
-        )
-    )
+    amounts: dict[str, GaugeMetricFamily] = {}
     for one in locks:
         name = escaped(one.lock.name)
         aggregates.add_metric([name], len(one.lock.aggregates))
         hosts.add_metric([name], len(one.hosts))
         for resource_class, amount in one.capacity.items():
-            labels = [name, resource_class]
-            capacity.add_metric(labels, amount.total)
-            used.add_metric(labels, amount.used)
-            free.add_metric(labels, amount.free)
-    return aggregates, hosts, capacity, used, free
+            ending, unit = _unit(resource_class)
+            for what, value in zip(
+                _AMOUNTS, (amount.total, amount.used), strict=True
+            ):
+                family = amounts.setdefault(
+                    f'{what}{ending}',
+                    GaugeMetricFamily(
+                        f'{_PREFIX}_lock_{what}{ending}',
+                        _AMOUNTS[what],
+                        labels=['lock', 'resourcetype'],
+                    ),
+                )
+                family.add_metric([name, resource_class], value * unit)
+    yield from (aggregates, hosts)
+    for name in sorted(amounts):
+        yield amounts[name]
+
+
+def _unit(resource_class: str) -> tuple[str, int]:
+    """Return how names of amounts end, and what one is in base units."""
+    if os_resource_classes.is_custom(resource_class):
+        return _COUNTED
+    for ending, name, unit in _UNITS:
+        if resource_class.endswith(ending):
+            return name, unit
+    return _COUNTED
+
+
+def _of_rollups(cloud: AuditedCloud) -> Iterator[Metric]:
+    members = SnapshotMembers(cloud.snapshot.providers)
+    found = rollups(cloud.locks)
+    verified = sum(
+        members.coverage(rollup).verified == rollup.aggregates
+        for rollup in found
+    )
+    yield GaugeMetricFamily(
+        f'{_PREFIX}_rollups',
+        'Rollups that sync maintains for the locks.',
+        len(found),
+    )
+    yield GaugeMetricFamily(
+        f'{_PREFIX}_rollups_verified',
+        'Rollups that have all hosts they stand for.',
+        verified,
+    )
+
+
+def _of_servers(
+    servers: Servers | None, findings: Iterable[Finding]
+) -> Iterator[Metric]:
+    if servers is None:
+        return
+    family = GaugeMetricFamily(
+        f'{_PREFIX}_servers',
+        'Servers on hosts, by whether a new server like them may go there.',
+        labels=['placement'],
+    )
+    counts = Counter(finding.kind for finding in findings)
+    misplaced = counts['server-misplaced']
+    judged = [one for one in servers.placed if one.host and one.flavor]
+    lost = sum(one.flavor is None for one in servers.placed)
+    unknown = counts['server-not-judged']
+    for placement, number in (
+        ('allowed', len(judged) - misplaced - unknown),
+        ('misplaced', misplaced),
+        ('unknown', unknown + lost),
+    ):
+        family.add_metric([placement], number)
+    yield family
 
 
 def _of_audit(findings: Iterable[Finding]) -> Metric:

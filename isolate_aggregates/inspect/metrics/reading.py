@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a cloud now and then, and tells how that went.
+"""Reads a cloud periodically, and reports the result.
 
-When a reading fails, the values of the one before stay, and it shows how old
-they are. What could not be read is not reported as nothing.
+When a reading fails, the last values stay, with the time they are from. A
+failed reading is never reported as zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,14 +27,12 @@ UP = 'isolate_aggregates_up'
 READ_AT = 'isolate_aggregates_snapshot_timestamp_seconds'
 TOOK = 'isolate_aggregates_snapshot_duration_seconds'
 FAILED_AT = 'isolate_aggregates_last_failure_timestamp_seconds'
-AGE = 'isolate_aggregates_snapshot_age_seconds'
 
 _HELP = {
     UP: 'Whether the last reading of the cloud worked.',
     READ_AT: 'When the reading began that the values are from.',
     TOOK: 'How long that reading took.',
     FAILED_AT: 'When a reading failed last; absent if none did.',
-    AGE: 'How long ago the reading began that the values are from.',
 }
 
 
@@ -61,22 +59,18 @@ class Known:
 class CloudReading(Collector):
     """The metrics of a cloud, as they were read last.
 
-    :param tells_age: Whether to tell the age too, which makes sense only
-        where it is worked out at each request.
-    :param clock: Tells the time, in seconds since 1970.
+    :param clock: Returns the time, in seconds since 1970.
     """
 
     def __init__(
         self,
         read: Callable[[], Iterable[Metric]],
         known: Known = Known(),
-        tells_age: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read = read
         # Never changed but replaced, as it is collected from other threads.
         self._known = known
-        self._tells_age = tells_age
         self._clock = clock
 
     def read(self) -> None:
@@ -110,8 +104,6 @@ class CloudReading(Collector):
             TOOK: known.took,
             FAILED_AT: known.failed_at,
         }
-        if self._tells_age and known.read_at is not None:
-            values[AGE] = max(self._clock() - known.read_at, 0)
         yield from known.families
         for name, value in values.items():
             if value is not None:

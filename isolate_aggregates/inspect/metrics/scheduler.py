@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of nova-scheduler count, and how it is read.
+"""The counts of the workers of nova-scheduler, and how they are read.
 
-Each worker counts into files of its own, and who reads them adds them up. This
-is the `multiprocess mode
+Each worker counts in its own files, and the reader adds them up. This is the
+`multiprocess mode
 <https://prometheus.github.io/client_python/multiprocess/>`_ of
 prometheus-client: it needs no port, no socket and no thread in nova-scheduler,
 and loses nothing between two readings. It is switched on by the environment of
@@ -22,7 +22,10 @@ from prometheus_client.registry import Collector
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.filters.constraints import Remark
+from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.metrics.observer import Observer
+from isolate_aggregates.query_limit import verification
 
 LOG = logging.getLogger(__name__)
 
@@ -90,6 +93,19 @@ class WorkerMetrics(Observer):
             ['reason', 'filter'],
             registry=None,
         )
+        narrowed = prometheus_client.Counter(
+            f'{PREFIX}_requests_narrowed',
+            'Requests that passed and that a filter keeps from some hosts.',
+            ['filter'],
+            registry=None,
+        )
+        self._verified = prometheus_client.Counter(
+            f'{PREFIX}_rollup_verifications',
+            'How often a rollup was compared with what Placement says, by '
+            'the result.',
+            ['result'],
+            registry=None,
+        )
         self._unreadable = prometheus_client.Counter(
             f'{PREFIX}_aggregate_read_failures',
             'How often the host aggregates could not be read, or not in time.',
@@ -117,8 +133,11 @@ class WorkerMetrics(Observer):
         self._filter_seconds = {
             name: filter_seconds.labels(name) for name in filters
         }
-        # A rate can be told from the first refusal on only if there was a 0
+        # A rate can be told from the first one on only if there was a 0
         # before it.
+        self._narrowed = {name: narrowed.labels(name) for name in filters}
+        for result in verification.RESULTS:
+            self._verified.labels(result)
         for _, reason, is_of_filter in _REASONS:
             for name in filters if is_of_filter else ('',):
                 self._refusals.labels(reason, name)
@@ -126,9 +145,17 @@ class WorkerMetrics(Observer):
     def _took(self, name: str, seconds: float) -> None:
         self._count(self._filter_seconds[name].observe, seconds)
 
-    def passed(self, started_at: float, shortened: bool) -> None:
+    def passed(
+        self, started_at: float, destination: Destination, shortened: bool
+    ) -> None:
         """Count a request that may go to Placement."""
         self._count(self._requests.inc)
+        for name in {
+            concluded.filter_name
+            for concluded in destination.constraints
+            if not isinstance(concluded.constraint, Remark)
+        }:
+            self._count(self._narrowed[name].inc)
         self._count(
             self._request_seconds.observe, time.monotonic() - started_at
         )
@@ -148,6 +175,10 @@ class WorkerMetrics(Observer):
         refusals = self._refusals.labels(reason, name if of_filter else '')
         self._count(refusals.inc)
 
+    def verified(self, result: str) -> None:
+        """Count a comparison of a rollup."""
+        self._count(self._verified.labels(result).inc)
+
     def unreadable(self) -> None:
         """Count a reading of the aggregates that has failed."""
         self._count(self._unreadable.inc)
@@ -158,7 +189,7 @@ class WorkerMetrics(Observer):
             count(*amount)
         except Exception as exc:
             # Such as in a worker that was forked when the directory was gone.
-            # Servers have to be scheduled nevertheless.
+            # Servers must be scheduled nevertheless.
             if not self._has_failed:
                 LOG.error('Nothing is counted for Prometheus: %s.', exc)
             self._has_failed = True

@@ -18,6 +18,9 @@ from isolate_aggregates.inspect.metrics import reading, scheduler
 
 LOG = logging.getLogger(__name__)
 
+# How the names begin of what sync writes to a file of its own.
+SYNC = 'isolate_aggregates_sync'
+
 _TOLD_ANEW = {
     reading.UP,
     reading.READ_AT,
@@ -43,7 +46,7 @@ def write(path: str, registry: Collector) -> None:
 def known(path: str) -> reading.Known:
     """Return what a file says of the cloud that it was written for.
 
-    :returns: Nothing if there is no such file or it makes no sense.
+    :returns: Nothing if there is no such file or it is invalid.
     """
     try:
         text = pathlib.Path(path).read_text('utf-8')
@@ -62,7 +65,7 @@ def known(path: str) -> reading.Known:
             family
             for family in families
             if family.name not in _TOLD_ANEW
-            and not family.name.startswith(scheduler.PREFIX)
+            and not family.name.startswith((scheduler.PREFIX, SYNC))
         ],
         read_at=values.get(reading.READ_AT),
         took=values.get(reading.TOOK),

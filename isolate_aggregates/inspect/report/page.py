@@ -15,7 +15,6 @@ import importlib.resources
 import os
 
 import jinja2
-import markupsafe
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.cloud import atomic
@@ -60,15 +59,15 @@ def render(content: Content) -> str:
         marks=content.calendar and calendar.marks(content.calendar),
         rooms=content.calendar
         and text.all_escaped(calendar.picture(content.calendar)),
-        # Files of this package, not anybody's input.
-        style=markupsafe.Markup(style),  # noqa: S704
-        scripts=[markupsafe.Markup(script) for script in scripts],  # noqa: S704
+        style=style,
+        scripts=scripts,
         policy=_policy(style, scripts),
     )
 
 
 def _shown(value: object) -> object:
-    if isinstance(value, str) and not isinstance(value, markupsafe.Markup):
+    # What Jinja2 itself takes for markup.
+    if isinstance(value, str) and not hasattr(value, '__html__'):
         return text.escaped(value)
     return value
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carries a plan out.
+"""Carries out a plan.
 
-Nothing is taken from the plan but what each provider shall have: what that
-changes is worked out anew from what Placement says at that moment, and written
-with the generation of that moment. So nothing that others wrote meanwhile is
-lost, and whatever is interrupted is completed by the next run.
+The plan says only what each provider must have. The changes are computed again
+from the current state in Placement, and written with its current generation.
+So changes of other clients are not lost, and the next run completes an
+interrupted one.
 
-What each provider shall have follows from the tags, and those may change
-meanwhile: another operator locks or unlocks an aggregate. So after the last
-change Nova is read again, and what was changed by other tags is put right.
+What each provider must have follows from the tags, and these may change
+meanwhile, for example by another lock or unlock. So after the last change Nova
+is read again, and changes that are no longer right are corrected.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ from isolate_aggregates.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 
-# After so many providers in a row it is not the providers that fail.
+# After so many failures in a row, the providers are not the reason.
 _MOST_FAILURES = 10
 
 # How often Nova may change its mind while that is corrected.
@@ -73,10 +73,10 @@ def carry_out(
 
     A provider that cannot be changed does not stop the others.
 
-    :param aggregates: Reads the host aggregates anew.
+    :param aggregates: Reads the host aggregates again.
     :param locks: Returns the locks of some aggregates.
-    :param track: Shows progress: takes what comes one by one, and how many
-        will come, and gives it back.
+    :param track: Shows progress: takes an iterable and its length, and yields
+        its items.
     :param stopped: Tells whether to leave the rest to another run.
     :raises IsolateAggregatesError: if what all providers need fails.
     """
@@ -119,7 +119,7 @@ class _Run:
         self._mirrored: dict[tuple[str, str], Target] = {}
 
     def change(self, target: Target) -> None:
-        """Give a provider what it shall have, and note how it went."""
+        """Give a provider what it must have, and note how it went."""
         if self._stopped() or self._failed_in_a_row >= _MOST_FAILURES:
             with self._turn:
                 self.result.untried += 1

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sync knows later what it has put into Placement itself.
+"""How sync later knows what it has added to Placement.
 
-Placement keeps the marks, as custom traits, so they survive whatever happens
-to whoever runs sync:
+Placement keeps the marks, as custom traits, so they do not depend on the
+machine that runs sync:
 
-* A trait that sync has put on a resource provider has a companion on the same
+* A trait that sync has added to a resource provider has a mark on the same
   provider, named after it. Both are written in one request.
-* A rollup aggregate has a trait that is on no provider at all: its mere
-  existence says that members of this aggregate were put there by sync.
+* A rollup aggregate has a trait that is on no provider: if it exists, sync has
+  added the members of this aggregate.
 """
 
 from collections.abc import Iterable

@@ -23,8 +23,8 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import named, plural
 
-# nova-compute puts and takes away these as it sees fit, or Placement or Nova
-# gives a meaning to them that a host cannot be given by hand.
+# nova-compute manages these itself, or they have a meaning for Placement or #
+# Nova that a host cannot be given by hand.
 _NOT_BY_HAND = (
     'COMPUTE_',
     'HW_ARCH_',
@@ -48,10 +48,10 @@ class SyncPlan:
     """What is to be done.
 
     :param parts: The parts of it that are to be done.
-    :param targets: What each resource provider shall have.
+    :param targets: What each resource provider must have.
     :param pending: Those of them that do not have it, by uuid of the provider.
     :param changes: What that changes.
-    :param new_traits: The traits that Placement has to know before.
+    :param new_traits: The traits that Placement must know before.
     :param old_marks: The marks that nothing has any more afterwards.
     :param problems: What cannot be done, or looks wrong, one sentence each.
     :param forgets: Whether it takes rollups and marks away for good.
@@ -153,7 +153,7 @@ class _Planner:
         return marks.is_mark(trait) and part in self._parts
 
     def target(self, node: Provider) -> Target:
-        """Return what a resource provider shall have."""
+        """Return what a resource provider must have."""
         if node.host is None:
             # What else it has is not for sync to say.
             return Target(node.uuid, node.name, '', rollups=self.rollups)
@@ -215,7 +215,7 @@ class _Planner:
     def _traits(
         self, aggregates: Iterable[Aggregate], below: Collection[str]
     ) -> dict[str, tuple[Aggregate, ...]]:
-        """Return the traits that a compute node itself has to have.
+        """Return the traits that a compute node itself must have.
 
         One that a provider below it has is not among them: on the node it
         would let in servers that ask for nothing of that provider.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How things are: what sync has to know of Nova and Placement."""
+"""How things are: what sync must know of Nova and Placement."""
 
 import dataclasses
 

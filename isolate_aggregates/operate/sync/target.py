@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one resource provider shall have, and what that changes.
+"""What one resource provider must have, and what that changes.
 
-Nothing here depends on what the provider has at the moment, so a target can be
-held against what is there when the plan is made, and again when it is done.
+A target does not depend on the current state of the provider, so it can be
+compared with it when the plan is made, and again when it is carried out.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -36,14 +36,15 @@ class ProviderChange:
 
 
 class Rollups:
-    """What providers have to be members of because they are of another.
+    """What providers must be members of because they are of another.
 
-    A provider belongs into a rollup if it is a member of an aggregate that the
-    rollup stands for, whatever Nova says of its host: that is who is kept out
-    when the aggregate itself is forbidden. And if its host is in one, whatever
-    Placement says: that is who ought to be.
+    A provider belongs in a rollup if it is a member of an aggregate that the
+    rollup stands for, even if Nova does not have its host there: it is
+    excluded when the aggregate itself is forbidden. It also belongs there if
+    its host is in one in Nova, even if Placement does not have the membership
+    yet.
 
-    :param wanted: All rollups there shall be.
+    :param wanted: All rollups there must be.
     :param aggregates: The aggregates they stand for, and more.
     :param marked: The uuids of others that sync may have made providers
         members of.
@@ -104,14 +105,14 @@ class Rollups:
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What a resource provider shall have.
+    """What a resource provider must have.
 
     :param provider: The uuid of the provider.
     :param host: The compute service whose node it is; empty if it is none.
     :param traits: The traits it needs, each with the aggregates that require
         it; None to leave all traits but marks alone.
     :param keeps_marks: Whether marks stay where they are; for ``traits=None``.
-    :param mirror: The host aggregates it has to be a member of, by uuid.
+    :param mirror: The host aggregates it must be a member of, by uuid.
     :param aggregates: The uuids of the host aggregates its host is in.
     :param rollups: What is wanted of rollups, of all providers alike.
     :param below: The names of providers below it that have a trait, by trait.
@@ -130,11 +131,11 @@ class Target:
     )
 
     def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
-        """Return the traits it shall have in place of some.
+        """Return the traits it must have instead of some.
 
-        What it needs and does not have is put there together with its mark.
-        What is marked and not needed is taken away. A trait without a mark
-        is not ours and stays, and so does the absence of its mark.
+        Missing traits are added together with their marks. Marked traits that
+        are not needed are removed. A trait without a mark was added by another
+        program or person: it stays, and gets no mark.
 
         :param traits: Its traits as they are.
         """
@@ -147,7 +148,7 @@ class Target:
         return after | add | {marks.of_trait(trait) for trait in add}
 
     def aggregates_after(self, aggregates: frozenset[str]) -> frozenset[str]:
-        """Return the aggregates it shall be a member of in place of some.
+        """Return the aggregates it must be a member of instead of some.
 
         :param aggregates: The uuids of its aggregates as they are.
         """

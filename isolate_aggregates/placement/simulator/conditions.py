@@ -77,7 +77,7 @@ def in_any_aggregate(
 
 
 def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that are themselves where a group has to be.
+    """Return the providers that are themselves where a group must be.
 
     ``member_of``: of each repeated parameter, a member of one aggregate. One
     provider has to meet all parameters: what its root is a member of does not
@@ -90,7 +90,7 @@ def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
-    """Return some providers, and whole trees in place of roots.
+    """Return some providers, and whole trees instead of roots.
 
     In the group without a suffix, what a root is a member of spans its tree:
     ``member_of`` is met by a provider or by its root, and neither may be in
@@ -103,7 +103,7 @@ def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
 
 
 def in_tree(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that are in the tree a group has to be in.
+    """Return the providers that are in the tree a group must be in.
 
     ``in_tree``: the tree of the provider with that uuid, root or not.
     """

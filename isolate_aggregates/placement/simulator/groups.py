@@ -3,7 +3,7 @@
 
 A candidate has an *anchor*: the root of the tree it belongs to. All its
 resources come from that tree and from providers that share with it, and the
-groups of one request have to be served around one anchor.
+groups of one request must be served around one anchor.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -144,7 +144,7 @@ def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 def lenders(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
     """Return who may give to the group without a suffix in other trees.
 
-    A sharing provider has to be a member of the aggregates itself, and with
+    A sharing provider must be a member of the aggregates itself, and with
     ``in_tree`` nothing comes from another tree.
     """
     if group.in_tree is not None:

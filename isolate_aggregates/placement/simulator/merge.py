@@ -163,7 +163,7 @@ class _Merger:
         return True
 
     def _in_subtrees(self, chosen: Combination) -> bool:
-        """Say whether the groups that have to be are in one subtree.
+        """Say whether the groups that must be are in one subtree.
 
         ``same_subtree``: one of the providers that serve these groups is the
         ancestor of all of them, or the only one.

@@ -15,23 +15,23 @@ import uuid
 
 from oslo_utils import uuidutils
 
-from isolate_aggregates import exception
 from isolate_aggregates.placement import microversion as mv
 from isolate_aggregates.placement.group import (
     Param,
     RequestGroup,
     ResourceRequest,
 )
+from isolate_aggregates.placement.simulator import consistency
+from isolate_aggregates.placement.simulator.refusal import (
+    BAD_VALUE,
+    DUPLICATE_KEY,
+    Refused,
+    refuse,
+)
 
 # The microversion of a query that comes without one; all of them are written
 # without the "1." here.
 NEWEST = mv.ANY_TRAITS.minor
-
-# The service's codes for errors. Most have no code of their own.
-UNDEFINED = 'placement.undefined_code'
-BAD_VALUE = 'placement.query.bad_value'
-DUPLICATE_KEY = 'placement.query.duplicate_key'
-MISSING_VALUE = 'placement.query.missing_value'
 
 # All values of a parameter, by its name.
 _Values = Mapping[str, Sequence[str]]
@@ -62,23 +62,6 @@ _OF_PROVIDERS = {
 }
 
 
-class Refused(exception.BadQuery):
-    """A query that the service answers with 400.
-
-    :param reason: What is wrong with it.
-    :param code: The service's code for that.
-    """
-
-    def __init__(self, reason: str, code: str = UNDEFINED) -> None:
-        self.reason = reason
-        self.code = code
-        super().__init__(
-            'Placement',
-            None,
-            f'would call the request invalid (400): {reason}',
-        )
-
-
 @dataclasses.dataclass(frozen=True)
 class ProviderQuery:
     """The question of ``GET /resource_providers``.
@@ -107,7 +90,7 @@ def candidates(
     :raises Refused: if the service would call them invalid.
     """
     values = _by_name(params)
-    _refuse([*_unknown(values, _since, minor), *_malformed(values, minor)])
+    refuse([*_unknown(values, _since, minor), *_malformed(values, minor)])
     # Of a limit or a policy that is repeated the service checks the last and
     # uses the first. The API reference does not say that they may be.
     request = ResourceRequest(
@@ -121,8 +104,8 @@ def candidates(
         if match := _GROUPED.fullmatch(name):
             group = request.group(match[2] or '')
             problems += _read(group, match[1], name, found, minor)
-    _refuse(problems)
-    _check_groups(request, minor)
+    refuse(problems)
+    consistency.check(request, minor)
     return request
 
 
@@ -137,7 +120,7 @@ def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
     """
     values = _by_name(params)
     last = {name: found[-1] for name, found in values.items()}
-    _refuse(
+    refuse(
         [
             *_unknown(values, _OF_PROVIDERS.get, minor),
             *(
@@ -152,7 +135,7 @@ def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
     for name in filter(_READERS.get, values):
         found = values[name] if name in _REPEATED else [last[name]]
         problems += _read(group, name, name, found, minor)
-    _refuse(problems)
+    refuse(problems)
     # An empty name asks for nothing; the service takes it so.
     return ProviderQuery(group, last.get('name') or None, last.get('uuid'))
 
@@ -171,12 +154,6 @@ def parameters(query: str) -> list[Param]:
         )
     except UnicodeDecodeError:
         raise Refused(f'{query} is not UTF-8') from None
-
-
-def _refuse(problems: Iterable[str], code: str = UNDEFINED) -> None:
-    reason = '; '.join(problems)
-    if reason:
-        raise Refused(reason, code)
 
 
 def _by_name(params: Iterable[Param]) -> _Values:
@@ -234,7 +211,7 @@ def _read_root_required(
     except ValueError as exc:
         raise Refused(f'root_required={values[0]}: {exc}') from None
     both = sorted(root.required_traits & root.forbidden_traits)
-    _refuse(
+    refuse(
         (f'root_required both requires and forbids {t}' for t in both),
         BAD_VALUE,
     )
@@ -360,64 +337,3 @@ _READERS: Mapping[str, Callable[[RequestGroup, str, int], None]] = {
     'member_of': _aggregates,
     'in_tree': _in_tree,
 }
-
-
-def _check_groups(request: ResourceRequest, minor: int) -> None:
-    """Refuse parameters that are right one by one, and not together.
-
-    :raises Refused: if the service would.
-    """
-    coded = minor >= mv.SAME_SUBTREE.minor
-    bad_value = BAD_VALUE if coded else UNDEFINED
-    if not any(group.resources for group in request.groups.values()):
-        raise Refused(
-            'no group asks for resources',
-            MISSING_VALUE if coded else UNDEFINED,
-        )
-    _refuse(_resourceless(request), bad_value)
-    _refuse(_subtrees(request), bad_value)
-    _refuse(_conflicts(request))
-    _refuse(_policy(request))
-
-
-def _resourceless(request: ResourceRequest) -> Iterator[str]:
-    """Find groups that should ask for resources, and do not.
-
-    A group without resources only makes sense as a member of
-    ``same_subtree``.
-    """
-    related = frozenset().union(*request.same_subtree)
-    for suffix, group in request.groups.items():
-        if not group.resources and suffix not in related:
-            yield (
-                f'group {suffix!r} asks for no resources and is not in '
-                'same_subtree'
-            )
-
-
-def _subtrees(request: ResourceRequest) -> Iterator[str]:
-    """Find suffixes in ``same_subtree`` that no group has."""
-    for suffix in sorted(frozenset().union(*request.same_subtree)):
-        if suffix not in request.groups:
-            yield f'same_subtree names {suffix!r}, which is not a group'
-
-
-def _conflicts(request: ResourceRequest) -> Iterator[str]:
-    """Find traits that are required and forbidden by one group."""
-    for suffix, group in request.groups.items():
-        for trait in sorted(group.required_traits & group.forbidden_traits):
-            yield f'required{suffix} both requires and forbids {trait}'
-        for choice in group.any_traits:
-            if choice <= group.forbidden_traits:
-                traits = ', '.join(sorted(choice))
-                yield f'required{suffix} forbids each one of {traits}'
-
-
-def _policy(request: ResourceRequest) -> Iterator[str]:
-    """Miss a ``group_policy`` with two or more groups with a suffix."""
-    suffixed = [suffix for suffix in request.groups if suffix]
-    if len(suffixed) > 1 and request.group_policy is None:
-        yield (
-            f'{len(suffixed)} groups with a suffix need group_policy, none or '
-            'isolate'
-        )

@@ -18,6 +18,7 @@ from isolate_aggregates.placement.simulator import (
     groups,
     merge,
     query,
+    refusal,
 )
 from isolate_aggregates.placement.simulator.answer import answer
 from isolate_aggregates.placement.simulator.groups import Serving
@@ -28,6 +29,8 @@ from isolate_aggregates.placement.simulator.index import (
 from isolate_aggregates.placement.simulator.merge import Combination
 
 _NOTHING = AllocationCandidates((), (), {})
+# It looks them all up each time.
+_STANDARD_TRAITS = tuple(os_traits.get_traits())
 
 
 class Simulator:
@@ -48,7 +51,7 @@ class Simulator:
     ) -> None:
         self.index = ProviderIndex(providers)
         self.traits = frozenset(
-            (*os_traits.get_traits(), *self.index.traits, *traits)
+            (*_STANDARD_TRAITS, *self.index.traits, *traits)
         )
         self.resource_classes = frozenset(
             (
@@ -224,4 +227,4 @@ class Simulator:
     ) -> None:
         unknown = sorted(set(names) - known)
         if unknown:
-            raise query.Refused(f'there is no {kind} {", ".join(unknown)}')
+            raise refusal.Refused(f'there is no {kind} {", ".join(unknown)}')

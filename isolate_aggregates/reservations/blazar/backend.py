@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova and Placement have of the reservations of Blazar.
+"""The data of Blazar's reservations in Nova and Placement.
 
-Everything here can be repeated: it looks at what there is and does what is
-missing. The flavor is made first and deleted last, and its description says
-whose the reservation is and whether it is to end.
+All operations can be repeated: they read the current state and do what is
+missing. The flavor is created first and deleted last, and its description says
+to which Blazar the reservation belongs and whether it must end.
 """
 
 from collections.abc import Iterable, Mapping

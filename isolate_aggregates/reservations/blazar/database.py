@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which database a Blazar has.
+"""The id of a Blazar's database.
 
-Several Blazars may keep reservations in one Nova, and one Blazar may be given
-another database by mistake. The id of a database is created once and kept in a
-table of its own there, so that a reservation can tell whose it is.
+Several Blazars may keep reservations in one Nova, and a Blazar may be started
+with another database by mistake. The id of a database is created once and kept
+there in a separate table, so that each reservation can record its database.
 """
 
 from blazar.db.sqlalchemy import facade_wrapper

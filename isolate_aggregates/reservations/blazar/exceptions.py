@@ -24,7 +24,7 @@ class ReservationNotKept(blazar_exceptions.BlazarException):
 def translated(reservation: str) -> Iterator[None]:
     """Turn our errors into one of Blazar's.
 
-    :raises ReservationNotKept: in place of each of ours.
+    :raises ReservationNotKept: instead of each of ours.
     """
     try:
         yield

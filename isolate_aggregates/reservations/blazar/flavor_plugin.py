@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations like a flavor that are kept in Placement alone.
+"""Flavor-based reservations that are kept only in Placement.
 
-Takes the place of Blazar's own plugin of the same resource type. That one
-makes an instance plugin of its own; here it is ours.
+Replaces Blazar's own plugin of the same resource type. That one creates an
+instance plugin of Blazar; here it is ours.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets the commands for reservations keep what a Blazar has reserved.
+"""Imports reservations from Blazar.
 
-What Blazar's database says of a reservation is written into its flavor, as
-the record that these commands read; slots, servers and access are there
-already. Nothing is deleted, in Blazar's database neither, and what is not
-carried over stays as it is and is named.
+The data in Blazar's database is written into the flavor of the reservation, as
+the record that the commands read; slots, servers and access exist already.
+Nothing is deleted, not even in Blazar's database. Reservations that cannot be
+imported stay as they are and are listed.
 """
 
 from collections.abc import Iterator, Mapping

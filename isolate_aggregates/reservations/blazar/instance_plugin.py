@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance reservations that are kept in Placement alone.
+"""Instance reservations that are kept only in Placement.
 
-Takes the place of Blazar's own plugin of the same resource type, and lets that
-one end what was made by it: reservations with an aggregate or a server group.
+Replaces Blazar's own plugin of the same resource type, and delegates
+reservations with an aggregate or a server group to that plugin, which created
+them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -139,8 +140,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             db_api.reservation_get(reservation)['lease_id']
         )
         if lease['status'] == status.lease.DELETING:
-            # Blazar is about to forget it. Whatever is not done by then is
-            # done because the flavor says so.
+            # Blazar is about to forget it. The rest is done later, because the
+            # # flavor says so.
             by = f'lease {lease["id"]} was deleted{_by_user()}'
             with translated(reservation):
                 try:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is kept in Nova for Blazars, and what an operator does about it.
+"""The reservations in Nova that belong to Blazars, and commands for them.
 
-Blazar leaves reservations alone that its database does not know. Whether they
-are to end, or to be known again, is for an operator to decide, one by one. So
-is whether Blazar is to keep one that is kept without it.
+Blazar does not touch reservations that its database does not know. An operator
+decides for each whether it ends or is given to Blazar again. The same applies
+to reservations that are kept without Blazar.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Has what could not be done at once completed later.
+"""Completes unfinished work later.
 
 blazar-manager runs the events of leases one after the other and calls monitor
 plugins from threads of their own. So an event does what it can at once, and

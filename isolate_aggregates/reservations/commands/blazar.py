@@ -213,7 +213,7 @@ class EndBlazarReservation(_OneBlazarReservation):
                 'end.'
             )
         if found.is_ours and found.is_known and found.record.end is None:
-            # Blazar would make it anew.
+            # Blazar would make it again.
             raise exception.InvalidRequest(
                 f'Blazar knows reservation {name}; delete its lease.'
             )

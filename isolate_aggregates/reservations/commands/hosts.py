@@ -30,7 +30,7 @@ class _HostCommand(consent.Asking, output.ReportLister):
     What cannot be done to one is reported, and done to the others.
     """
 
-    # What it does to a host, with its name in place of {}.
+    # What it does to a host, with its name instead of {}.
     change: str
     is_agreed = True
 

@@ -7,7 +7,7 @@ import datetime
 from typing import Any
 
 from isolate_aggregates import reservations
-from isolate_aggregates.cli import base, consent, periodic
+from isolate_aggregates.cli import base, consent, coordination, periodic
 from isolate_aggregates.reservations.commands import common, times
 from isolate_aggregates.reservations.healing import FailedHosts, Move, no_host
 
@@ -108,8 +108,9 @@ class ReconcileReservations(common.ReservationLister):
         return super().run(parsed_args) or common.status_for(self.found)
 
     def _watch(self, pause: int, heal_after: int | None) -> None:
+        connection = self.app.connect()
         # What it has read of the cloud is not read again.
-        store = common.store(self.app.conf, self.app.connect())
+        store = common.store(self.app.conf, connection)
         shown: dict[str, str] = {}
         told: frozenset[tuple[str, str]] = frozenset()
         move: Move = no_host
@@ -127,4 +128,8 @@ class ReconcileReservations(common.ReservationLister):
             self.app.stdout.flush()
             shown = lines
 
-        periodic.watch(once, pause)
+        heals = [f'heal-after-{heal_after}'] if heal_after else []
+        with coordination.elected(
+            self.app.conf, connection, 'reconcile', *heals
+        ) as is_elected:
+            periodic.watch(once, pause, is_elected)

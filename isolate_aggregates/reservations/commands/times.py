@@ -56,7 +56,7 @@ def moment(text: str) -> Moment:
 def end(text: str) -> Moment | None:
     """Return what an argument for an end gives, None for ``never``.
 
-    :raises ArgumentTypeError: if it makes no sense.
+    :raises ArgumentTypeError: if it is invalid.
     """
     return None if text == _NEVER else moment(text)
 

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long the exporter counts the free slots of ten flavors.
+
+    python benchmarks/slots.py [hosts ...]
+
+A tenth as many locks as hosts, and three availability zones. Hosts have one
+resource provider each, or two NUMA nodes below it. It is processor time, and
+other work of the machine does not count.
+"""
+
+import sys
+import time
+import uuid
+
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.inspect.audit import AuditedCloud
+from isolate_aggregates.inspect.metrics.slots import MOST, Slots
+from isolate_aggregates.placement.provider import Inventory, Provider
+from isolate_aggregates.request import Flavor
+
+HOSTS = (100, 1_000)
+ZONES = 3
+FLAVORS = tuple(
+    Flavor(f'flavor-{number}', str(number), number + 1, 2048, 20)
+    for number in range(MOST)
+)
+
+
+def identity(*parts: object) -> str:
+    """Return a uuid that is always the same."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
+
+
+def cloud(hosts: int, nodes: int) -> Snapshot:
+    """Return a cloud.
+
+    :param nodes: How many NUMA nodes each host has.
+    """
+    locks = hosts // 10
+    aggregates = [
+        Aggregate(
+            identity('zone', zone),
+            f'zone-{zone}',
+            {'availability_zone': f'zone-{zone}'},
+            frozenset(f'host-{host}' for host in range(zone, hosts, ZONES)),
+        )
+        for zone in range(ZONES)
+    ]
+    # Half of the hosts are behind a lock.
+    aggregates += [
+        Aggregate(
+            identity('lock', lock),
+            f'lock-{lock}',
+            {f'trait:CUSTOM_LOCK_{lock}': 'required'},
+            frozenset(
+                f'host-{host}' for host in range(lock, hosts // 2, locks)
+            ),
+        )
+        for lock in range(locks)
+    ]
+    providers = []
+    for number in range(hosts):
+        name = f'host-{number}'
+        processors = {'VCPU': Inventory(64, allocation_ratio=4.0)}
+        used = {'VCPU': number % 97}
+        providers.append(
+            Provider(
+                identity(name),
+                name,
+                host=name,
+                inventories={
+                    'MEMORY_MB': Inventory(262_144),
+                    'DISK_GB': Inventory(4000),
+                    **({} if nodes else processors),
+                },
+                usages={} if nodes else used,
+                aggregates=frozenset(
+                    one.uuid for one in aggregates if name in one.hosts
+                ),
+            )
+        )
+        providers += [
+            Provider(
+                identity(name, node),
+                f'{name}-{node}',
+                identity(name),
+                inventories=processors,
+                usages=used,
+            )
+            for node in range(nodes)
+        ]
+    return Snapshot('made up', tuple(aggregates), tuple(providers), FLAVORS)
+
+
+def main() -> None:
+    """Measure and print a table."""
+    conf = cfg.ConfigOpts()
+    ia_conf.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
+    conf.set_override('max_query_length', 0, ia_conf.GROUP)
+    print(f'{"hosts":>7} {"of one":>8} {"of three":>8} providers')
+    for hosts in map(int, sys.argv[1:] or HOSTS):
+        seconds = []
+        for nodes in (0, 2):
+            audited = AuditedCloud.of(cloud(hosts, nodes), conf)
+            started_at = time.process_time()
+            Slots(conf, list).families(audited)
+            seconds.append(time.process_time() - started_at)
+        print(f'{hosts:>7} {seconds[0]:>6.2f} s {seconds[1]:>6.2f} s')
+
+
+if __name__ == '__main__':
+    main()

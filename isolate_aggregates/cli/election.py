@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""An election by a lock of tooz: whoever has it works, until it ends."""
+
+import os
+import socket
+
+from oslo_log import log as logging
+import tooz
+from tooz import coordination, locking
+
+from isolate_aggregates.text import short
+
+LOG = logging.getLogger(__name__)
+
+
+class Election:
+    """One of the processes with the same name is elected.
+
+    :param url: What tooz takes as ``backend_url``.
+    :param name: What they do.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url = url
+        self._name = name.encode()
+        self._member = f'{socket.gethostname()}-{os.getpid()}'.encode()
+        # Wrong here is what is configured; it does not connect yet.
+        self._coordinator = self._new_coordinator()
+        self._is_started = False
+        self._lock: locking.Lock | None = None
+        self._told = ''
+
+    def is_won(self) -> bool:
+        """Tell whether this process is to work now.
+
+        It is where the others cannot be asked, as not to work at all would be
+        worse than to work twice.
+        """
+        try:
+            is_won = self._has_lock()
+        except (tooz.ToozError, OSError, ValueError) as exc:
+            self._tell(
+                logging.WARNING,
+                'No process can be elected, so this one goes on with the '
+                'work: %s.',
+                _said(exc),
+            )
+            return True
+        if is_won:
+            self._tell(logging.INFO, 'This process was elected to work.')
+        else:
+            self._tell(logging.INFO, 'Another process works; this one waits.')
+        return is_won
+
+    def close(self) -> None:
+        """Let another one be elected."""
+        try:
+            if self._lock:
+                self._lock.release()
+            if self._is_started:
+                self._coordinator.stop()
+        except (tooz.ToozError, OSError) as exc:
+            LOG.warning('The election could not be left: %s.', _said(exc))
+
+    def _has_lock(self) -> bool:
+        if not self._is_started:
+            # Where the last attempt has failed half-way.
+            self._coordinator = self._new_coordinator()
+            self._coordinator.start(start_heart=True)
+            self._is_started = True
+        if self._lock and self._is_kept(self._lock):
+            return True
+        lock = self._coordinator.get_lock(self._name)
+        self._lock = lock if lock.acquire(blocking=False) else None
+        return bool(self._lock)
+
+    @staticmethod
+    def _is_kept(lock: locking.Lock) -> bool:
+        try:
+            return lock.is_still_owner()
+        except tooz.NotImplemented:
+            # As far as this driver knows.
+            return True
+
+    def _new_coordinator(self) -> coordination.CoordinationDriver:
+        return coordination.get_coordinator(self._url, self._member)
+
+    def _tell(self, level: int, text: str, *values: str) -> None:
+        """Log what has not been logged last."""
+        if text != self._told:
+            LOG.log(level, text, *values)
+        self._told = text
+
+
+def _said(exc: Exception) -> str:
+    return short(exc) or type(exc).__name__

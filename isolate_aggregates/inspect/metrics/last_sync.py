@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When ``sync`` succeeded last, as it writes that down and as it is read."""
+
+from collections.abc import Iterator
+import pathlib
+
+from oslo_log import log as logging
+import prometheus_client
+from prometheus_client import parser
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from isolate_aggregates.inspect.metrics import textfile
+
+LOG = logging.getLogger(__name__)
+
+SUCCEEDED_AT = f'{textfile.SYNC}_last_success_timestamp_seconds'
+
+
+def write(path: str, succeeded_at: float) -> None:
+    """Write to a file when ``sync`` succeeded, in one go.
+
+    :param succeeded_at: The time, in seconds since 1970.
+    :raises MetricsError: if it cannot be written.
+    """
+    registry = prometheus_client.CollectorRegistry()
+    gauge = prometheus_client.Gauge(
+        SUCCEEDED_AT,
+        'When sync succeeded last.',
+        registry=registry,
+    )
+    gauge.set(succeeded_at)
+    textfile.write(path, registry)
+
+
+class LastSync(Collector):
+    """Gives what ``sync`` has written, and whether it could be read.
+
+    :param path: The file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield it."""
+        try:
+            text = pathlib.Path(self._path).read_text('utf-8')
+            found = [
+                family
+                for family in parser.text_string_to_metric_families(text)
+                if family.name == SUCCEEDED_AT
+            ]
+            if not found:
+                raise ValueError(f'it has no {SUCCEEDED_AT}')
+        except (OSError, ValueError) as exc:
+            LOG.error(
+                'What sync has written to %(path)s cannot be read: %(cause)s.',
+                {'path': self._path, 'cause': exc},
+            )
+            found = []
+        yield from found
+        yield GaugeMetricFamily(
+            f'{textfile.SYNC}_up',
+            'Whether the time of the last success of sync could be read.',
+            float(bool(found)),
+        )

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many servers of some flavors fit: in each zone, behind each lock.
+
+In a zone only those hosts are used that a request with the flavor and no other
+key may use. Behind a lock all hosts are used: the key may come from an image,
+a project or a reservation.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+import dataclasses
+import time
+
+import os_resource_classes as orc
+from oslo_config import cfg
+from oslo_log import log as logging
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.aggregates.aggregate import zone_of
+from isolate_aggregates.cloud.saved import SnapshotCloud
+from isolate_aggregates.cloud.servers import PlacedServer
+from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.decision import decide
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.filters.pipeline import Pipeline
+from isolate_aggregates.inspect import candidates
+from isolate_aggregates.inspect.audit import AuditedCloud
+from isolate_aggregates.inspect.capacity import Packing
+from isolate_aggregates.placement import resources
+from isolate_aggregates.placement.group import ResourceRequest
+from isolate_aggregates.request import Flavor, Request, implied
+from isolate_aggregates.text import escaped
+
+LOG = logging.getLogger(__name__)
+
+# How many flavors, unless the configuration names some.
+MOST = 10
+# Seconds; to learn which flavors are used most takes a list of all servers.
+RANKED_FOR = 3600.0
+
+# What these ask for, Cyborg knows, or the configuration of Nova.
+_DEVICES = ('accel:device_profile', 'pci_passthrough:alias')
+
+_PREFIX = 'isolate_aggregates'
+_FLAVOR = ('flavor_id', 'flavor_name')
+_SLOTS = {
+    'free_slots': 'How many more servers of the flavor fit',
+    'slots': 'How many servers of the flavor fit without all others',
+}
+# Hosts by what is told of them: the name of a zone or of a lock.
+_Places = Mapping[str, frozenset[str]]
+
+
+class Slots:
+    """Counts slots.
+
+    :param conf: A configuration with our options registered.
+    :param servers: Reads the servers of all projects.
+    :param clock: Returns the time in seconds.
+    """
+
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        servers: Callable[[], Iterable[PlacedServer]],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._conf = conf
+        self._servers = servers
+        self._clock = clock
+        self._ranked: Counter[str] | None = None
+        self._ranked_at = 0.0
+
+    def families(self, cloud: AuditedCloud) -> tuple[Metric, ...]:
+        """Return the metrics of a cloud, and whether they are complete.
+
+        A flavor that cannot be counted is left out.
+
+        :raises FilterError: if a request filter fails.
+        """
+        in_zones, behind_locks = _Families('zone'), _Families('lock')
+        is_complete = True
+        counting = _Counting(cloud, self._conf)
+        try:
+            chosen = self._chosen(cloud)
+        except exception.IsolateAggregatesError as exc:
+            LOG.error(
+                'Free slots cannot be counted, because the most used flavors '
+                'are not known: %(cause)s Set [%(group)s] metrics_flavors.',
+                {'cause': exc, 'group': ia_conf.GROUP},
+            )
+            chosen, is_complete = [], False
+        counted: set[tuple[str, str]] = set()
+        for name in chosen:
+            try:
+                flavor = cloud.snapshot.flavor(name)
+                name = flavor.name
+                # It may be named by its id and by its name.
+                if (flavor.id, flavor.name) not in counted:
+                    counting.count(flavor, in_zones, behind_locks)
+                    counted.add((flavor.id, flavor.name))
+            except exception.FilterError:
+                raise
+            except exception.IsolateAggregatesError as exc:
+                LOG.error(
+                    'Free slots of flavor %(flavor)s cannot be counted: '
+                    '%(cause)s',
+                    {'flavor': escaped(name), 'cause': exc},
+                )
+                is_complete = False
+        return (
+            *in_zones.found,
+            *behind_locks.found,
+            GaugeMetricFamily(
+                f'{_PREFIX}_slots_up',
+                'Whether the slots of all chosen flavors could be counted.',
+                float(is_complete),
+            ),
+        )
+
+    def _chosen(self, cloud: AuditedCloud) -> list[str]:
+        """Return ids, or names, of the flavors that slots are counted of.
+
+        :raises IsolateAggregatesError: if the servers cannot be read.
+        """
+        configured = self._conf[ia_conf.GROUP].metrics_flavors
+        if configured:
+            return list(configured)
+        flavors = cloud.snapshot.flavors
+        if len(flavors) > MOST:
+            used = self._used(cloud)
+            flavors = tuple(
+                sorted(flavors, key=lambda one: (-used[one.name], one.name))
+            )
+        return [one.id or one.name for one in flavors[:MOST]]
+
+    def _used(self, cloud: AuditedCloud) -> Counter[str]:
+        """Return how many servers have a flavor, by its name."""
+        if cloud.servers is not None:
+            return _by_flavor(cloud.servers.placed)
+        now = self._clock()
+        if self._ranked is None or now >= self._ranked_at + RANKED_FOR:
+            self._ranked = _by_flavor(self._servers())
+            self._ranked_at = now
+        return self._ranked
+
+
+def _by_flavor(servers: Iterable[PlacedServer]) -> Counter[str]:
+    return Counter(one.flavor.name for one in servers if one.flavor)
+
+
+class _Families:
+    """What is told of one kind of places.
+
+    :param what: ``zone`` or ``lock``.
+    """
+
+    def __init__(self, what: str) -> None:
+        where, label = {
+            'zone': ('in the availability zone', 'availability_zone'),
+            'lock': ('on hosts behind the lock', 'lock'),
+        }[what]
+        self.found = tuple(
+            GaugeMetricFamily(
+                f'{_PREFIX}_{what}_{name}',
+                f'{text} {where}.',
+                labels=[label, *_FLAVOR],
+            )
+            for name, text in _SLOTS.items()
+        )
+
+    def add(
+        self, flavor: Flavor, places: _Places, packings: Iterable[Packing]
+    ) -> None:
+        """Add the samples of a flavor."""
+        for family, packing in zip(self.found, packings, strict=True):
+            for name, hosts in places.items():
+                family.add_metric(
+                    [*map(escaped, (name, flavor.id, flavor.name))],
+                    sum(one.servers for one in packing.fitting(hosts)),
+                )
+
+
+class _Counting:
+    """Counts slots in a cloud as it is, and as if it were empty."""
+
+    def __init__(self, cloud: AuditedCloud, conf: cfg.ConfigOpts) -> None:
+        self._cloud = cloud
+        self._saved = SnapshotCloud(cloud.snapshot)
+        self._most = conf[ia_conf.SCHEDULER].max_placement_results
+        self._longest = conf[ia_conf.GROUP].max_query_length
+        releases = cloud.nova_releases or (implied.NEWEST_NOVA,)
+        self._release = conf[ia_conf.GROUP].nova_release or releases[-1]
+        owned, others = self._saved.owned_nodes
+        self._is_owned = bool(owned and not others)
+        self._zones = _zones(cloud.snapshot)
+        self._locks = {
+            lock.name: frozenset().union(*(a.hosts for a in lock.aggregates))
+            for lock in cloud.locks
+        }
+        self._snapshots = (
+            cloud.snapshot,
+            dataclasses.replace(
+                cloud.snapshot,
+                providers=tuple(
+                    dataclasses.replace(one, usages={})
+                    for one in cloud.snapshot.providers
+                ),
+            ),
+        )
+
+    def count(
+        self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
+    ) -> None:
+        """Add the samples of a flavor, all of them or none.
+
+        :raises MetricsError: if it is not known what the flavor asks for.
+        :raises InvalidRequest: if the flavor makes no sense.
+        :raises RequestRefused: if Nova itself refuses it.
+        """
+        for key in _DEVICES:
+            if key in flavor.extra_specs:
+                raise exception.MetricsError(
+                    f'It is not known which devices its extra spec {key} '
+                    'asks for.'
+                )
+        request = Request(
+            flavor, nova_release=self._release, owner_nova=self._is_owned
+        )
+        decision = candidates.decide_on(
+            self._saved,
+            self._cloud.pipeline,
+            request,
+            self._most,
+            self._longest,
+        )
+        found = decision.destination
+        is_refused = bool(found.refusals)
+        if is_refused:
+            found = decide(
+                request, self._cloud.index, Pipeline(self._cloud.mirrored)
+            ).destination
+        # Whoever has the key is kept out of nothing.
+        query = resources.resource_request(request)
+        found.apply_to(query, ())
+        if orc.PCPU in query.merged_resources() and not any(
+            orc.PCPU in one.inventories
+            for one in self._saved.snapshot.providers
+        ):
+            raise exception.MetricsError(
+                'It asks for PCPU, which no host has; Nova may use VCPU '
+                'instead.'
+            )
+        unlocked = self._packings(query, found)
+        narrowed = unlocked
+        zones = self._zones
+        if is_refused:
+            zones = dict.fromkeys(zones, frozenset())
+        elif decision.forbidden:
+            # What a query leaves to host filters is required all the same.
+            query = resources.resource_request(request)
+            found.apply_to(query, decision.forbidden)
+            narrowed = self._packings(query, found)
+        in_zones.add(flavor, zones, narrowed)
+        behind_locks.add(flavor, self._locks, unlocked)
+
+    def _packings(
+        self, query: ResourceRequest, destination: Destination
+    ) -> list[Packing]:
+        return [
+            Packing(snapshot, query, destination)
+            for snapshot in self._snapshots
+        ]
+
+
+def _zones(snapshot: Snapshot) -> dict[str, frozenset[str]]:
+    """Return the hosts that a request in each availability zone may get.
+
+    Placement judges that. Hosts that are in none, by Nova and by Placement,
+    are those of the empty name.
+    """
+    zones: dict[str, set[str]] = {}
+    by_uuid: dict[str, str] = {}
+    listed: set[str] = set()
+    for aggregate in snapshot.aggregates:
+        if zone := zone_of(aggregate):
+            zones.setdefault(zone, set())
+            by_uuid[aggregate.uuid] = zone
+            listed |= aggregate.hosts
+    for node in snapshot.providers:
+        if node.host:
+            found = {by_uuid.get(uuid) for uuid in node.aggregates} - {None}
+            for zone in found:
+                zones[str(zone)].add(node.host)
+            if not found and node.host not in listed:
+                zones.setdefault('', set()).add(node.host)
+    return {zone: frozenset(zones[zone]) for zone in sorted(zones)}

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Our request filters by the hook that Nova is to have.
+
+A Nova with the hook runs what ``[scheduler] request_filters`` names, and looks
+for what is not its own among entry points. See the page "What Nova and
+Placement should have" of the documentation.
+"""
+
+from __future__ import annotations
+
+from nova import context as nova_context
+from nova import objects
+
+from isolate_aggregates import exception
+from isolate_aggregates.nova import messages, registration
+from isolate_aggregates.nova.runner import Runner
+
+
+def isolate_aggregates_pipeline(
+    context: nova_context.RequestContext, request_spec: objects.RequestSpec
+) -> bool:
+    """Narrow a request spec, or refuse it.
+
+    :raises RequestFilterFailed: if no host may serve the request.
+    """
+    return _runner(context, request_spec)(context, request_spec)
+
+
+def isolate_aggregates_query_limit(
+    context: nova_context.RequestContext, request_spec: objects.RequestSpec
+) -> bool:
+    """Make the query fit, or refuse the request.
+
+    :raises RequestFilterFailed: if no host may serve the request.
+    """
+    return _runner(context, request_spec).finish(context, request_spec)
+
+
+def _runner(
+    context: nova_context.RequestContext, spec: objects.RequestSpec
+) -> Runner:
+    runner = registration.installed()
+    if runner is None:
+        raise messages.refused(
+            context,
+            spec,
+            exception.ConfigError(
+                '[filter_scheduler] available_filters',
+                'lacks isolate_aggregates.nova.all_filters, which makes the '
+                'request filters; add it after '
+                'nova.scheduler.filters.all_filters.',
+            ),
+        )
+    return runner

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Manifests are what Kubernetes takes, and run what the program knows."""
+
+from collections.abc import Callable, Iterator
+import http.client
+import pathlib
+import subprocess
+import sys
+from typing import Any
+from urllib import parse
+
+from cliff import commandmanager
+import kubernetes_validate
+import pytest
+import yaml
+
+from isolate_aggregates.cli import app
+
+ROOT = pathlib.Path(__file__).parents[2]
+FOLDER = ROOT / 'etc' / 'deployment' / 'kubernetes'
+MANIFESTS = sorted(FOLDER.glob('*.yaml'))
+EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
+CONFIGURATION = '/etc/isolate-aggregates/isolate-aggregates.conf'
+
+# The oldest that is still in use somewhere, and the newest that is known.
+RELEASES = ['1.29', kubernetes_validate.latest_version()]
+
+
+def manifests(path: pathlib.Path) -> list[dict[str, Any]]:
+    """Return the objects of a file."""
+    return list(yaml.safe_load_all(path.read_text()))
+
+
+def pods() -> Iterator[Any]:
+    """Yield the pods of all manifests, to be run by a test."""
+    for path in MANIFESTS:
+        for each in manifests(path):
+            spec = each['spec']
+            if each['kind'] == 'CronJob':
+                spec = spec['jobTemplate']['spec']
+            if 'template' in spec:
+                yield pytest.param(spec['template']['spec'], id=path.stem)
+
+
+@pytest.mark.parametrize('release', RELEASES)
+@pytest.mark.parametrize('path', MANIFESTS, ids=lambda path: path.stem)
+def test_kubernetes_takes_a_manifest(path: pathlib.Path, release: str) -> None:
+    for each in manifests(path):
+        kubernetes_validate.validate(each, release, strict=True)
+
+
+def test_a_word_that_kubernetes_does_not_know_is_noticed() -> None:
+    [deployment, _] = manifests(FOLDER / 'exporter.yaml')
+    deployment['spec']['template']['spec']['runAsNonRoot'] = True
+    with pytest.raises(kubernetes_validate.ValidationError):
+        kubernetes_validate.validate(deployment, RELEASES[0], strict=True)
+
+
+@pytest.mark.parametrize('pod', pods())
+def test_a_pod_is_allowed_where_the_standard_is_restricted(
+    pod: dict[str, Any],
+) -> None:
+    """That is the strictest of Kubernetes' Pod Security Standards."""
+    assert pod['securityContext']['runAsNonRoot'] is True
+    assert pod['securityContext']['runAsUser'] > 0
+    assert pod['securityContext']['seccompProfile'] == {
+        'type': 'RuntimeDefault'
+    }
+    assert pod['automountServiceAccountToken'] is False
+    [container] = pod['containers']
+    assert container['securityContext'] == {
+        'allowPrivilegeEscalation': False,
+        'readOnlyRootFilesystem': True,
+        'capabilities': {'drop': ['ALL']},
+    }
+    assert set(container['resources']) == {'requests', 'limits'}
+
+
+@pytest.mark.parametrize('pod', pods())
+def test_the_program_knows_the_arguments_of_a_pod(pod: dict[str, Any]) -> None:
+    [container] = pod['containers']
+    [mount] = container['volumeMounts']
+    configuration, *arguments = container['args']
+    assert configuration == f'--config-file={CONFIGURATION}'
+    assert CONFIGURATION.startswith(f'{mount["mountPath"]}/')
+    commands = commandmanager.CommandManager(app.COMMANDS)
+    factory, name, rest = commands.find_command(arguments)
+    command = factory(app.IsolateAggregatesApp(), None, cmd_name=name)
+    parsed = command.get_parser(name).parse_args(rest)
+    if name == 'sync':
+        assert parsed.watch or parsed.yes
+
+
+def test_the_example_of_a_configuration_is_one(
+    run: Callable[..., Any],
+) -> None:
+    given = f'--config-file={FOLDER / "isolate-aggregates.conf"}'
+    finished = run(given, 'filter', 'list', '-f', 'csv', '--quote', 'none')
+    assert finished.code == 0
+    assert 'isolate_aggregates,True' in finished.out
+
+
+# As on a file system that is read-only.
+READ_ONLY = """
+import errno, os, sys
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+def refuse(event, args):
+    if event == 'os.mkdir' or (
+        event == 'open' and isinstance(args[0], str) and args[2] & WRITES
+    ):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), args[0])
+sys.addaudithook(refuse)
+from isolate_aggregates.cli import app
+sys.exit(app.main())
+"""
+
+
+def test_the_exporter_needs_no_file_to_write_and_answers_its_probes() -> None:
+    [deployment, service] = manifests(FOLDER / 'exporter.yaml')
+    [container] = deployment['spec']['template']['spec']['containers']
+    _, command, listen = container['args']
+    [port] = container['ports']
+    assert listen.endswith(f':{port["containerPort"]}')
+    assert service['spec']['ports'][0]['targetPort'] == port['name']
+    exporter = subprocess.Popen(
+        [
+            *(sys.executable, '-c', READ_ONLY, command),
+            *('--listen=127.0.0.1:0', f'--snapshot={EXAMPLE}'),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={},
+    )
+    try:
+        assert exporter.stdout
+        told = exporter.stdout.readline()
+        assert told.startswith('Metrics are served at ')
+        there = parse.urlsplit(told.split()[-1].rstrip('.'))
+        for probe in ('readinessProbe', 'livenessProbe'):
+            asked = container[probe]['httpGet']
+            assert asked['port'] == port['name']
+            connection = http.client.HTTPConnection(there.netloc)
+            connection.request('GET', asked['path'])
+            assert connection.getresponse().status == 200
+            connection.close()
+    finally:
+        exporter.terminate()
+        exporter.communicate()
+    assert exporter.returncode == 0

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bug reports for Placement: what they show is there, over plain HTTP."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import pages
+import pytest
+import web_servers
+
+from isolate_aggregates.inspect.mistakes import Mistake
+
+FOLDER = pages.ROOT / 'etc/upstream/placement'
+REPORTS = sorted(path.stem for path in FOLDER.glob('*.txt'))
+MISTAKES = [mistake.value.replace(' ', '-') for mistake in Mistake]
+
+
+@pytest.fixture(scope='module')
+def shell(tmp_path_factory):
+    """Run commands beside a Placement and the program of the reports."""
+    programs = pathlib.Path(sys.prefix) / 'bin'
+    server = tmp_path_factory.mktemp('placement')
+    with web_servers.running(web_servers.THREADS, server) as placement:
+
+        def run(text):
+            return subprocess.run(
+                ['bash', '-c', text],
+                cwd=FOLDER,
+                env={
+                    'PATH': f'{programs}:{os.environ["PATH"]}',
+                    'PLACEMENT': placement.url,
+                    'TOKEN': 'admin',
+                },
+                capture_output=True,
+                text=True,
+            )
+
+        yield run
+        # It has cleaned up after itself.
+        left = placement.get('/resource_providers').json()
+        assert left == {'resource_providers': []}
+
+
+@pytest.mark.parametrize('name', REPORTS)
+def test_what_a_report_shows_is_what_happens(shell, name):
+    report = (FOLDER / f'{name}.txt').read_text('utf-8')
+    [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)
+    command, output = textwrap.dedent(shown)[2:].split('\n', 1)
+    assert command.split()[-1] == name
+    finished = shell(command)
+    assert (finished.returncode, finished.stderr) == (0, '')
+    # Uuids are not the same each time.
+    real = re.sub('[0-9a-f-]{36}', '...', finished.stdout)
+    assert pages.agrees(output, real), finished.stdout
+
+
+@pytest.mark.parametrize('name', REPORTS)
+def test_a_report_has_what_launchpad_asks_for(name):
+    report = (FOLDER / f'{name}.txt').read_text('utf-8')
+    titles = re.findall(r'^(.+)\n=+$', report, re.MULTILINE)
+    assert titles == [
+        'Description',
+        'Steps to reproduce',
+        'Expected result',
+        'Actual result',
+        'Environment',
+        'Cause',
+        'Possible fix',
+    ]
+
+
+def test_each_mistake_has_a_section_and_a_report():
+    assert sorted([*MISTAKES, 'missing-409']) == REPORTS
+    text = pages.path('admin/placement-mistakes.rst').read_text('utf-8')
+    reports = pages.path('contributor/upstream/placement-bugs.rst').read_text()
+    for mistake in Mistake:
+        title = mistake.value.capitalize()
+        assert f'\n{title}\n{"=" * len(title)}\n' in text
+    for name in REPORTS:
+        assert f'/etc/upstream/placement/{name}.txt' in reports

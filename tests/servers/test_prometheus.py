@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Prometheus scrapes a real exporter and runs every query we ship.
+
+The exporter reads the Windows licensing example as a live cloud, with a real
+Placement. Prometheus and promtool are those of Debian's package.
+"""
+
+from collections.abc import Callable, Iterator
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+from urllib import parse, request
+
+from http_fakes import NOVA
+from live_example import ISOLATE, Live
+import pytest
+import requests_mock
+import yaml
+
+from isolate_aggregates.inspect.metrics import scheduler
+
+ROOT = pathlib.Path(__file__).parents[2]
+RULES = ROOT / 'etc/prometheus/isolate-aggregates.rules.yml'
+RULES_TEST = RULES.with_suffix('.test.yml')
+DASHBOARD = ROOT / 'etc/grafana/isolate-aggregates.json'
+
+HOST = '127.0.0.1'
+# Seconds that nothing here takes, even on a slow machine.
+LONG = 300
+# What Grafana puts in place of its variables.
+VARIABLES = {'$lock': '.*', '$flavor': '.*', '$__rate_interval': '1m'}
+COUNT = """
+import time
+from isolate_aggregates import exception
+from isolate_aggregates.filters.constraints import RequireRootTrait
+from isolate_aggregates.filters.destination import Destination
+from isolate_aggregates.inspect.metrics import scheduler
+metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+destination = Destination()
+destination.add(RequireRootTrait('CUSTOM_A', 'x'), 'isolate_aggregates')
+metrics.passed(time.monotonic(), destination, True)
+metrics.refused('isolate_aggregates', exception.RequestRefused(['no']))
+metrics.timer('isolate_aggregates', 0.001)
+"""
+
+
+def program(name: str) -> str:
+    """Return the path of a program; without it the test is skipped."""
+    found = shutil.which(name)
+    if not found:
+        pytest.skip(f'there is no {name}; "apt-get install prometheus"')
+    return found
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server((HOST, 0)) as unused:
+        return int(unused.getsockname()[1])
+
+
+def alerts() -> list[dict[str, Any]]:
+    """Return the rules that we ship."""
+    groups = yaml.safe_load(RULES.read_text('utf-8'))['groups']
+    return [rule for group in groups for rule in group['rules']]
+
+
+def queries() -> Iterator[str]:
+    """Yield the queries of the dashboard as Grafana sends them."""
+    for panel in json.loads(DASHBOARD.read_text('utf-8'))['panels']:
+        for target in panel.get('targets', ()):
+            query = target['expr']
+            for variable, value in VARIABLES.items():
+                query = query.replace(variable, value)
+            yield query
+
+
+class Prometheus:
+    """A Prometheus of our own on this machine.
+
+    :param folder: An empty folder for its files.
+    :param target: What it scrapes.
+    """
+
+    def __init__(self, folder: pathlib.Path, target: str) -> None:
+        self._listen = f'{HOST}:{free_port()}'
+        self._log = folder / 'prometheus.log'
+        configuration = folder / 'prometheus.yml'
+        configuration.write_text(
+            yaml.safe_dump(
+                {
+                    'global': {
+                        'scrape_interval': '200ms',
+                        'scrape_timeout': '200ms',
+                        'evaluation_interval': '200ms',
+                    },
+                    'rule_files': [str(RULES)],
+                    'scrape_configs': [
+                        {
+                            'job_name': 'isolate-aggregates',
+                            'static_configs': [{'targets': [target]}],
+                        }
+                    ],
+                }
+            ),
+            'utf-8',
+        )
+        self._command = [
+            program('prometheus'),
+            f'--config.file={configuration}',
+            f'--storage.tsdb.path={folder / "data"}',
+            f'--web.listen-address={self._listen}',
+        ]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Run it, and end it."""
+        with self._log.open('w') as output:
+            process = subprocess.Popen(
+                self._command, stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(LONG)
+            finally:
+                process.kill()
+
+    def get(self, path: str, **parameters: str) -> Any:
+        """Ask its API; None while it does not answer."""
+        url = f'http://{self._listen}/api/v1/{path}'
+        with (
+            contextlib.suppress(OSError),
+            request.urlopen(f'{url}?{parse.urlencode(parameters)}') as answer,
+        ):
+            return json.load(answer)['data']
+        return None
+
+    def series(self, query: str) -> list[dict[str, Any]]:
+        """Return what a query finds; nothing while it does not answer."""
+        found = self.get('query', query=query)
+        return found['result'] if found else []
+
+    def wait(self, condition: Callable[[], object]) -> None:
+        """Wait until something is so."""
+        until = time.monotonic() + LONG
+        while not condition():
+            assert time.monotonic() < until, self._log.read_text('utf-8')
+            time.sleep(0.05)
+
+
+class Watcher(threading.Thread):
+    """Asks Prometheus while the exporter runs in this process; ends it.
+
+    :param watch: What to ask.
+    """
+
+    def __init__(self, watch: Callable[[], None]) -> None:
+        super().__init__(daemon=True)
+        self._watch = watch
+        self._main = threading.current_thread().ident
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Ask, and let the exporter end."""
+        try:
+            self._watch()
+        except BaseException as exc:
+            self.error = exc
+        finally:
+            assert self._main
+            signal.pthread_kill(self._main, signal.SIGTERM)
+
+
+def counted(folder: pathlib.Path) -> pathlib.Path:
+    """Return the directory that a worker of nova-scheduler counted into."""
+    directory = folder / 'counts'
+    directory.mkdir()
+    subprocess.run(
+        [sys.executable, '-c', COUNT],
+        env={**os.environ, scheduler.DIRECTORY: str(directory)},
+        check=True,
+    )
+    return directory
+
+
+def serve_servers(http: requests_mock.Mocker) -> None:
+    """Let Nova have a server that is out of place."""
+    server = {
+        'id': 'server-1',
+        'name': 'server-1',
+        'tenant_id': 'demo',
+        'status': 'ACTIVE',
+        'OS-EXT-SRV-ATTR:host': 'win-1',
+        'image': {'id': 'of-no-use'},
+        'flavor': {
+            'original_name': 'm1.small',
+            'vcpus': 1,
+            'ram': 2048,
+            'disk': 20,
+            'ephemeral': 0,
+            'swap': 0,
+            'extra_specs': {},
+        },
+    }
+    http.get(f'{NOVA}/servers', json={'servers': [server]})
+    http.get(
+        f'{NOVA}/servers/detail',
+        json=lambda asked, _: {
+            'servers': [] if 'marker' in asked.qs else [server]
+        },
+    )
+
+
+@pytest.mark.smoke
+@pytest.mark.usefixtures('in_environment')
+def test_every_query_finds_what_a_real_exporter_gives(
+    run: Callable[..., Any],
+    live: Live,
+    http: requests_mock.Mocker,
+    config: Callable[[str], str],
+    tmp_path: pathlib.Path,
+) -> None:
+    promtool = program('promtool')
+    serve_servers(http)
+    configured = config(f'{ISOLATE}[isolate_aggregates]\ntrait_sources=flavor')
+    synced = tmp_path / 'sync.prom'
+    finished = run(
+        *('--config-file', configured, 'sync', '--yes'),
+        *('--textfile', str(synced)),
+    )
+    assert finished.code == 0
+    listen = f'{HOST}:{free_port()}'
+    prometheus = Prometheus(tmp_path, listen)
+    metrics = re.findall(r'isolate_aggregates_\w+', RULES.read_text('utf-8'))
+    answers: dict[str, list[Any]] = {}
+    groups: list[Any] = []
+    text = []
+
+    def has_scraped() -> list[Any]:
+        # A rate needs two scrapes.
+        return prometheus.series(
+            'isolate_aggregates_up == 1 and on (instance) '
+            f'count_over_time({scheduler.PREFIX}_requests_total[1m]) > 1'
+        )
+
+    def evaluated() -> bool:
+        groups[:] = prometheus.get('rules')['groups']
+        return all(
+            rule['health'] != 'unknown'
+            for group in groups
+            for rule in group['rules']
+        )
+
+    def watch() -> None:
+        prometheus.wait(has_scraped)
+        prometheus.wait(evaluated)
+        asked = {*queries(), *metrics}
+        asked.update(rule['expr'] for rule in alerts())
+        for query in asked:
+            answers[query] = prometheus.series(query)
+        with request.urlopen(f'http://{listen}/metrics') as answer:
+            text.append(answer.read())
+
+    with prometheus.running():
+        watcher = Watcher(watch)
+        watcher.start()
+        finished = run(
+            *('--config-file', configured, 'exporter', '--servers'),
+            *('--listen', listen, '--interval', '1'),
+            *('--scheduler', str(counted(tmp_path))),
+            *('--sync-textfile', str(synced)),
+        )
+        watcher.join()
+    assert (finished.code, finished.err) == (0, '')
+    if watcher.error:
+        raise watcher.error
+
+    # Names, units and types are as Prometheus wants them.
+    checked = subprocess.run(
+        [promtool, 'check', 'metrics'], input=text[0], capture_output=True
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert checked.stdout + checked.stderr == b''
+
+    assert [query for query in queries() if not answers[query]] == []
+
+    # What the alerts look at is there; it is well but for one server.
+    assert [name for name in metrics if not answers[name]] == []
+    assert [rule['alert'] for rule in alerts() if answers[rule['expr']]] == [
+        'ServersOutOfPlace'
+    ]
+    assert {rule['health'] for group in groups for rule in group['rules']} == {
+        'ok'
+    }
+
+
+@pytest.mark.smoke
+def test_the_alerts_fire_when_they_should_and_only_then() -> None:
+    promtool = program('promtool')
+    for arguments in (
+        ('check', 'rules', str(RULES)),
+        ('test', 'rules', str(RULES_TEST)),
+    ):
+        finished = subprocess.run(
+            [promtool, *arguments], capture_output=True, text=True
+        )
+        assert finished.returncode == 0, finished.stdout + finished.stderr
+    fires: dict[str, set[bool]] = {}
+    for case in yaml.safe_load(RULES_TEST.read_text('utf-8'))['tests']:
+        for one in case['alert_rule_test']:
+            known = fires.setdefault(one['alertname'], set())
+            known.add(bool(one['exp_alerts']))
+    assert fires == {rule['alert']: {True, False} for rule in alerts()}

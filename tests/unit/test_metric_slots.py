@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many servers fit in each zone and behind each lock, as metrics."""
+
+import dataclasses
+
+import prometheus_client
+import pytest
+from samples import parsed
+
+from isolate_aggregates import conf as ia_conf
+from isolate_aggregates import exception
+from isolate_aggregates.cli import base
+from isolate_aggregates.cloud import file as cloud_file
+from isolate_aggregates.cloud.servers import PlacedServer, Servers
+from isolate_aggregates.inspect.audit import AuditedCloud
+from isolate_aggregates.inspect.metrics.slots import MOST, RANKED_FOR, Slots
+from isolate_aggregates.request import Flavor
+
+CLOUD = """
+    settings:
+      scheduler: {enable_isolated_aggregate_filtering: true}
+    aggregates:
+    - {name: east, availability_zone: east, hosts: [e1, e2, e3]}
+    - {name: west, availability_zone: west, hosts: [w1]}
+    - name: gpus
+      hosts: [e2, alone]
+      metadata: {'trait:CUSTOM_GPU': required}
+    providers:
+    - {name: e1, inventories: {VCPU: 8}, usages: {VCPU: 6}}
+    - {name: e2, inventories: {VCPU: 8}, usages: {VCPU: 1}}
+    - name: e3
+      inventories: {VCPU: 8}
+      traits: [COMPUTE_STATUS_DISABLED]
+    - {name: w1, inventories: {VCPU: 4}, usages: {VCPU: 4}}
+    - {name: alone, inventories: {VCPU: 8}}
+    flavors:
+    - {name: small, id: s, vcpus: 1}
+    - {name: large, id: l, vcpus: 5}
+"""
+GPUS = 'trait:CUSTOM_GPU'
+DOWN = exception.ServiceError('Nova', None, 'answered with 503.')
+
+
+class Collected:
+    """Gives metrics that were worked out."""
+
+    def __init__(self, families):
+        self.collect = lambda: families
+
+
+class Cloud:
+    """A cloud file, and the servers that Nova lists beside it."""
+
+    def __init__(self, conf, path):
+        self.conf = conf
+        self.snapshot = cloud_file.load(path)
+        base.apply_settings(conf, self.snapshot)
+        self.listed = []
+        self.lists = 0
+        self.error = None
+        self.now = 0.0
+        self.slots = Slots(conf, self._servers, lambda: self.now)
+
+    def _servers(self):
+        self.lists += 1
+        if self.error:
+            raise self.error
+        return self.listed
+
+    def found(self, servers=None):
+        """Return the values by what they tell, place and flavor."""
+        cloud = AuditedCloud.of(self.snapshot, self.conf, servers=servers)
+        registry = prometheus_client.CollectorRegistry()
+        registry.register(Collected(self.slots.families(cloud)))
+        text = prometheus_client.generate_latest(registry).decode()
+        prefix = 'isolate_aggregates_'
+        return {
+            (name.removeprefix(prefix), *labels): value
+            for (name, *labels), value in parsed(text).items()
+        }
+
+    def many(self, number):
+        """Have that many flavors."""
+        self.snapshot = dataclasses.replace(
+            self.snapshot,
+            flavors=tuple(
+                Flavor(f'f{n:02}', f'{n:02}', 1) for n in range(number)
+            ),
+        )
+
+
+@pytest.fixture
+def cloud(conf, write_cloud):
+    return Cloud(conf, write_cloud(CLOUD))
+
+
+def placed(flavor, number=1):
+    """Return servers with a flavor."""
+    return [
+        PlacedServer(f'{flavor}-{n}', 'x', 'p', 'ACTIVE', 'e1', Flavor(flavor))
+        for n in range(number)
+    ]
+
+
+# What is counted.
+
+
+def slots(found, what, *place):
+    """Return free and all slots of a place, small ones and large ones."""
+    return [
+        tuple(found[f'{what}_{kind}', *sorted((*place, flavor_id, name))]
+              for kind in ('free_slots', 'slots'))
+        for flavor_id, name in (('s', 'small'), ('l', 'large'))
+    ]  # fmt: skip
+
+
+def test_in_a_zone_what_the_flavor_alone_may_use_counts(cloud):
+    found = cloud.found()
+    # Neither the locked host nor the one that is disabled.
+    assert slots(found, 'zone', 'east') == [(2, 8), (0, 1)]
+    assert slots(found, 'zone', 'west') == [(0, 4), (0, 0)]
+    # The only host in no zone is locked.
+    assert slots(found, 'zone', '') == [(0, 0), (0, 0)]
+    assert found['slots_up',] == 1
+
+
+def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(cloud):
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot,
+        flavors=(Flavor('gpu', 'g', 1, extra_specs={GPUS: 'required'}),),
+        providers=tuple(
+            dataclasses.replace(one, traits=one.traits | {'CUSTOM_GPU'})
+            if one.name in ('e2', 'alone')
+            else one
+            for one in cloud.snapshot.providers
+        ),
+    )
+    found = cloud.found()
+    assert found['zone_free_slots', *sorted(('east', 'g', 'gpu'))] == 7
+    assert found['zone_free_slots', *sorted(('', 'g', 'gpu'))] == 8
+    assert found['zone_free_slots', *sorted(('west', 'g', 'gpu'))] == 0
+
+
+def test_behind_a_lock_hosts_count_whoever_has_the_key(cloud):
+    assert slots(cloud.found(), 'lock', GPUS) == [(15, 16), (2, 2)]
+
+
+def test_what_is_full_is_0_of_what_there_would_be(cloud):
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot,
+        providers=tuple(
+            dataclasses.replace(one, usages={'VCPU': 8})
+            for one in cloud.snapshot.providers
+        ),
+    )
+    assert slots(cloud.found(), 'lock', GPUS) == [(0, 16), (0, 2)]
+
+
+def test_a_request_that_the_filters_refuse_has_no_slots_in_zones(cloud):
+    section = ia_conf.GROUP
+    cloud.conf.set_override('request_filters', ['blazar_reservation'], section)
+    cloud.conf.set_override('reservation_required', True, section)
+    found = cloud.found()
+    assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
+    assert found['slots_up',] == 1
+
+
+def test_a_host_that_placement_has_in_no_zone_is_in_none(cloud):
+    # Nova has it in one, so it is not to be had without a zone either.
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot,
+        providers=tuple(
+            dataclasses.replace(one, aggregates=frozenset())
+            for one in cloud.snapshot.providers
+            if one.name == 'e1'
+        ),
+    )
+    found = cloud.found()
+    assert slots(found, 'zone', 'east') == [(0, 0), (0, 0)]
+    assert ('zone_slots', '', 's', 'small') not in found
+
+
+def test_shared_storage_counts_whole_for_each_place(conf, write_cloud):
+    cloud = Cloud(conf, write_cloud("""
+        aggregates:
+        - {name: z1, availability_zone: z1, hosts: [h1]}
+        - {name: z2, availability_zone: z2, hosts: [h2]}
+        placement_aggregates:
+        - {name: shared}
+        providers:
+        - {name: h1, inventories: {VCPU: 8}, aggregates: [shared]}
+        - {name: h2, inventories: {VCPU: 8}, aggregates: [shared]}
+        - name: disks
+          host: null
+          inventories: {DISK_GB: 30}
+          traits: [MISC_SHARES_VIA_AGGREGATE]
+          aggregates: [shared]
+        flavors:
+        - {name: one, id: o, vcpus: 1, disk: 10}
+    """))  # fmt: skip
+    found = cloud.found()
+    assert found['zone_free_slots', 'o', 'one', 'z1'] == 3
+    assert found['zone_free_slots', 'o', 'one', 'z2'] == 3
+
+
+def test_nova_asks_for_what_its_release_asks_for(cloud):
+    specs = {'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}
+    specs['hw:tpm_secret_security'] = 'host'
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot,
+        flavors=(Flavor('tpm', 't', 1, extra_specs=specs),),
+        providers=tuple(
+            dataclasses.replace(
+                one,
+                traits=one.traits
+                | {'COMPUTE_SECURITY_TPM_2_0', 'COMPUTE_SECURITY_TPM_CRB'},
+            )
+            for one in cloud.snapshot.providers
+        ),
+    )
+    for release, free in ((31, 2), (34, 0)):
+        cloud.conf.set_override('nova_release', release, ia_conf.GROUP)
+        assert cloud.found()['zone_free_slots', 'east', 't', 'tpm'] == free
+
+
+# Which flavors.
+
+
+def test_a_cloud_of_few_flavors_is_not_asked_for_its_servers(cloud):
+    assert cloud.found()['slots_up',] == 1
+    assert cloud.lists == 0
+
+
+def test_the_ten_most_used_flavors_are_counted(cloud):
+    cloud.many(14)
+    cloud.listed = [
+        *placed('f13', 3),
+        *placed('f12', 2),
+        *placed('f11'),
+        # A flavor that is no more, and a server in a cell that is down.
+        *placed('gone', 9),
+        PlacedServer('x', 'x', '', 'UNKNOWN'),
+    ]
+    told = {
+        part
+        for key in cloud.found()
+        if key[0] == 'zone_slots'
+        for part in key
+        if part.startswith('f')
+    }
+    assert told == {'f13', 'f12', 'f11', *(f'f{n:02}' for n in range(7))}
+    assert len(told) == MOST
+
+
+def test_servers_that_were_read_anyway_are_not_read_again(cloud):
+    cloud.many(11)
+    servers = Servers(tuple(placed('f10')), {}, True)
+    assert 'f10' in {part for key in cloud.found(servers) for part in key}
+    assert cloud.lists == 0
+
+
+def test_servers_are_listed_once_an_hour(cloud):
+    cloud.many(11)
+    for now, lists in ((0, 1), (1, 1), (RANKED_FOR, 2), (RANKED_FOR + 1, 2)):
+        cloud.now = now
+        assert cloud.found()['slots_up',] == 1
+        assert cloud.lists == lists
+
+
+def test_without_servers_nothing_is_counted_and_it_is_said_why(cloud, caplog):
+    cloud.many(11)
+    cloud.error = DOWN
+    assert cloud.found() == {('slots_up',): 0}
+    [record] = caplog.records
+    assert record.getMessage() == (
+        'Free slots cannot be counted, because the most used flavors are not '
+        'known: Nova answered with 503. Set [isolate_aggregates] '
+        'metrics_flavors.'
+    )
+    # The next reading tries again.
+    cloud.error = None
+    assert cloud.found()['slots_up',] == 1
+
+
+def test_a_ranking_is_not_used_for_longer_than_it_may(cloud):
+    cloud.many(11)
+    assert cloud.found()['slots_up',] == 1
+    cloud.error = DOWN
+    cloud.now = RANKED_FOR
+    assert cloud.found() == {('slots_up',): 0}
+
+
+def test_configured_flavors_are_counted_once_each(cloud, caplog):
+    cloud.conf.set_override(
+        'metrics_flavors', ['l', 'large', 'missing'], ia_conf.GROUP
+    )
+    found = cloud.found()
+    assert found['zone_slots', 'east', 'l', 'large'] == 1
+    assert ('zone_slots', 'east', 's', 'small') not in found
+    # One is left out, and that shows.
+    assert found['slots_up',] == 0
+    [record] = caplog.records
+    assert record.getMessage().startswith(
+        'Free slots of flavor missing cannot be counted: There is no flavor'
+    )
+
+
+@pytest.mark.parametrize(
+    'extra_specs',
+    [
+        pytest.param({'hw:cpu_policy': 'x'}, id='makes no sense'),
+        pytest.param({'pci_passthrough:alias': 'gpu:1'}, id='PCI devices'),
+        pytest.param({'accel:device_profile': 'fpga'}, id='accelerators'),
+        # Nova asks for VCPU if there is none.
+        pytest.param({'hw:cpu_policy': 'dedicated'}, id='PCPU nowhere'),
+    ],
+)
+def test_a_flavor_that_cannot_be_counted_leaves_the_others(
+    cloud, caplog, extra_specs
+):
+    broken = Flavor('broken', 'b', 1, extra_specs=extra_specs)
+    cloud.snapshot = dataclasses.replace(
+        cloud.snapshot, flavors=(broken, *cloud.snapshot.flavors)
+    )
+    found = cloud.found()
+    assert found['slots_up',] == 0
+    assert not any('broken' in key for key in found)
+    assert slots(found, 'lock', GPUS) == [(15, 16), (2, 2)]
+    assert 'Free slots of flavor broken cannot be counted: ' in caplog.text

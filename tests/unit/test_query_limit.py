@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the limit is found, and what is no limit."""
+
+import json
+from typing import Any
+from urllib import parse
+
+from http_fakes import HTML, PLACEMENT, client
+import pytest
+import requests
+import requests_mock
+
+from isolate_aggregates import exception
+from isolate_aggregates.query_limit import Limit, Verdict, measure
+from isolate_aggregates.query_limit.probe import MOST
+
+NONE = {'allocation_requests': [], 'provider_summaries': {}}
+JSON = {'Content-Type': 'application/json'}
+# What Placement says when a server before it has dropped the query.
+NO_RESOURCES = {
+    'status_code': 400,
+    'json': {
+        'errors': [
+            {
+                'detail': 'The server could not comply with the request since '
+                'it is either malformed or otherwise incorrect.\n\n At least '
+                'one request group (`resources` or `resources{$S}`) is '
+                'required.  '
+            }
+        ]
+    },
+    'headers': JSON,
+}
+
+
+class Way:
+    """A way to Placement that lets some queries through.
+
+    :param limit: The bytes of the longest one.
+    :param beyond: What happens to longer ones.
+    :param faults: What happens to requests instead, by their number.
+    """
+
+    def __init__(
+        self,
+        http: requests_mock.Mocker,
+        limit: int,
+        beyond: dict[str, Any] | None = None,
+        faults: dict[int, dict[str, Any]] | None = None,
+    ) -> None:
+        self.limit = limit
+        self.queries: list[str] = []
+        self._beyond = beyond or {'status_code': 414, 'headers': HTML}
+        self._faults = faults or {}
+        http.get(f'{PLACEMENT}/allocation_candidates', text=self._answer)
+
+    def _answer(self, request: Any, context: Any) -> str:
+        query = parse.urlsplit(request.url).query
+        self.queries.append(query)
+        answer: dict[str, Any] = {'json': NONE, 'headers': JSON}
+        if len(self.queries) in self._faults:
+            answer = self._faults[len(self.queries)]
+        elif len(query) > self.limit:
+            answer = self._beyond
+        if 'cause' in answer:
+            raise requests.ConnectionError from answer['cause']
+        context.status_code = answer.get('status_code', 200)
+        context.headers.update(answer.get('headers', {}))
+        return json.dumps(answer.get('json', {}))
+
+
+CLOSED = {'cause': ConnectionResetError()}
+
+
+@pytest.mark.parametrize('limit', [200, 4058, 65_500])
+@pytest.mark.parametrize(
+    ('beyond', 'happened'),
+    [
+        pytest.param(
+            {'status_code': 414, 'headers': HTML}, 'answered 414', id='414'
+        ),
+        pytest.param(
+            {'status_code': 400, 'headers': HTML},
+            'answered 400',
+            id='HAProxy',
+        ),
+        pytest.param(
+            {'status_code': 502, 'headers': HTML},
+            'answered 502',
+            id='a proxy before uWSGI',
+        ),
+        pytest.param(
+            {'status_code': 500, 'headers': HTML},
+            'answered 500',
+            id='Apache before uWSGI',
+        ),
+        pytest.param(CLOSED, 'closed the connection', id='uWSGI'),
+        pytest.param(
+            NO_RESOURCES,
+            'did not get the query',
+            id='uWSGI drops the query',
+        ),
+    ],
+)
+def test_the_limit_is_found_with_few_requests(
+    http: requests_mock.Mocker,
+    limit: int,
+    beyond: dict[str, Any],
+    happened: str,
+) -> None:
+    way = Way(http, limit, beyond)
+    found = measure(client(PLACEMENT))
+    assert found.refused is not None
+    assert found.longest <= limit < found.refused
+    assert found.refused - found.longest <= 64
+    assert found.happened == happened
+    assert found.endpoint == PLACEMENT
+    assert len(way.queries) <= 20
+
+
+def test_without_a_limit_two_requests_are_enough(
+    http: requests_mock.Mocker,
+) -> None:
+    way = Way(http, MOST)
+    assert measure(client(PLACEMENT)) == Limit(PLACEMENT, MOST)
+    assert len(way.queries) == 2
+    assert len(way.queries[1]) == MOST
+
+
+def test_each_query_is_one_that_costs_placement_nothing(
+    http: requests_mock.Mocker,
+) -> None:
+    way = Way(http, 4058)
+    measure(client(PLACEMENT))
+    for query in way.queries:
+        asked = parse.parse_qs(query, strict_parsing=True)
+        assert asked['in_tree'] == ['00000000-0000-0000-0000-000000000000']
+        assert set(asked) <= {'in_tree', 'limit', 'member_of', 'resources'}
+        # Cut off anywhere it would not be answered.
+        assert query.endswith('&resources=VCPU%3A1')
+    assert {one.headers['Connection'] for one in http.request_history} == {
+        'close'
+    }
+
+
+@pytest.mark.parametrize(
+    ('fault', 'kind'),
+    [
+        pytest.param(
+            {'status_code': 401, 'headers': JSON},
+            exception.ServiceDenied,
+            id='401',
+        ),
+        pytest.param(
+            {'status_code': 403, 'headers': JSON},
+            exception.ServiceDenied,
+            id='403',
+        ),
+        pytest.param(
+            {'status_code': 503, 'headers': HTML},
+            exception.ServiceError,
+            id='503',
+        ),
+        pytest.param(
+            {'status_code': 500, 'headers': JSON},
+            exception.ServiceFailed,
+            id='500 of Placement itself',
+        ),
+        pytest.param(
+            {'cause': requests.ReadTimeout()},
+            exception.ServiceUnreachable,
+            id='time-out',
+        ),
+        pytest.param(
+            {'cause': ConnectionRefusedError()},
+            exception.ServiceUnreachable,
+            id='nothing listens',
+        ),
+        pytest.param(
+            {
+                'status_code': 400,
+                'json': {'errors': [{'detail': 'No such class: VCPU'}]},
+                'headers': JSON,
+            },
+            exception.BadQuery,
+            id='400 of Placement itself',
+        ),
+        pytest.param(
+            {'json': {'versions': []}, 'headers': JSON},
+            exception.ServiceError,
+            id='another service',
+        ),
+        pytest.param(
+            {
+                'json': NONE | {'allocation_requests': [{}]},
+                'headers': JSON,
+            },
+            exception.ServiceError,
+            id='candidates that were not asked for',
+        ),
+    ],
+)
+@pytest.mark.parametrize('number', [1, 2, 5])
+def test_a_fault_is_neither_a_limit_nor_none(
+    http: requests_mock.Mocker,
+    number: int,
+    fault: dict[str, Any],
+    kind: type[exception.ServiceError],
+) -> None:
+    # keystoneauth asks a second time after 401.
+    Way(http, 4058, faults={number: fault, number + 1: fault})
+    with pytest.raises(kind) as caught:
+        measure(client(PLACEMENT))
+    assert not isinstance(caught.value, exception.QueryTooLong)
+
+
+@pytest.mark.parametrize(
+    'fault',
+    [
+        pytest.param(CLOSED, id='closed'),
+        pytest.param({'status_code': 500, 'headers': HTML}, id='500'),
+        pytest.param({'status_code': 502, 'headers': HTML}, id='502'),
+        pytest.param({'status_code': 400, 'headers': HTML}, id='400'),
+    ],
+)
+@pytest.mark.parametrize('number', [1, 2, 3, 9, 13, 14, 15, 16, 17])
+def test_a_passing_failure_is_not_taken_for_the_limit(
+    http: requests_mock.Mocker, number: int, fault: dict[str, Any]
+) -> None:
+    """What looks like a limit is one only if it is there again."""
+    way = Way(http, 4058, faults={number: fault})
+    try:
+        found = measure(client(PLACEMENT))
+    except exception.ServiceError:
+        return
+    # It came where a longer query is refused anyway.
+    assert len(way.queries[number - 1]) > 4058
+    assert found.longest <= 4058 < (found.refused or 0)
+
+
+@pytest.mark.parametrize('other', [1600, 0])
+@pytest.mark.parametrize('servers', [2, 3])
+def test_servers_that_take_turns_and_are_not_alike_are_noticed(
+    http: requests_mock.Mocker, other: int, servers: int
+) -> None:
+    """One has a smaller limit, or answers nothing but the short query."""
+    way = Way(http, 4058, {'status_code': 502, 'headers': HTML})
+
+    def take_turns(request: Any, context: Any) -> str:
+        is_other = way.queries and len(way.queries) % servers == 0
+        way.limit = other if is_other else 4058
+        return way._answer(request, context)
+
+    http.get(f'{PLACEMENT}/allocation_candidates', text=take_turns)
+    with pytest.raises(exception.ServiceError) as caught:
+        measure(client(PLACEMENT))
+    assert str(caught.value) == (
+        f'Placement at {PLACEMENT} does not always answer queries of about '
+        f'{len(way.queries[-1]):,} bytes in the same way; look whether it is '
+        'being restarted, or whether one of several servers behind a load '
+        'balancer is down or has another limit, and run this again.'
+    )
+
+
+GUNICORN = Limit(PLACEMENT, 4040, 4071, 'answered 414')
+
+
+@pytest.mark.parametrize(
+    ('limit', 'value', 'verdict', 'advised'),
+    [
+        (GUNICORN, 4000, Verdict.FITS, 3900),
+        (GUNICORN, 3900, Verdict.FITS, 3900),
+        (GUNICORN, 4040, Verdict.FITS, 3900),
+        (GUNICORN, 4041, Verdict.TOO_HIGH, 3900),
+        (GUNICORN, 0, Verdict.TOO_HIGH, 3900),
+        (GUNICORN, 1500, Verdict.LOW, 3900),
+        (Limit(PLACEMENT, 1639, 1670, 'x'), 4000, Verdict.TOO_HIGH, 1500),
+        (Limit(PLACEMENT, MOST), 4000, Verdict.LOW, 65_400),
+        (Limit(PLACEMENT, MOST), 0, Verdict.FITS, 65_400),
+        (Limit(PLACEMENT, MOST), 70_000, Verdict.TOO_HIGH, 65_400),
+        # Never 0, which is no limit.
+        (Limit(PLACEMENT, 150, 180, 'x'), 4000, Verdict.TOO_HIGH, 100),
+    ],
+)
+def test_a_value_is_compared_with_the_limit(
+    limit: Limit, value: int, verdict: Verdict, advised: int
+) -> None:
+    assert limit.verdict(value) is verdict
+    assert limit.advised == advised
+
+
+def test_the_advice_says_what_was_found_and_what_to_do() -> None:
+    assert GUNICORN.advice(8000) == (
+        'A query of 4,040 bytes reaches Placement, one of 4,071 does not: the '
+        'web server answered 414. [isolate_aggregates] max_query_length = '
+        '8000 lets longer ones through, and servers that need them cannot be '
+        'scheduled; set it to 3900, or raise the limit of the web server.'
+    )
+    assert GUNICORN.advice(4000).endswith('max_query_length = 4000 fits.')
+    assert Limit(PLACEMENT, MOST).advice(4000) == (
+        'A query of 65,535 bytes reaches Placement, and longer ones were not '
+        'tried. [isolate_aggregates] max_query_length = 4000 is safe; with '
+        '65400 fewer queries have to be shortened or refused.'
+    )
