@@ -36,6 +36,8 @@ class Asking:
     is_left = False
     # It was shown, and the answer was no.
     is_declined = False
+    # Whether the output has more than what would be done.
+    shows_more = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -90,6 +92,22 @@ class Asking:
         self._say(f'{end}Nothing was changed.\n')
         self.is_declined = True
         return False
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Any,
+    ) -> int:
+        """Write the output, but not to a person what was just declined."""
+        is_known = self.is_declined and parsed_args.formatter == 'table'
+        if is_known and not self.shows_more:
+            return 0
+        return int(
+            super().produce_output(  # type: ignore[misc]
+                parsed_args, column_names, data
+            )
+        )
 
     def _say(self, text: str) -> None:
         error = self.app.stderr

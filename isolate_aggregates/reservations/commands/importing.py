@@ -101,7 +101,7 @@ class ImportReservations(consent.Asking, output.ReportLister):
 
     def after(self) -> Iterable[str]:
         """Yield what to do next, if nothing was done."""
-        if self._found and not self._is_done:
+        if self.is_left:
             yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 
     def _one(self, found: 'Import') -> dict[str, Any]:
