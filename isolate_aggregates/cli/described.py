@@ -114,13 +114,13 @@ class Described:
         if not zone and not server.zone_known:
             self.not_known.append(
                 f'the availability zone that server {args.server} was asked '
-                'for in, which Nova tells from 2.96 on; give it with '
+                'for in, which Nova shows from 2.96 on; give it with '
                 '--availability-zone if it had any'
             )
         if not given.requested_host:
             self.not_known.append(
                 f'whether a host was requested for server {args.server}, '
-                'which Nova does not tell; give it with --host'
+                'which Nova does not show; give it with --host'
             )
         image = given.image
         if image is None and server.image_id:

@@ -230,15 +230,24 @@ def test_a_connection_that_was_cut_is_replaced(database):
     with api_db.get_engine().connect() as connection:
         if database.kind == 'mariadb':
             own, end = 'SELECT connection_id()', 'KILL {}'
+            alive = (
+                'SELECT count(*) FROM information_schema.processlist '
+                'WHERE id = {}'
+            )
         else:
             own, end = (
                 'SELECT pg_backend_pid()',
-                ('SELECT pg_terminate_backend({})'),
+                'SELECT pg_terminate_backend({})',
             )
+            alive = 'SELECT count(*) FROM pg_stat_activity WHERE pid = {}'
         number = connection.scalar(sa.text(own))
     administrator = database.server._engine()
     with administrator.connect() as connection:
+        connection = connection.execution_options(isolation_level='AUTOCOMMIT')
         connection.execute(sa.text(end.format(number)))
+        # The server ends it when it next looks.
+        while connection.scalar(sa.text(alive.format(number))):
+            pass
     administrator.dispose()
 
     assert source.aggregates() is found

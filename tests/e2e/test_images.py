@@ -41,11 +41,11 @@ def test_an_image_is_given_the_key_and_loses_it(cloud, admin, locked):
     admin('isolation', 'key', 'grant', *words)
     assert cloud.sdk.image.find_image(image).properties[KEY] == 'required'
     assert cloud.place('licensed', flavor, image) == 'host1'
-    assert 'nothing to do' in admin('isolation', 'key', 'grant', *words)
+    assert 'Nothing to do' in admin('isolation', 'key', 'grant', *words)
 
     admin('isolation', 'key', 'revoke', *words)
     assert KEY not in cloud.sdk.image.find_image(image).properties
-    assert 'nothing to do' in admin('isolation', 'key', 'revoke', *words)
+    assert 'Nothing to do' in admin('isolation', 'key', 'revoke', *words)
     assert cloud.place('unlicensed', flavor, image) in {'host2', 'host3'}
 
 

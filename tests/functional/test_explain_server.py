@@ -287,7 +287,7 @@ def test_the_zone_counts_that_a_server_stays_in(
     assert rows(finished)['linux-2'].startswith(said)
     zone = (
         f'the availability zone that server {SERVER} was asked for in, which '
-        'Nova tells from 2.96 on; give it with --availability-zone if it had '
+        'Nova shows from 2.96 on; give it with --availability-zone if it had '
         'any'
     )
     assert (zone in not_known(finished)) == told
@@ -375,7 +375,7 @@ def test_a_server_without_ports_may_have_been_asked_for_with_networks(
     live.has_ports(SERVER)
     assert not_known(explain_live('--server', SERVER)) == [
         f'whether a host was requested for server {SERVER}, which Nova does '
-        'not tell; give it with --host',
+        'not show; give it with --host',
         f'the networks that server {SERVER} was asked for with: it has no '
         'ports now; give what they ask for with --port-request',
     ]

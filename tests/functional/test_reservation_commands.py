@@ -161,7 +161,7 @@ def test_an_interrupted_command_says_what_to_do(command, done, world):
     world.wire.fault = lambda number: number > calls + 20 and 'refused'
     finished = command(*CREATE, '--id', ID)
     assert finished.code == 1
-    assert f'Reservation {ID} may have been begun' in finished.err
+    assert f'Reservation {ID} may be incomplete' in finished.err
     world.wire.fault = None
     [found] = done('reconcile')['reservations']
     assert (found['state'], found['slots']) == ('active', 1)
@@ -394,7 +394,7 @@ def test_the_last_host_says_what_is_left_and_how_to_delete_it(command, world):
     assert command('host', 'disable', 'h1').err == ''
     finished = command('host', 'disable', 'h2')
     assert finished.code == 0
-    assert 'freepool has no hosts any more' in finished.err
+    assert 'freepool has no hosts left' in finished.err
     assert '--delete-pool' in finished.err
     finished = command('host', 'disable', 'h2', '--delete-pool')
     assert (finished.code, finished.err) == (0, '')
@@ -435,7 +435,7 @@ def test_a_pool_that_nothing_guards_is_a_warning(
     enable = ('reservation', 'host', 'enable', 'h1', '--yes')
     finished = run('--config-file', str(path), *enable)
     assert finished.code == 0
-    assert ('nothing keeps ordinary servers out' in finished.err) is warns
+    assert ('no filter keeps ordinary servers out' in finished.err) is warns
 
 
 def test_the_name_of_the_pool_is_configured(world, run, tmp_path):

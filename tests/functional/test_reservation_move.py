@@ -118,7 +118,9 @@ def test_without_room_elsewhere_nothing_changes(world):
 
 def test_a_healthy_host_is_left_where_it_is_named(world):
     found = reserve(world, 2, servers=1)
-    with pytest.raises(exception.InvalidRequest, match='can serve it'):
+    with pytest.raises(
+        exception.InvalidRequest, match='All hosts of reservation'
+    ):
         reservations.move(world.store, found, NOW)
     with pytest.raises(exception.InvalidRequest, match='no slots on h2'):
         reservations.move(world.store, found, NOW, ['h2'])

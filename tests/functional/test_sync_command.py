@@ -245,7 +245,7 @@ def test_a_provider_that_is_gone_meanwhile_is_no_error(
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
     finished = run('sync', '--yes', '-f', 'value', '-c', 'Host')
     assert (finished.code, finished.out) == (0, 'win-2\nwin-2\n')
-    assert finished.err == 'resource provider win-1: is gone meanwhile.\n'
+    assert finished.err == 'resource provider win-1 was deleted meanwhile.\n'
 
 
 def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
