@@ -44,6 +44,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     """
 
     nothing = 'No problems found.'
+    shows_more = True
     # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
 
@@ -172,7 +173,13 @@ class AuditCloud(consent.Asking, output.ReportLister):
         safe = _safe(self._findings)
         if not safe:
             return False
-        if not self.agrees(args, [repairs.shown(repair) for repair in safe]):
+        told = [
+            f'{repairs.shown(finding.repair)}: {finding.subject}: '
+            f'{finding.problem}'
+            for finding in self._findings
+            if finding.repair in safe
+        ]
+        if not self.agrees(args, told):
             return False
         for repair in safe:
             for command in repair:

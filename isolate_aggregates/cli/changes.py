@@ -67,9 +67,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
             *(say for left, say in remains if not left),
         ]
         self._left = [say for left, say in remains if left]
-        # What was declined has just been shown.
-        is_shown = self.is_declined and parsed_args.formatter == 'table'
-        return ('Change', 'Result'), () if is_shown else self._rows
+        return ('Change', 'Result'), self._rows
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
@@ -97,7 +95,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         """Yield what was not done."""
         if not self._is_needed and not self._problems:
             yield 'Nothing to do.'
-        elif self.is_left and not self.is_declined:
+        elif self.is_left:
             yield 'Nothing was changed.'
 
     def after(self) -> Iterable[str]:
@@ -121,7 +119,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
     ) -> plans.Outcome:
         steps = [step.what for step in plan.steps]
-        if steps and not self.agrees(args, steps):
+        if not self.agrees(args, steps):
             return plans.Outcome([(step, consent.PLANNED) for step in steps])
 
         def again(done: Plan) -> Plan:

@@ -4,7 +4,7 @@
 They show what they would do, ask, and do it. With ``--yes`` they do not ask,
 with ``--dry-run`` they only show it. Without a terminal to ask on and without
 ``--yes`` nothing is done. Whenever something was to be done and was not, the
-exit status is 3.
+exit status is 3. With nothing to be done they do not ask, and do nothing.
 """
 
 import argparse
@@ -36,6 +36,8 @@ class Asking:
     is_left = False
     # It was shown, and the answer was no.
     is_declined = False
+    # Whether the output has more than what would be done.
+    shows_more = False
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -57,14 +59,17 @@ class Asking:
         """Tell whether to make changes; ask if need be.
 
         :param changes: What would be done, such as ``add trait CUSTOM_A to
-            host1``.
+            host1``; if there is nothing, nothing is asked, and only
+            ``--yes`` agrees.
         """
         if args.yes:
             return True
+        if not changes:
+            return False
         self.is_left = True
         if args.dry_run:
             return False
-        if not self.app.stdin.isatty():
+        if not terminal.is_attended(self.app.stdin, self.app.stderr):
             self._say(
                 'Nothing was changed: there is no terminal to ask on. Give '
                 '--yes to make the changes.\n'
@@ -78,12 +83,31 @@ class Asking:
             self._say(f'  and {more} more, which --dry-run shows\n')
         self._say('Do it? [y/N] ')
         self.app.stderr.flush()
-        if self.app.stdin.readline().strip().lower() in _YES:
+        answer = self.app.stdin.readline()
+        if answer.strip().lower() in _YES:
             self.is_left = False
             return True
-        self._say('Nothing was changed.\n')
+        # The end of input leaves the cursor beside the question.
+        end = '' if answer else '\n'
+        self._say(f'{end}Nothing was changed.\n')
         self.is_declined = True
         return False
+
+    def produce_output(
+        self,
+        parsed_args: argparse.Namespace,
+        column_names: Sequence[str],
+        data: Any,
+    ) -> int:
+        """Write the output, but not to a person what was just declined."""
+        is_known = self.is_declined and parsed_args.formatter == 'table'
+        if is_known and not self.shows_more:
+            return 0
+        return int(
+            super().produce_output(  # type: ignore[misc]
+                parsed_args, column_names, data
+            )
+        )
 
     def _say(self, text: str) -> None:
         error = self.app.stderr

@@ -32,6 +32,9 @@ FAILED = 1
 
 LOG = logging.getLogger(__name__)
 
+# What is said of a mark of sync.
+_IDLE = 'which marks nothing any more'
+
 
 class SyncPlacement(consent.Asking, output.ReportLister):
     """Update Placement from the host aggregates and their tags.
@@ -132,11 +135,19 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             f'{c.host}, {c.provider}: {c.action} {c.subject}'
             for c in self._plan.changes
         ]
-        # With --yes also what no row shows: marks, and traits out of use.
-        if parsed_args.yes or (changes and self.agrees(parsed_args, changes)):
+        told = [
+            *changes,
+            *(
+                f'delete trait {mark}, {_IDLE}'
+                for mark in self._plan.old_marks
+            ),
+        ]
+        if self.agrees(parsed_args, told):
             live = LiveCloud(self.app.conf, self.app.connect)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
+        # Placement may keep a mark, which does no harm.
+        self.is_left = self.is_left and bool(changes)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [
@@ -165,8 +176,13 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         changes = self._changes
         counts = collections.Counter(change.action for change in changes)
         providers = len({change.provider for change in changes})
+        if not self._result:
+            for mark in self._plan.old_marks:
+                yield f'To be deleted: trait {mark}, {_IDLE}.'
         if not changes:
-            yield 'Nothing was changed.' if self._result else 'Nothing to do.'
+            if not self._plan.old_marks:
+                is_over = self._result is not None
+                yield 'Nothing was changed.' if is_over else 'Nothing to do.'
             return
         kinds = ', '.join(f'{kind} {n}' for kind, n in sorted(counts.items()))
         done = 'changed' if self._result else 'to be changed'

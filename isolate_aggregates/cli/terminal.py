@@ -45,6 +45,14 @@ class Formatter(logging.Formatter):
         return folded(super().format(record))
 
 
+def is_attended(*streams: TextIO | None) -> bool:
+    """Tell whether a person reads and writes there.
+
+    :param streams: Standard streams, None for those that are closed.
+    """
+    return all(stream is not None and stream.isatty() for stream in streams)
+
+
 def folded(text: str, width: int | None = None) -> str:
     """Return a text whose lines fit, but for words that do not.
 

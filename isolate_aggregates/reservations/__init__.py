@@ -12,7 +12,7 @@ connection and the name of the pool, and the time as an aware ``datetime``::
 
     enable_host(store, host, dry_run=)    -> ReservationHost
     disable_host(store, host, dry_run=)
-    delete_pool(store)
+    delete_pool(store, dry_run=)
     list_hosts(store)                     -> list[ReservationHost]
 
     new(project, amount, shape, start, end, affinity, id,
@@ -29,7 +29,9 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     end(store, id, now)                   -> Status
     move(store, id, now, hosts, dry_run=) -> Status
     evacuate(store, id)                   -> list[str]
+    to_evacuate(store, id, leaving=)      -> list[str]
     repair(store, now, id)                -> list[Status]
+    to_repair(store, now, id)             -> (set[str], list[str])
 
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
@@ -69,7 +71,10 @@ from isolate_aggregates.reservations.operations import (
     end,
     evacuate,
     move,
+    preview,
     repair,
+    to_evacuate,
+    to_repair,
     update,
 )
 from isolate_aggregates.reservations.reconciler import reconcile, reconcile_all
@@ -87,7 +92,6 @@ from isolate_aggregates.reservations.views import (
     calendar,
     find,
     list_reservations,
-    preview,
     show,
 )
 from isolate_aggregates.reservations.wanted import new
@@ -124,5 +128,7 @@ __all__ = [
     'reconcile_all',
     'repair',
     'show',
+    'to_evacuate',
+    'to_repair',
     'update',
 ]

@@ -6,6 +6,8 @@ ordinary servers, and has a reservation provider with a trait. The fence comes
 first and goes last.
 """
 
+from collections.abc import Collection
+
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement import inventories, providers
@@ -115,30 +117,45 @@ def _disable(store: ReservationStore, name: str, dry_run: bool) -> None:
         _unmirror(store, observed.pool, host.root)
 
 
-def delete_pool(store: ReservationStore) -> None:
+def delete_pool(
+    store: ReservationStore,
+    disabled: Collection[str] = (),
+    dry_run: bool = False,
+) -> None:
     """Delete the pool with its lock and its trait, unless it is gone.
 
+    :param disabled: The names of hosts that are disabled before it is done;
+        for ``dry_run``.
+    :param dry_run: Only check whether that is possible.
     :raises InvalidRequest: if there are hosts in it or reservations, or it is
         for something else as well.
     """
     observed = store.read()
     pool = observed.pool
     if pool is not None:
-        problem = _use(observed, pool)
+        found = [_host(observed, name) for name in disabled]
+        gone = {host.service for host in found if host and host.service}
+        problem = _use(observed, pool, pool.hosts - gone)
         if problem:
             raise exception.InvalidRequest(
                 f'Pool {pool.name} cannot be deleted, as it {problem}.'
             )
+        if dry_run:
+            return
         # A host that comes meanwhile keeps it: Nova deletes no aggregate that
         # has hosts.
         store.compute.delete_aggregate(pool)
+    elif dry_run:
+        return
     providers.delete_trait(store.placement, names.TRAIT)
 
 
-def _use(observed: ObservedState, pool: Aggregate) -> str | None:
+def _use(
+    observed: ObservedState, pool: Aggregate, hosts: Collection[str]
+) -> str | None:
     """Return what an aggregate is needed for, for a sentence about it."""
-    if pool.hosts:
-        return f'has hosts: {text.listed(pool.hosts)}'
+    if hosts:
+        return f'has hosts: {text.listed(hosts)}'
     known = {*observed.records.reservations, *observed.records.problems}
     if known:
         return f'is needed for {text.named("reservation", known)}'

@@ -16,6 +16,7 @@ from isolate_aggregates.placement import inventories
 from isolate_aggregates.reservations import changes, conditions, reconciler
 from isolate_aggregates.reservations.healing import every_host
 from isolate_aggregates.reservations.observed import ObservedState
+from isolate_aggregates.reservations.record import Records
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
@@ -23,7 +24,7 @@ from isolate_aggregates.reservations.reservation import (
 )
 from isolate_aggregates.reservations.status import Phase, Status
 from isolate_aggregates.reservations.store import ReservationStore
-from isolate_aggregates.reservations.views import preview
+from isolate_aggregates.reservations.views import would_be
 from isolate_aggregates.reservations.wanted import check_amount, utc
 
 
@@ -43,13 +44,7 @@ def create(
     :raises ReservationError: if it does not fit, or there is another of that
         id; nothing is then left of it.
     """
-    if not reservation.project:
-        raise exception.InvalidRequest('A reservation needs a project.')
-    if reservation.has_ended(now):
-        raise exception.InvalidRequest(
-            f'A reservation cannot end at {reservation.end}, which is in the '
-            'past.'
-        )
+    _check_new(reservation, now)
     _write_new(store, reservation, now)
     try:
         return reconciler.reconcile(store, reservation.id, now)
@@ -61,6 +56,32 @@ def create(
         ) from None
 
 
+def preview(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Return how a reservation would be once created; change nothing.
+
+    :param reservation: What :func:`new` returned.
+    :raises ReservationError: if it does not fit, or there is another of that
+        id.
+    """
+    _check_new(reservation, now)
+    observed = store.read()
+    if _is_other(observed.records, reservation, now):
+        raise _taken(reservation.id)
+    return would_be(store, observed, reservation, now)
+
+
+def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
+    if not reservation.project:
+        raise exception.InvalidRequest('A reservation needs a project.')
+    if reservation.has_ended(now):
+        raise exception.InvalidRequest(
+            f'A reservation cannot end at {reservation.end}, which is in the '
+            'past.'
+        )
+
+
 def _write_new(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> None:
@@ -70,16 +91,34 @@ def _write_new(
             return
         records = store.read().records
         known = records.reservations.get(reservation.id)
-        if known is not None and not known.amount and known.has_ended(now):
-            # One that did not fit is being taken away.
+        if known is not None and _goes(known, now):
             with contextlib.suppress(exception.NotFound):
                 reconciler.reconcile(store, reservation.id, now)
-        elif known is not None and _is_same(known, reservation):
-            return
-        elif known is not None or reservation.id in records.foreign:
+        elif _is_other(records, reservation, now):
             break
-    raise exception.ReservationError(
-        reservation.id,
+        elif known is not None:
+            return
+    raise _taken(reservation.id)
+
+
+def _goes(known: Reservation, now: datetime.datetime) -> bool:
+    """Tell whether it did not fit, and is being taken away."""
+    return not known.amount and known.has_ended(now)
+
+
+def _is_other(
+    records: Records, wanted: Reservation, now: datetime.datetime
+) -> bool:
+    """Tell whether the id belongs to something else that stays."""
+    known = records.reservations.get(wanted.id)
+    if known is None:
+        return wanted.id in records.foreign
+    return not (_goes(known, now) or _is_same(known, wanted))
+
+
+def _taken(reservation_id: str) -> exception.ReservationError:
+    return exception.ReservationError(
+        reservation_id,
         'cannot be created, because there is another one, or a flavor, with '
         'that id',
     )
@@ -199,21 +238,36 @@ def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
     :returns: The ids of the servers.
     :raises NotFound: if there is no such reservation.
     """
+    servers = to_evacuate(store, reservation_id)
+    for server in servers:
+        store.compute.evacuate(server)
+    return servers
+
+
+def to_evacuate(
+    store: ReservationStore,
+    reservation_id: str,
+    leaving: Collection[str] | None = None,
+) -> list[str]:
+    """Return the servers on failed hosts that a reservation leaves.
+
+    :param leaving: The names of these hosts; None for those it leaves now.
+    :returns: The ids of the servers.
+    :raises NotFound: if there is no such reservation.
+    """
     observed = store.read()
     found = observed.reservation(reservation_id)
+    left = found.leaving if leaving is None else leaving
     failed = {
         host.service
         for host in observed.hosts.values()
-        if host.name in found.leaving and host.has_failed and host.service
+        if host.name in left and host.has_failed and host.service
     }
-    servers = [
+    return [
         server
         for service in sorted(failed)
         for server in store.compute.servers_of(found.id, service)
     ]
-    for server in servers:
-        store.compute.evacuate(server)
-    return servers
 
 
 def _leaving(
@@ -291,6 +345,32 @@ def repair(
         return statuses
     found = store.read().reservation(reservation_id)
     return [reconciler.reconcile(store, found.id, now, move=every_host)]
+
+
+def to_repair(
+    store: ReservationStore,
+    now: datetime.datetime,
+    reservation_id: str | None = None,
+) -> tuple[set[str], list[str]]:
+    """Return what :func:`repair` would change.
+
+    :returns: The ids of reservations, and the names of the resource classes
+        and flavors of those that are gone.
+    :raises NotFound: if there is none.
+    """
+    # Read first, as by repair.
+    classes = inventories.classes(store.placement)
+    observed = store.read()
+    records = observed.records
+    checked = list(observed.reservations)
+    left: list[str] = []
+    if reservation_id is None:
+        left += reconciler.orphans(records, classes)
+        left += [stray.flavor_id for stray in records.strays]
+    else:
+        checked = [observed.reservation(reservation_id)]
+    due = reconciler.unsettled(store, observed, checked, now, every_host)
+    return due, left
 
 
 def _is_same(known: Reservation, wanted: Reservation) -> bool:

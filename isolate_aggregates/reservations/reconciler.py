@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Brings reservations to the state they should be in."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 import contextlib
 import datetime
 import logging
@@ -16,6 +16,8 @@ from isolate_aggregates.reservations import (
 from isolate_aggregates.reservations.healing import Move, no_host
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.reconciliation import Reconciliation
+from isolate_aggregates.reservations.record import Records
+from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import ReservationStore
 
@@ -98,6 +100,29 @@ def reconcile_all(
     ]
 
 
+def unsettled(
+    store: ReservationStore,
+    observed: ObservedState,
+    checked: Collection[Reservation],
+    now: datetime.datetime,
+    move: Move,
+) -> set[str]:
+    """Return the ids of the reservations with something to do.
+
+    :param move: As for :func:`reconcile`.
+    """
+    short = host_capacity.shortages(store, observed, now)
+    leave = conditions.to_leave(observed.hosts.values(), move, short)
+    granted = store.access.granted(checked, again=True)
+    return {
+        found.id
+        for found in checked
+        if not conditions.is_settled(
+            observed, found, now, found.id in granted, leave
+        )
+    }
+
+
 def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
     """Delete the resource classes of reservations that no longer exist.
 
@@ -108,18 +133,26 @@ def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
 
     :param classes: The names of resource classes, read before.
     """
-    records = store.records()
+    for name in orphans(store.records(), classes):
+        # Where there are slots still, it is not deleted.
+        with contextlib.suppress(exception.ServiceConflict):
+            inventories.delete_class(store.placement, name)
+
+
+def orphans(records: Records, classes: Iterable[str]) -> list[str]:
+    """Return the resource classes of reservations that are gone."""
     known = {
         *records.reservations,
         *records.problems,
         *records.foreign,
     }
-    for name in classes:
-        found = names.reservation_of(name)
-        if found and found not in known and names.is_made_here(found):
-            # Where there are slots still, it is not deleted.
-            with contextlib.suppress(exception.ServiceConflict):
-                inventories.delete_class(store.placement, name)
+    return [
+        name
+        for name in classes
+        if (found := names.reservation_of(name))
+        and found not in known
+        and names.is_made_here(found)
+    ]
 
 
 def remove_strays(store: ReservationStore, observed: ObservedState) -> None:

@@ -19,17 +19,6 @@ from isolate_aggregates.reservations.wanted import check_time
 LOG = logging.getLogger(__name__)
 
 
-def preview(
-    store: ReservationStore, reservation: Reservation, now: datetime.datetime
-) -> Status:
-    """Return how a reservation would be, and change nothing.
-
-    :param reservation: What :func:`new` returned.
-    :raises ReservationError: if it does not fit.
-    """
-    return would_be(store, store.read(), reservation, now)
-
-
 def would_be(
     store: ReservationStore,
     observed: ObservedState,

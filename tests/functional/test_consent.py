@@ -28,7 +28,9 @@ CHANGES = [
     (['grant', '--flavor', 'm1.small', *TRAIT],
      'set trait:CUSTOM_LICENSED_WINDOWS=required on flavor m1.small'),
     (['sync'], 'linux-1, linux-1: add trait CUSTOM_LICENSED_WINDOWS'),
-    (['audit', '--fix'], 'isolate-aggregates sync'),
+    (['audit', '--fix'],
+     'isolate-aggregates sync: aggregate win-hosts: requires trait '
+     'CUSTOM_LICENSED_WINDOWS, which is missing in Placement on linux-1'),
 ]  # fmt: skip
 
 
@@ -65,9 +67,11 @@ def test_a_change_waits_for_a_yes(change, answer):
     run_it, told = change
     answer('n\n')
     finished, written = run_it()
-    assert finished.code == (1 if 'sync' in told else 3)
+    assert finished.code == (1 if 'isolate-aggregates' in told else 3)
     assert written == []
     assert f'  {told}\n' in finished.err
+    # The audit has more to show than what was declined.
+    assert bool(finished.out) is ('isolate-aggregates' in told)
     answer('y\n')
     finished, written = run_it()
     assert 'Nothing was changed' not in finished.err
@@ -78,7 +82,7 @@ def test_a_change_waits_for_a_yes(change, answer):
 def test_a_change_is_only_shown_without_consent(change, options):
     run_it, told = change
     finished, written = run_it(*options, '-f', 'json')
-    assert finished.code == (1 if 'sync' in told else 3)
+    assert finished.code == (1 if 'isolate-aggregates' in told else 3)
     assert written == []
     assert json.loads(finished.out)
     assert ('no terminal' in finished.err) is not options
@@ -87,7 +91,7 @@ def test_a_change_is_only_shown_without_consent(change, options):
 def test_a_long_list_is_cut_where_it_is_asked():
     class Command(consent.Asking):
         app = types.SimpleNamespace(
-            stdin=agreement.Terminal('y\n'), stderr=io.StringIO()
+            stdin=agreement.Terminal('y\n'), stderr=agreement.Terminal()
         )
 
     args = argparse.Namespace(yes=False, dry_run=False)
@@ -95,6 +99,25 @@ def test_a_long_list_is_cut_where_it_is_asked():
     assert Command().agrees(args, many)
     said = Command.app.stderr.getvalue()
     assert '  change 19\n  and 10 more, which --dry-run shows\n' in said
+
+
+@pytest.mark.parametrize(
+    ('stdin', 'stderr'),
+    [
+        (agreement.Terminal('y\n'), io.StringIO()),
+        (io.StringIO('y\n'), agreement.Terminal()),
+        (None, agreement.Terminal()),
+    ],
+)
+def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
+    stdin, stderr
+):
+    class Command(consent.Asking):
+        app = types.SimpleNamespace(stdin=stdin, stderr=stderr)
+
+    args = argparse.Namespace(yes=False, dry_run=False)
+    assert not Command().agrees(args, ['change'])
+    assert 'there is no terminal to ask on' in stderr.getvalue()
 
 
 def test_each_command_that_asks_is_one_that_tests_say_yes_to():

@@ -7,9 +7,13 @@ import agreement
 from live_example import ISOLATE
 import pytest
 import reservation_world
-from reservation_world import PROJECT
+from reservation_world import PROJECT, uuid
+
+from isolate_aggregates.placement import inventories
+from isolate_aggregates.reservations import names
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
+ORPHAN = names.resource_class(names.new_reservation_id())
 SIZE = ('--vcpus', '4', '--ram', '1024', '--disk', '10')
 
 world = reservation_world.operated_world
@@ -46,12 +50,10 @@ RESERVATIONS = [
      'end: never -> 2127-03-01T08:00:00+00:00'),
     (['update', ID, '--amount', '2'], 'hosts: h1 (1) -> h1 (2)'),
     (['move', ID, '--from', 'h1'], 'leaving: none -> h1'),
-    (['move', ID, '--from', 'h1', '--evacuate'],
-     'evacuate the servers of hosts that are down'),
     (['end', ID],
      f'end reservation {ID} of project {PROJECT}, and delete its 1 server '
      'for good'),
-    (['repair'], 'repair what reservations that are gone have left'),
+    (['repair'], f'delete {ORPHAN} of an ended reservation'),
     (['host', 'enable', 'h3'], 'enable host h3 for reservations'),
     (['host', 'disable', 'h2'], 'disable host h2 for reservations'),
 ]  # fmt: skip
@@ -61,6 +63,7 @@ RESERVATIONS = [
 def reservation_command(request, reserved, command):
     """Run a command for reservations; return it, and what it would do."""
     reserved.add_host('h3', enable=False)
+    inventories.create_class(reserved.direct, ORPHAN)
     arguments, told = request.param
 
     def run_it(*options):
@@ -102,9 +105,95 @@ def test_what_would_be_done_is_shown_and_done_after_a_yes(
         assert (finished.code, has_changed) == (3, False)
         assert finished.err.startswith('To be done:\n')
         assert f'  {told}\n' in finished.err
-        assert finished.err.endswith('Do it? [y/N] Nothing was changed.\n')
+        end = '' if no else '\n'
+        assert finished.err.endswith(
+            f'Do it? [y/N] {end}Nothing was changed.\n'
+        )
     answer('Y\n')
     finished, _ = run_it()
     assert 'Nothing was changed' not in finished.err
     # A server takes its time to leave, or to be deleted.
     assert finished.code == (3 if 'server' in told or 'leaving' in told else 0)
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'code'),
+    [
+        (['update', ID, '--amount', '1'], 0),
+        (['move', ID, '--call-off'], 0),
+        # It completes what is due, after a question.
+        (['repair', ID], 3),
+    ],
+)
+@pytest.mark.parametrize('options', [[], ['--dry-run']])
+def test_a_change_that_is_there_does_nothing_else(
+    reserved, command, arguments, code, options
+):
+    reserved.nova.access[ID].clear()
+    before = reserved.picture()
+    finished = command(*arguments, *options)
+    assert finished.code == code
+    assert reserved.picture() == before
+
+
+@pytest.mark.parametrize('arguments', [['repair'], ['repair', ID]])
+def test_repair_does_not_ask_if_it_can_do_nothing(
+    reserved, command, answer, arguments
+):
+    assert command(*arguments, '--dry-run').code == 0
+    # A slot with a server does not move.
+    reserved.fail_host('h1')
+    answer('y\n')
+    finished = command(*arguments)
+    assert (finished.code, 'Do it?' in finished.err) == (3, False)
+    reserved.direct.send('DELETE', f'/allocations/{uuid(3, "s")}')
+    answer('n\n')
+    problem = 'host h1 is down: 1 slot there'
+    assert f'repair reservation {ID}: {problem}' in command(*arguments).err
+
+
+@pytest.mark.parametrize('state', ['up', 'down'])
+def test_move_names_the_servers_that_it_evacuates(
+    reserved, command, answer, state
+):
+    reserved.fail_host('h1', state)
+    answer('n\n')
+    finished = command('move', ID, '--from', 'h1', '--evacuate')
+    told = f'  evacuate server {uuid(3, "s")}\n'
+    assert (told in finished.err) is (state == 'down')
+
+
+@pytest.mark.parametrize(
+    ('hosts', 'code', 'told', 'problem'),
+    [
+        (['h1', 'h2'], 1, True, 'Host h1 has slots'),
+        (['h2'], 1, False, 'it has hosts: h1'),
+    ],
+)
+def test_a_pool_that_stays_is_not_to_be_deleted(
+    reserved, command, answer, hosts, code, told, problem
+):
+    answer('y\n')
+    finished = command('host', 'disable', *hosts, '--delete-pool')
+    assert finished.code == code
+    assert problem in finished.err
+    assert 'delete the pool' not in finished.err
+    assert ('  disable host h2' in finished.err) is told
+
+
+@pytest.mark.parametrize(
+    ('options', 'problem'),
+    [
+        (['--amount', '2', '--id', ID], 'there is another one'),
+        (['--start', '2020-03-01T06:00Z', '--end', '2020-03-01T08:00Z'],
+         'which is in the past'),
+    ],
+)  # fmt: skip
+def test_what_is_refused_is_not_to_be_reserved(
+    reserved, command, answer, options, problem
+):
+    answer('y\n')
+    finished = command('create', '--project', PROJECT, *SIZE, *options)
+    assert finished.code == 1
+    assert problem in finished.err
+    assert 'Do it?' not in finished.err

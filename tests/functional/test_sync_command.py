@@ -17,6 +17,7 @@ import sys
 import time
 from typing import Any
 
+import agreement
 from http_fakes import CREDENTIALS, NOVA, FakeKeystone, FakeNova
 import pytest
 import requests_mock
@@ -47,6 +48,8 @@ WIN_HOSTS = Aggregate(
 )
 
 Run = Callable[..., Any]
+
+answer = agreement.answer
 
 
 @dataclasses.dataclass
@@ -100,6 +103,22 @@ def live(
         monkeypatch.setenv(f'OS_{name.upper()}', value)
     yield Live(nova, placement, url, http)
     embedded.close()
+
+
+def test_marks_of_nothing_are_told_before_they_are_deleted(
+    run: Run, live: Live, answer: Callable[[str], None]
+) -> None:
+    run('sync', '--yes')
+    old = f'{MARK}_OLD'
+    providers.create_trait(live.placement, old)
+    told = f'trait {old}, which marks nothing any more'
+    finished = run('sync', '--dry-run')
+    assert (finished.code, finished.out) == (0, f'To be deleted: {told}.\n')
+    answer('y\n')
+    finished = run('sync')
+    assert (finished.code, finished.out) == (0, '')
+    assert f'  delete {told}\n' in finished.err
+    assert run('sync', '--dry-run').out == 'Nothing to do.\n'
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(

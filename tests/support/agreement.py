@@ -10,6 +10,8 @@ import io
 
 import pytest
 
+from isolate_aggregates.cli import terminal
+
 _CHANGES = frozenset({
     *('grant', 'revoke', 'unlock'),
     *('lock create', 'lock delete', 'key grant', 'key revoke'),
@@ -50,5 +52,7 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
 
     def type_it(text: str) -> None:
         monkeypatch.setattr('sys.stdin', Terminal(text))
+        # What is captured of standard error is what pipes get.
+        monkeypatch.setattr(terminal, 'is_attended', lambda *_: True)
 
     return type_it

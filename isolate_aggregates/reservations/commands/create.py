@@ -135,10 +135,11 @@ def _told(planned: reservations.Status) -> str:
     """Return what creating a reservation does."""
     found = planned.reservation
     slots = text.counted(found.amount, 'slot')
+    end = times.text(found.end)
+    until = f' until {end}' if end else ', without an end,'
     return (
         f'reserve {slots} for project {found.project} from '
-        f'{times.text(found.start)} until {times.text(found.end) or "ever"} '
-        f'on {common.placed(planned.hosts)}'
+        f'{times.text(found.start)}{until} on {common.placed(planned.hosts)}'
     )
 
 

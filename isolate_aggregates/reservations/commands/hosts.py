@@ -63,8 +63,10 @@ class _HostCommand(consent.Asking, output.ReportLister):
             hosts = [
                 host for host, result in self._results if result != _FAILED
             ]
-            told = [*map(self.change.format, hosts), *self.also(parsed_args)]
-            self.is_agreed = bool(told) and self.agrees(parsed_args, told)
+            told = [*map(self.change.format, hosts)]
+            if not self.has_failed:
+                told += self.also(store, parsed_args)
+            self.is_agreed = self.agrees(parsed_args, told)
             if not self.is_agreed:
                 return ('Host', 'Result'), self._results
         done = dict(self._results_of(store, hosts, dry_run=False))
@@ -74,8 +76,10 @@ class _HostCommand(consent.Asking, output.ReportLister):
         ]
         return ('Host', 'Result'), self._results
 
-    def also(self, args: argparse.Namespace) -> Iterable[str]:
-        """Yield what is done beside that."""
+    def also(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> Iterable[str]:
+        """Yield what is done beside that, if it can be done to all hosts."""
         return ()
 
     def _results_of(
@@ -102,8 +106,12 @@ class _HostCommand(consent.Asking, output.ReportLister):
             was done.
         """
         code = super().run(parsed_args)
-        failed = any(result == _FAILED for _, result in self._results)
-        return int(failed) or code
+        return int(self.has_failed) or code
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it could not be done to all hosts."""
+        return any(result == _FAILED for _, result in self._results)
 
     def document(self) -> dict[str, Any]:
         """Return what was done."""
@@ -186,7 +194,10 @@ class DisableHost(_HostCommand):
             return done
         store = common.store(self.app.conf, self.app.connect())
         if parsed_args.delete_pool:
-            reservations.delete_pool(store)
+            if self.has_failed:
+                LOG.warning('The pool was not deleted.')
+            else:
+                reservations.delete_pool(store)
             return done
         pool = store.read_pool()
         if pool and not pool.hosts:
@@ -197,9 +208,12 @@ class DisableHost(_HostCommand):
             )
         return done
 
-    def also(self, args: argparse.Namespace) -> Iterable[str]:
+    def also(
+        self, store: reservations.ReservationStore, args: argparse.Namespace
+    ) -> Iterable[str]:
         """Yield what becomes of the pool."""
         if args.delete_pool:
+            reservations.delete_pool(store, args.host, dry_run=True)
             yield 'delete the pool with its lock and its trait'
 
     def do(

@@ -60,7 +60,7 @@ class ImportReservations(consent.Asking, output.ReportLister):
                 for one in self._found
                 if not (one.problem or one.is_kept)
             ]
-            self._is_done = bool(changes) and self.agrees(parsed_args, changes)
+            self._is_done = self.agrees(parsed_args, changes)
         if self._is_done:
             self._found = importing.carry_out(store, store.now())
         for one in self._found:
@@ -101,7 +101,7 @@ class ImportReservations(consent.Asking, output.ReportLister):
 
     def after(self) -> Iterable[str]:
         """Yield what to do next, if nothing was done."""
-        if self._found and not self._is_done:
+        if self.is_left:
             yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 
     def _one(self, found: 'Import') -> dict[str, Any]:

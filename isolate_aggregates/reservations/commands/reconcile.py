@@ -38,16 +38,17 @@ class RepairReservations(consent.Asking, common.ReservationLister):
                 if name
                 else reservations.list_reservations(store, now)
             )
+            due, left = reservations.to_repair(store, now, name)
             changes = [
-                f'reservation {status.reservation.id}: {problem}'
+                f'repair reservation {status.reservation.id}: {problem}'
                 for status in found
-                for problem in status.problems
+                if status.reservation.id in due
+                for problem in status.problems or ('complete what is due',)
             ]
-            if not name:
-                changes.append('what reservations that are gone have left')
-            if changes and not self.agrees(
-                parsed_args, [f'repair {change}' for change in changes]
-            ):
+            changes += [
+                f'delete {one} of an ended reservation' for one in left
+            ]
+            if not self.agrees(parsed_args, changes):
                 return self.rows(found)
         return self.rows(
             reservations.repair(store, store.now(), parsed_args.reservation)

@@ -174,8 +174,8 @@ class UpdateReservation(common.OneChanged):
             planned = change(now=now, dry_run=True)
             before = reservations.show(store, name, now)
             changes = common.changes(before, planned)
-            if changes and not self.agrees(parsed_args, changes):
-                return common.one(planned)
+            if not self.agrees(parsed_args, changes):
+                return common.one(planned if changes else before)
         return common.one(change(now=store.now()))
 
 
@@ -228,13 +228,17 @@ class MoveReservation(common.OneChanged):
         if not parsed_args.yes:
             now = times.now()
             before = reservations.show(store, name, now)
-            self._moved = reservations.move(
-                store, name, now, hosts, dry_run=True
-            )
-            changes = common.changes(before, self._moved)
+            planned = reservations.move(store, name, now, hosts, dry_run=True)
+            changes = common.changes(before, planned)
             if parsed_args.evacuate:
-                changes.append('evacuate the servers of hosts that are down')
-            if changes and not self.agrees(parsed_args, changes):
+                changes += [
+                    f'evacuate server {server}'
+                    for server in reservations.to_evacuate(
+                        store, name, planned.reservation.leaving
+                    )
+                ]
+            self._moved = planned if changes else before
+            if not self.agrees(parsed_args, changes):
                 return common.one(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
