@@ -31,7 +31,12 @@ EXTRAS = [
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
 # The oldest release that is supported is the one to hold us back.
-NOVA = {'2025.1': 'nova==31.0.0', '2025.2': 'nova<33', '2026.1': 'nova<34'}
+NOVA = {
+    '2025.1': 'nova==31.0.0',
+    '2025.2': 'nova<33',
+    '2026.1': 'nova<34',
+    '2026.2': 'nova<35',
+}
 
 
 class Environment:
