@@ -66,7 +66,7 @@ class Details:
         what = kind or 'lock, aggregate or host'
         if not fitting:
             origin = self._cloud.snapshot.origin
-            raise exception.NotFound(what, name, origin)
+            raise exception.NotFound(what, name, origin, self._names(kinds))
         if len(fitting) > 1:
             choices = [f'{name} --kind {one}' for one in fitting]
             raise exception.NotUnique(what, name, choices)
@@ -77,6 +77,16 @@ class Details:
         }
         [one] = fitting
         return {'kind': one, **tell[one](found[one])}
+
+    def _names(self, kinds: Collection[str]) -> Iterator[str]:
+        """Yield the names there are of some kinds."""
+        snapshot = self._cloud.snapshot
+        if 'lock' in kinds:
+            yield from (lock.name for lock in self._locks)
+        if 'aggregate' in kinds:
+            yield from (a.name for a in snapshot.aggregates)
+        if 'host' in kinds:
+            yield from (p.host for p in snapshot.providers if p.host)
 
     def _of_lock(self, lock: Lock) -> dict[str, Any]:
         [found] = overview(self._cloud.snapshot, [lock])
