@@ -186,6 +186,7 @@ def test_the_demo_fits_the_terminal() -> None:
     assert 'What to type next' in shown
 
 
+@pytest.mark.slow
 def test_the_tutorial_fits_the_terminal(tmp_path: pathlib.Path) -> None:
     page = pages.path('user/tutorial.rst')
     typed = [

@@ -5,9 +5,12 @@ import pathlib
 import subprocess
 import sys
 
+import pytest
+
 BENCHMARK = pathlib.Path(__file__).parents[2] / 'benchmarks/reservations.py'
 
 
+@pytest.mark.slow
 def test_a_full_cloud_is_measured_as_well():
     """Four hundred reservations want more than three hosts have."""
     done = subprocess.run(
