@@ -84,7 +84,7 @@ def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
 def check_hook(
     conf: cfg.ConfigOpts, filters: Callable[[], Iterable[loading.LoadedFilter]]
 ) -> None:
-    """Look whether Nova's hook, if it has one, runs our request filters.
+    """Check that Nova's hook, if it has one, runs our request filters.
 
     :param filters: Returns those that are configured.
     :raises ConfigError: if it would not, or not as they have to run.

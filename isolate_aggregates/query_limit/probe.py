@@ -141,9 +141,9 @@ def measure(client: 'adapter.Adapter') -> Limit:
             'Placement',
             probe.endpoint,
             f'does not always answer queries of about {low:,} bytes in the '
-            'same way; look whether it is being restarted, or whether one of '
-            'several servers behind a load balancer is down or has another '
-            'limit, and run this again.',
+            'same way; check that it is not being restarted, and that all '
+            'servers behind a load balancer are up and have the same limit, '
+            'and run this again.',
         )
     return Limit(probe.endpoint, low, high, happened)
 
@@ -199,6 +199,6 @@ def _query(length: int) -> str:
 
 
 def _check(document: Any) -> None:
-    """Look whether an answer is the one to the whole question."""
+    """Check that an answer is the one to the whole question."""
     if document['allocation_requests'] or document['provider_summaries']:
         raise ValueError('candidates in a tree that does not exist')

@@ -53,6 +53,7 @@ What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
 ``ending`` (what goes when) and ``room`` (what hosts have room for; pure).
 """
 
+from isolate_aggregates.reservations.creation import create, preview
 from isolate_aggregates.reservations.healing import FailedHosts
 from isolate_aggregates.reservations.hosts import (
     delete_pool,
@@ -67,11 +68,9 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.operations import (
     UNCHANGED,
-    create,
     end,
     evacuate,
     move,
-    preview,
     repair,
     to_evacuate,
     to_repair,

@@ -51,18 +51,24 @@ def test_hosts_that_nova_drops_are_told_apart(
     ) in run(*asked).out
 
 
-def test_what_the_request_filter_has_said_is_not_said_again(
-    run: Callable[..., Any], tmp_path: pathlib.Path
-) -> None:
-    path = tmp_path / 'cloud.yaml'
+def filtering(folder: pathlib.Path, more: str = '') -> pathlib.Path:
+    """Write the cloud with the request filter switched on."""
+    path = folder / 'cloud.yaml'
     path.write_text(
         CLOUD.replace(
             'settings:\n',
             'settings:\n'
             '  isolate_aggregates:\n'
-            '    request_filters: [aggregate_instance_extra_specs]\n',
+            '    request_filters: [aggregate_instance_extra_specs]\n' + more,
         )
     )
+    return path
+
+
+def test_what_the_request_filter_has_said_is_not_said_again(
+    run: Callable[..., Any], tmp_path: pathlib.Path
+) -> None:
+    path = filtering(tmp_path)
     asked = ('--snapshot', str(path), '--flavor', 'fast')
     document = json.loads(run('candidates', *asked, '-f', 'json').out)
     assert [host['name'] for host in document['hosts']] == ['cn1.example.org']
@@ -95,16 +101,7 @@ def test_what_is_left_to_a_host_filter_is_said(
     run: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
     """Placement offers all hosts, and Nova drops those without."""
-    path = tmp_path / 'cloud.yaml'
-    path.write_text(
-        CLOUD.replace(
-            'settings:\n',
-            'settings:\n'
-            '  isolate_aggregates:\n'
-            '    request_filters: [aggregate_instance_extra_specs]\n'
-            '    max_query_length: 80\n',
-        )
-    )
+    path = filtering(tmp_path, '    max_query_length: 80\n')
     asked = ('--snapshot', str(path), '--flavor', 'fast')
     document = json.loads(run('candidates', *asked, '-f', 'json').out)
     assert 'member_of' not in document['query']

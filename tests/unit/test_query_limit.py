@@ -256,9 +256,9 @@ def test_servers_that_take_turns_and_are_not_alike_are_noticed(
         measure(client(PLACEMENT))
     assert str(caught.value) == (
         f'Placement at {PLACEMENT} does not always answer queries of about '
-        f'{len(way.queries[-1]):,} bytes in the same way; look whether it is '
-        'being restarted, or whether one of several servers behind a load '
-        'balancer is down or has another limit, and run this again.'
+        f'{len(way.queries[-1]):,} bytes in the same way; check that it is '
+        'not being restarted, and that all servers behind a load balancer '
+        'are up and have the same limit, and run this again.'
     )
 
 

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Creates reservations; again, if one was begun before."""
+
+import contextlib
+import datetime
+
+from isolate_aggregates import exception
+from isolate_aggregates.reservations import changes, reconciler
+from isolate_aggregates.reservations.record import Records
+from isolate_aggregates.reservations.reservation import Reservation
+from isolate_aggregates.reservations.status import Status
+from isolate_aggregates.reservations.store import ReservationStore
+from isolate_aggregates.reservations.views import would_be
+
+
+def create(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Create a reservation; again, if it was begun before.
+
+    :param reservation: What :func:`new` returned.
+    :raises ReservationError: if it does not fit, or there is another of that
+        id; nothing is then left of it.
+    """
+    _check_new(reservation, now)
+    _write_new(store, reservation, now)
+    try:
+        return reconciler.reconcile(store, reservation.id, now)
+    except exception.NotFound:
+        # Another command found that it does not fit, or ended it.
+        preview(store, reservation, now)
+        raise exception.ReservationError(
+            reservation.id, 'was ended by another command while it was created'
+        ) from None
+
+
+def preview(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> Status:
+    """Return how a reservation would be once created; change nothing.
+
+    :param reservation: What :func:`new` returned.
+    :raises ReservationError: if it does not fit, or there is another of that
+        id.
+    """
+    _check_new(reservation, now)
+    observed = store.read()
+    if _is_other(observed.records, reservation, now):
+        raise _taken(reservation.id)
+    return would_be(store, observed, reservation, now)
+
+
+def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
+    if not reservation.project:
+        raise exception.InvalidRequest('A reservation needs a project.')
+    if reservation.has_ended(now):
+        raise exception.InvalidRequest(
+            f'A reservation cannot end at {reservation.end}, which is in the '
+            'past.'
+        )
+
+
+def _write_new(
+    store: ReservationStore, reservation: Reservation, now: datetime.datetime
+) -> None:
+    """Write the record of a new reservation, unless it is there."""
+    for _ in range(changes.ATTEMPTS):
+        if store.compute.create_record(reservation):
+            return
+        records = store.read().records
+        known = records.reservations.get(reservation.id)
+        if known is not None and _goes(known, now):
+            with contextlib.suppress(exception.NotFound):
+                reconciler.reconcile(store, reservation.id, now)
+        elif _is_other(records, reservation, now):
+            break
+        elif known is not None:
+            return
+    raise _taken(reservation.id)
+
+
+def _goes(known: Reservation, now: datetime.datetime) -> bool:
+    """Tell whether it did not fit, and is being taken away."""
+    return not known.amount and known.has_ended(now)
+
+
+def _is_other(
+    records: Records, wanted: Reservation, now: datetime.datetime
+) -> bool:
+    """Tell whether the id belongs to something else that stays."""
+    known = records.reservations.get(wanted.id)
+    if known is None:
+        return wanted.id in records.foreign
+    return not (_goes(known, now) or _is_same(known, wanted))
+
+
+def _taken(reservation_id: str) -> exception.ReservationError:
+    return exception.ReservationError(
+        reservation_id,
+        'cannot be created, because there is another one, or a flavor, with '
+        'that id',
+    )
+
+
+def _is_same(known: Reservation, wanted: Reservation) -> bool:
+    """Tell whether creating a reservation was begun with these values."""
+
+    def fixed(reservation: Reservation) -> tuple[object, ...]:
+        settled = reservation.settled
+        return (
+            settled.project,
+            settled.amount,
+            settled.shape,
+            settled.affinity,
+        )
+
+    return fixed(known) == fixed(wanted)
