@@ -150,6 +150,10 @@ class IsolateAggregatesApp(app.App):
             self.options.config_dir or (),
         )
 
+    def get_fuzzy_matches(self, cmd: str) -> list[str]:
+        """Return nothing: the error names the command that may be meant."""
+        return []
+
     def run_subcommand(self, argv: list[str]) -> int:
         """Run a command and return its status.
 

@@ -5,11 +5,13 @@ import argparse
 from collections.abc import Iterator
 import dataclasses
 from importlib import metadata
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from cliff import commandmanager
 
 from isolate_aggregates.cli.listed import DESCRIPTIONS, Listed
+from isolate_aggregates.text import meant
 
 if TYPE_CHECKING:
     from cliff import app
@@ -23,6 +25,21 @@ class CommandManager(commandmanager.CommandManager):
         self.group_list.append(namespace)
         for entry_point in metadata.entry_points(group=namespace):
             self.commands[entry_point.name.replace('_', ' ')] = entry_point
+
+    def find_command(self, argv: list[str]) -> Any:
+        """Return the command that the arguments begin with.
+
+        :raises ValueError: if there is none.
+        """
+        try:
+            return super().find_command(argv)
+        except ValueError:
+            named = itertools.takewhile(lambda word: word[:1] != '-', argv)
+            name = ' '.join(named)
+            raise ValueError(
+                f'There is no command {name!r}{meant(name, self.commands)}. '
+                'See isolate-aggregates --help.'
+            ) from None
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """Yield names and what the help loads to describe each command."""

@@ -55,6 +55,15 @@ def see(run: Run) -> Run:
     return seen
 
 
+def test_a_command_that_is_written_wrong_is_named(run: Run) -> None:
+    finished = run('limit', 'shwo', '--no-such')
+    assert (finished.code, finished.out) == (2, '')
+    assert finished.err == (
+        "There is no command 'limit shwo' (did you mean limit show?). See "
+        'isolate-aggregates --help.\n'
+    )
+
+
 # Help
 
 
@@ -166,6 +175,7 @@ def fits(shown: str) -> bool:
         pytest.param(('filter', 'list'), id='filter list'),
         pytest.param(('snapshot', 'diff', *CAMPUS[1:], CAMPUS[1]), id='empty'),
         pytest.param(('explain', '--flavr', 'x'), id='a wrong option'),
+        pytest.param(('limit', 'shwo', '--x'), id='a wrong command'),
         pytest.param(('capacity', '--flavor', 'x'), id='no credentials'),
         pytest.param(
             ('audit', '--snapshot', '{wrong}'), id='a wrong cloud file'
