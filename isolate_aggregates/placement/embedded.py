@@ -68,6 +68,23 @@ class EmbeddedPlacement:
         self.close()
 
 
+def in_turn(application: Any) -> Any:
+    """Return a WSGI application that handles one request at a time.
+
+    On SQLite, Placement fails requests that write at the same time: there is
+    only one connection, or "database is locked" where there are several.
+
+    :param application: Placement's WSGI application.
+    """
+    turn = threading.Lock()
+
+    def handle(environ: Any, start_response: Any) -> list[bytes]:
+        with turn:
+            return list(application(environ, start_response))
+
+    return handle
+
+
 def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     try:
         from oslo_db.sqlalchemy import enginefacade
@@ -110,15 +127,9 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     resource_class._RESOURCE_CLASSES_SYNCED = False
     policy.reset()
     stack.callback(policy.reset)
-    application = deploy.loadapp(conf)
-    turn = threading.Lock()
-
-    def in_turn(environ: Any, start_response: Any) -> list[bytes]:
-        with turn:
-            return list(application(environ, start_response))
-
+    application = in_turn(deploy.loadapp(conf))
     stack.enter_context(
-        interceptor.RequestsInterceptor(lambda: in_turn, url=_URL)
+        interceptor.RequestsInterceptor(lambda: application, url=_URL)
     )
     return adapter.Adapter(
         session.Session(auth=token_endpoint.Token(_URL, 'admin')),

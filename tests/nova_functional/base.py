@@ -12,10 +12,12 @@ from nova.tests import fixtures as nova_fixtures
 from nova.tests.functional import integrated_helpers
 from nova.tests.functional.api import client
 from oslo_utils.fixture import uuidsentinel
+from placement import deploy
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.nova import registration, runner
+from isolate_aggregates.placement import embedded
 from isolate_aggregates.query_limit import verification
 from isolate_aggregates.rest.connection import Connection
 
@@ -135,6 +137,11 @@ class Plugin(Patient):
         for group, option, value in self.OPTIONS:
             self.flags(group=group, **{option: value})
         self.addCleanup(registration.uninstall)
+        load = deploy.loadapp
+        self.stub_out(
+            'placement.deploy.loadapp',
+            lambda conf: embedded.in_turn(load(conf)),
+        )
         super().setUp()
         # Registered by now. A call that is answered late is not lost.
         self.flags(rpc_response_timeout=SECONDS)
