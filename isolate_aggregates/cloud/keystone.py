@@ -81,7 +81,7 @@ class KeystoneClient:
         return str(self._named('domain', {'name': name})[0]['id'])
 
     def _may_be_id(self, kind: str, name: str) -> bool:
-        """Tell whether Keystone knows an id, or does not say."""
+        """Return whether Keystone knows an id, or does not say."""
         if not self._address:
             return True
         path = f'{self._root}/{kind}s/{parse.quote(name, safe="")}'

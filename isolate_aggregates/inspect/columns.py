@@ -124,7 +124,7 @@ def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
 
 
 def access(row: Row, column: Column) -> Access:
-    """Tell whether a request may go to all hosts of a column, some or none.
+    """Return whether a request may go to all hosts of a column, some or none.
 
     :param column: The column. If it has no hosts there are none to go to.
     """

@@ -158,7 +158,7 @@ def suspects(
 
 
 def _is_lent(query: ResourceRequest, sharing: Iterable[Provider]) -> bool:
-    """Tell whether all of the group without a suffix may be borrowed."""
+    """Return whether all of the group without a suffix may be borrowed."""
     group = query.groups.get('')
     if group is None or not group.resources or len(query.groups) < 2:
         return False
@@ -167,7 +167,7 @@ def _is_lent(query: ResourceRequest, sharing: Iterable[Provider]) -> bool:
 
 
 def is_added(query: ResourceRequest) -> bool:
-    """Tell whether several groups ask for one resource class."""
+    """Return whether several groups ask for one resource class."""
     asked = Counter(
         resource_class
         for group in query.groups.values()

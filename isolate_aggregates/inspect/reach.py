@@ -44,7 +44,7 @@ def unreached(
     trait: str,
     asked: Iterable[ResourceRequest],
 ) -> bool:
-    """Tell whether none of some requests looks where a trait is.
+    """Return whether none of some requests looks where a trait is.
 
     :param holders: The providers of a tree that have it.
     :param asked: The requests; of none at all nothing is said.

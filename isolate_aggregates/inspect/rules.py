@@ -212,7 +212,7 @@ class Rules:
 
 
 def _objects(alone: Destination, group: HostGroup) -> bool:
-    """Tell whether a conclusion objects, forbidden aggregates aside."""
+    """Return whether a conclusion objects, forbidden aggregates aside."""
     return bool(
         alone.refusals
         or (alone.in_tree and alone.in_tree not in group.trees)

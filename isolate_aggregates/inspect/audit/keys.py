@@ -176,7 +176,7 @@ def _image_key(
 
 
 def _is_tenants(image: Image) -> bool:
-    """Tell whether a tenant may have written the image's properties.
+    """Return whether a tenant may have written the image's properties.
 
     By default only operators make images public. Of an image in a cloud file
     it may not be known.

@@ -191,5 +191,5 @@ def _migration(server: PlacedServer) -> repairs.Commands:
 
 
 def _matters(cloud: AuditedCloud, source: str) -> bool:
-    """Tell whether something may be opened by what a source has."""
+    """Return whether something may be opened by what a source has."""
     return any(source in loaded.key_sources for loaded in cloud.running)

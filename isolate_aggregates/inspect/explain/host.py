@@ -39,7 +39,7 @@ class Context:
         return {}
 
     def is_alone(self, root: Provider) -> bool:
-        """Tell whether a host's servers can take from its root alone."""
+        """Return whether a host's servers can take from its root alone."""
         number = self.index.numbers[root.uuid]
         return len(self.index.trees[number]) == 1 and (
             number not in self.lenders
@@ -69,7 +69,7 @@ class HostProviders:
         self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
-        """Tell whether a provider around is in the host's own tree."""
+        """Return whether a provider around is in the host's own tree."""
         return all(provider is not lender for lender in self.lenders)
 
     def givers(self, suffix: str) -> list[Provider]:

@@ -194,7 +194,7 @@ def _together(
 
 
 def _depend(request: ResourceRequest) -> bool:
-    """Tell whether how one group is served matters to another."""
+    """Return whether how one group is served matters to another."""
     suffixes = [suffix for suffix in request.groups if suffix]
     asked = Counter(
         itertools.chain.from_iterable(
