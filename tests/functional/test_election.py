@@ -29,7 +29,7 @@ Elect = Callable[..., contextlib.AbstractContextManager[IsElected]]
 
 
 class Memcached:
-    """Debian's memcached on a port of its own."""
+    """A memcached process on a free port."""
 
     def __init__(self) -> None:
         with socket.create_server(('127.0.0.1', 0)) as listening:
@@ -60,7 +60,7 @@ class Memcached:
         raise AssertionError('memcached has ended')
 
     def forget(self) -> None:
-        """Let it lose everything, as when it is full or started again."""
+        """Make it lose all data, as when it is full or restarted."""
         Client(('127.0.0.1', self.port)).flush_all(noreply=False)
 
     def stop(self) -> None:
@@ -92,7 +92,7 @@ def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> str:
 
 @pytest.fixture
 def elect(conf: cfg.ConfigOpts) -> Elect:
-    """Take part in an election as a process on a machine of its own would."""
+    """Take part in an election, in a separate process."""
 
     @contextlib.contextmanager
     def take_part(
@@ -166,7 +166,7 @@ def test_what_does_other_work_is_not_kept_from_it(
             assert c() is False
 
 
-# A process that was elected, says so, and waits to be killed.
+# A process that prints when it is elected, and waits to be killed.
 ELECTED = """
 import sys
 from keystoneauth1 import session

@@ -91,7 +91,7 @@ class Operator:
         )
 
     def document(self, *arguments: str, config: str = ISOLATE) -> Any:
-        """Run a command that must not fail; return what it wrote as json."""
+        """Run a command that must succeed; return its JSON output."""
         finished = self.does(*arguments, '-f', 'json', config=config)
         only_shown = '--dry-run' in arguments
         assert (finished.code, finished.err) == (3 if only_shown else 0, '')
@@ -114,7 +114,7 @@ def whats(document: Any) -> list[str]:
     return [change['change'] for change in document['changes']]
 
 
-# Which aggregate is meant.
+# How aggregates are identified.
 
 
 @pytest.mark.parametrize(

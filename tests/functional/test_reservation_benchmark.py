@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The benchmark of reservations runs to its end, whatever fits."""
+"""The benchmark of reservations runs to completion."""
 
 import pathlib
 import subprocess

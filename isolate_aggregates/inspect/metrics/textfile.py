@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes metrics to a file for the `textfile collector
+"""Writes metrics to a file for Node exporter.
+
+It is read by the `textfile collector
 <https://github.com/prometheus/node_exporter#textfile-collector>`_.
 """
 
