@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing a provider that others change too: read, change, write, again."""
+"""Changes to a provider are retried after conflicts."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class Provider:
         # How often somebody else writes between our reading and writing, and
         # how many answers to writing get lost.
         self.meddlers = 0
-        # What whoever comes second is told.
+        # The error for the second writer.
         self.conflict = 409
         self.lost = 0
         self.writes = 0
@@ -144,7 +144,7 @@ def test_a_write_whose_answer_was_lost_is_found_done(
     provider.lost = 1
     change(placement, provider, add_a)
     assert provider.values == {'a', 'b'}
-    # Sent again with the old generation, which is refused.
+    # Sent again with the old generation, which is rejected.
     assert provider.writes == 2
 
 
