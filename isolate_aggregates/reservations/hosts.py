@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import generations, inventories, providers
 from isolate_aggregates.reservations import counting, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.conflicts import retried
@@ -229,14 +229,8 @@ def _close(store: ReservationStore, host: ReservationHost) -> None:
     """
     if not host.is_ready or host.provider is None:
         return
-    path = f'/resource_providers/{host.provider}/traits'
-    store.placement.send(
-        'PUT',
-        path,
-        {
-            'resource_provider_generation': host.generation,
-            'traits': [],
-        },
+    generations.replace(
+        store.placement, host.provider, 'traits', [], host.generation
     )
 
 
