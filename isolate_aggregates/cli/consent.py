@@ -38,6 +38,8 @@ class Asking:
     is_declined = False
     # Whether the output has more than what would be done.
     shows_more = False
+    # What --yes was called once.
+    old_yes: str | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -53,6 +55,13 @@ class Asking:
         group.add_argument(
             '--yes', action='store_true', help='Do it without asking'
         )
+        if self.old_yes:
+            group.add_argument(
+                self.old_yes,
+                action='store_true',
+                dest='yes',
+                help=argparse.SUPPRESS,
+            )
         return parser
 
     def agrees(self, args: argparse.Namespace, changes: Sequence[str]) -> bool:

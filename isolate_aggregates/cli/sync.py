@@ -47,18 +47,12 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     too.
     """
 
+    old_yes = '--apply'
     _told: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        # What --yes was called once.
-        parser.add_argument(
-            '--apply',
-            action='store_true',
-            dest='yes',
-            help=argparse.SUPPRESS,
-        )
         parser.add_argument(
             '--watch',
             type=base.positive,

@@ -88,6 +88,14 @@ def test_a_change_is_only_shown_without_consent(change, options):
     assert ('no terminal' in finished.err) is not options
 
 
+@pytest.mark.parametrize('command', ['sync', 'reservation import'])
+@pytest.mark.parametrize('yes', ['--yes', '--apply'])
+def test_what_is_only_to_be_shown_is_not_to_be_done(run, command, yes):
+    finished = run(*command.split(), '--dry-run', yes)
+    assert finished.code == 2
+    assert 'not allowed with argument' in finished.err
+
+
 def test_a_long_list_is_cut_where_it_is_asked():
     class Command(consent.Asking):
         app = types.SimpleNamespace(

@@ -31,17 +31,11 @@ class ImportReservations(consent.Asking, output.ReportLister):
     """
 
     nothing = 'Blazar has no reservations that run or are to come.'
+    old_yes = '--apply'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        # What --yes was called once.
-        parser.add_argument(
-            '--apply',
-            action='store_true',
-            dest='yes',
-            help=argparse.SUPPRESS,
-        )
         blazar.add_config_file(parser)
         return parser
 
