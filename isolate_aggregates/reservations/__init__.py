@@ -10,9 +10,12 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     store = ReservationStore(connection, pool='freepool')
     now = store.now()
 
-    enable_host(store, host, dry_run=)    -> ReservationHost
-    disable_host(store, host, dry_run=)
-    delete_pool(store, dry_run=)
+    enable_host(store, host)              -> ReservationHost
+    disable_host(store, host)
+    delete_pool(store)
+    would_enable_host(store, host)        -> bool
+    would_disable_host(store, host)       -> bool
+    would_delete_pool(store, disabled)    -> bool
     list_hosts(store)                     -> list[ReservationHost]
 
     new(project, amount, shape, start, end, affinity, id,
@@ -60,6 +63,9 @@ from isolate_aggregates.reservations.hosts import (
     disable_host,
     enable_host,
     list_hosts,
+    would_delete_pool,
+    would_disable_host,
+    would_enable_host,
 )
 from isolate_aggregates.reservations.observed import (
     HostState,
@@ -130,4 +136,7 @@ __all__ = [
     'to_evacuate',
     'to_repair',
     'update',
+    'would_delete_pool',
+    'would_disable_host',
+    'would_enable_host',
 ]

@@ -21,31 +21,34 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.store import ReservationStore
 
 
-def enable_host(
-    store: ReservationStore, name: str, dry_run: bool = False
-) -> ReservationHost | None:
+def would_enable_host(store: ReservationStore, name: str) -> bool:
+    """Tell whether enabling a host would change anything; change nothing.
+
+    :param name: Its hypervisor hostname, or the name of its compute service.
+    :raises IsolateAggregatesError: what :func:`enable_host` would raise.
+    """
+    observed, node, found = _read_enablable(store, name)
+    pool = observed.pool
+    return not (
+        found
+        and found.is_enabled
+        and pool
+        and not _lacking(pool)
+        and _is_mirrored(store, pool, node.uuid)
+    )
+
+
+def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     """Make a compute node a host for reservations, unless it is one.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :param dry_run: Only check whether it can be one.
-    :returns: The host; None with ``dry_run``.
+    :returns: The host.
     :raises NotFound: if Nova has no such compute node.
     :raises ReservationHostError: if ordinary servers run there, or the pool
         belongs to something else; the host is then not in the pool, unless it
         was before.
     """
-    observed = store.read()
-    node = _node(observed, name)
-    if node.name not in observed.providers:
-        raise exception.ReservationHostError(
-            node.name, 'has no resource provider in Placement yet'
-        )
-    found = observed.hosts.get(node.name)
-    if not (found and found.is_ready):
-        _refuse_ordinary(store, node, found)
-    _refuse_foreign(node, observed.pool)
-    if dry_run:
-        return None
+    observed, node, found = _read_enablable(store, name)
     pool = _locked_pool(store, observed.pool)
     joins = node.service not in pool.hosts
     if joins:
@@ -66,38 +69,57 @@ def enable_host(
     return store.read().hosts[node.name]
 
 
-def disable_host(
-    store: ReservationStore, name: str, dry_run: bool = False
-) -> None:
-    """Disable a host for reservations, unless it is an ordinary one.
+def _read_enablable(
+    store: ReservationStore, name: str
+) -> tuple[ObservedState, Node, ReservationHost | None]:
+    """Return what enabling a host begins with, if that is possible."""
+    observed = store.read()
+    node = _node(observed, name)
+    if node.name not in observed.providers:
+        raise exception.ReservationHostError(
+            node.name, 'has no resource provider in Placement yet'
+        )
+    found = observed.hosts.get(node.name)
+    if not (found and found.is_ready):
+        _refuse_ordinary(store, node, found)
+    _refuse_foreign(node, observed.pool)
+    return observed, node, found
+
+
+def would_disable_host(store: ReservationStore, name: str) -> bool:
+    """Tell whether disabling a host would change anything; change nothing.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
-    :param dry_run: Only check whether it can be one.
-    :raises NotFound: if there is no such host.
-    :raises ReservationHostError: if reservations have slots there.
+    :raises IsolateAggregatesError: what :func:`disable_host` would raise.
     """
-    _disable(store, name, dry_run)
+    observed = store.read()
+    host = _host(observed, name)
+    if host is None:
+        node = _node(observed, name)
+        return bool(
+            observed.pool and _is_mirrored(store, observed.pool, node.uuid)
+        )
+    _refuse_slots(host)
+    return True
 
 
 @retried
-def _disable(store: ReservationStore, name: str, dry_run: bool) -> None:
+def disable_host(store: ReservationStore, name: str) -> None:
+    """Disable a host for reservations, unless it is an ordinary one.
+
+    :param name: Its hypervisor hostname, or the name of its compute service.
+    :raises NotFound: if there is no such host.
+    :raises ReservationHostError: if reservations have slots there.
+    """
     observed = store.read()
     host = _host(observed, name)
     if host is None:
         # An ordinary one, if there is such a host at all.
         node = _node(observed, name)
-        if observed.pool and not dry_run:
+        if observed.pool:
             _unmirror(store, observed.pool, node.uuid)
         return
-    if host.slots:
-        found = text.named('reservation', host.slots)
-        raise exception.ReservationHostError(
-            host.name,
-            f'has slots of {found}; end them, or move them away with repair '
-            'after disabling the compute service',
-        )
-    if dry_run:
-        return
+    _refuse_slots(host)
     if host.provider:
         _close(store, host)
         try:
@@ -117,37 +139,60 @@ def _disable(store: ReservationStore, name: str, dry_run: bool) -> None:
         _unmirror(store, observed.pool, host.root)
 
 
-def delete_pool(
-    store: ReservationStore,
-    disabled: Collection[str] = (),
-    dry_run: bool = False,
-) -> None:
+def _refuse_slots(host: ReservationHost) -> None:
+    if host.slots:
+        found = text.named('reservation', host.slots)
+        raise exception.ReservationHostError(
+            host.name,
+            f'has slots of {found}; end them, or move them away with repair '
+            'after disabling the compute service',
+        )
+
+
+def would_delete_pool(
+    store: ReservationStore, disabled: Collection[str]
+) -> bool:
+    """Tell whether deleting the pool would change anything; change nothing.
+
+    :param disabled: The names of hosts that are disabled before.
+    :raises InvalidRequest: as :func:`delete_pool`.
+    """
+    observed = store.read()
+    _refuse_use(observed, disabled)
+    return observed.pool is not None or names.TRAIT in providers.known_traits(
+        store.placement
+    )
+
+
+def delete_pool(store: ReservationStore) -> None:
     """Delete the pool with its lock and its trait, unless it is gone.
 
-    :param disabled: The names of hosts that are disabled before it is done;
-        for ``dry_run``.
-    :param dry_run: Only check whether that is possible.
     :raises InvalidRequest: if there are hosts in it or reservations, or it is
         for something else as well.
     """
     observed = store.read()
-    pool = observed.pool
-    if pool is not None:
-        found = [_host(observed, name) for name in disabled]
-        gone = {host.service for host in found if host and host.service}
-        problem = _use(observed, pool, pool.hosts - gone)
-        if problem:
-            raise exception.InvalidRequest(
-                f'Pool {pool.name} cannot be deleted, as it {problem}.'
-            )
-        if dry_run:
-            return
+    _refuse_use(observed)
+    if observed.pool is not None:
         # A host that comes meanwhile keeps it: Nova deletes no aggregate that
         # has hosts.
-        store.compute.delete_aggregate(pool)
-    elif dry_run:
-        return
+        store.compute.delete_aggregate(observed.pool)
     providers.delete_trait(store.placement, names.TRAIT)
+
+
+def _refuse_use(
+    observed: ObservedState, disabled: Collection[str] = ()
+) -> None:
+    """Refuse to delete a pool that is needed."""
+    pool = observed.pool
+    if pool is None:
+        return
+    found = [_host(observed, name) for name in disabled]
+    gone = {host.service for host in found if host and host.service}
+    problem = _use(observed, pool, pool.hosts - gone)
+    if problem:
+        raise exception.InvalidRequest(
+            f'Pool {pool.name} cannot be deleted, as it {problem}.'
+        )
 
 
 def _use(
@@ -253,14 +298,19 @@ def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
         pool = store.read_pool()
         if pool is None:
             raise exception.NotFound('aggregate', store.pool, 'Nova')
-    lacks = {
+    lacking = _lacking(pool)
+    if lacking:
+        store.compute.set_metadata(pool, lacking)
+    return pool
+
+
+def _lacking(pool: Aggregate) -> dict[str, str]:
+    """Return the metadata that the lock of the pool lacks."""
+    return {
         key: value
         for key, value in names.POOL_METADATA.items()
         if pool.metadata.get(key) != value
     }
-    if lacks:
-        store.compute.set_metadata(pool, lacks)
-    return pool
 
 
 def _join(store: ReservationStore, pool: Aggregate, service: str) -> None:
@@ -278,6 +328,14 @@ def _leave(
 ) -> None:
     store.compute.remove_host(pool, service)
     _unmirror(store, pool, root)
+
+
+def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
+    """Tell whether Placement has a compute node in the pool."""
+    try:
+        return pool.uuid in providers.aggregates(store.placement, root)
+    except exception.ServiceNotFound:
+        return False
 
 
 def _unmirror(store: ReservationStore, pool: Aggregate, root: str) -> None:

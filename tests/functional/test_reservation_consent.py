@@ -9,7 +9,7 @@ import pytest
 import reservation_world
 from reservation_world import PROJECT, uuid
 
-from isolate_aggregates.placement import inventories
+from isolate_aggregates.placement import inventories, providers
 from isolate_aggregates.reservations import names
 
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
@@ -121,6 +121,9 @@ def test_what_would_be_done_is_shown_and_done_after_a_yes(
     [
         (['update', ID, '--amount', '1'], 0),
         (['move', ID, '--call-off'], 0),
+        (['create', '--project', PROJECT, *SIZE, '--id', ID], 0),
+        (['host', 'enable', 'h1'], 0),
+        (['host', 'disable', 'h3'], 0),
         # It completes what is due, after a question.
         (['repair', ID], 3),
     ],
@@ -129,10 +132,12 @@ def test_what_would_be_done_is_shown_and_done_after_a_yes(
 def test_a_change_that_is_there_does_nothing_else(
     reserved, command, arguments, code, options
 ):
+    reserved.add_host('h3', enable=False)
     reserved.nova.access[ID].clear()
     before = reserved.picture()
     finished = command(*arguments, *options)
     assert finished.code == code
+    assert finished.out
     assert reserved.picture() == before
 
 
@@ -179,6 +184,35 @@ def test_a_pool_that_stays_is_not_to_be_deleted(
     assert problem in finished.err
     assert 'delete the pool' not in finished.err
     assert ('  disable host h2' in finished.err) is told
+
+
+def test_no_host_is_disabled_for_a_pool_that_cannot_be_deleted(
+    reserved, command
+):
+    before = reserved.picture()
+    finished = command('host', 'disable', 'h2', '--delete-pool', '--yes')
+    assert (finished.code, reserved.picture()) == (1, before)
+    assert 'it has hosts: h1' in finished.err
+
+
+def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
+    reserved, command, answer
+):
+    pool = reserved.store.read_pool()
+    root = reserved.store.read().hosts['h2'].root
+    providers.change_aggregates(
+        reserved.direct, root, lambda before: before - {pool.uuid}
+    )
+    answer('y\n')
+    finished = command('host', 'enable', 'h1', 'h2', '-f', 'json')
+    assert 'enable host h1' not in finished.err
+    assert json.loads(finished.out) == {
+        'hosts': [
+            {'host': 'h1', 'result': 'nothing to do'},
+            {'host': 'h2', 'result': 'done'},
+        ]
+    }
+    assert pool.uuid in providers.aggregates(reserved.direct, root)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,9 @@ class CreateReservation(consent.Asking, _Sized):
         store = common.store(self.app.conf, cloud.connection)
         if not parsed_args.yes:
             planned = reservations.preview(store, found, now)
-            if not self.agrees(parsed_args, [_told(planned)]):
+            is_there = parsed_args.id and _is_there(store, found.id, now)
+            changes = [] if is_there else [_told(planned)]
+            if not self.agrees(parsed_args, changes):
                 return common.one(planned)
         try:
             return common.one(reservations.create(store, found, store.now()))
@@ -129,6 +131,20 @@ class CreateReservation(consent.Asking, _Sized):
                 found.id,
             )
             raise
+
+
+def _is_there(
+    store: reservations.ReservationStore,
+    reservation_id: str,
+    now: datetime.datetime,
+) -> bool:
+    """Tell whether a reservation was created before, and in full."""
+    try:
+        found = reservations.show(store, reservation_id, now)
+    except exception.NotFound:
+        return False
+    created = (reservations.Phase.PLANNED, reservations.Phase.ACTIVE)
+    return found.state in created and not found.missing
 
 
 def _told(planned: reservations.Status) -> str:

@@ -3,7 +3,7 @@
 
 import abc
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from oslo_log import log as logging
@@ -22,6 +22,7 @@ LOG = logging.getLogger(__name__)
 
 _DONE = 'done'
 _FAILED = 'failed'
+_UNCHANGED = 'nothing to do'
 
 
 class _HostCommand(consent.Asking, output.ReportLister):
@@ -46,10 +47,14 @@ class _HostCommand(consent.Asking, output.ReportLister):
         return parser
 
     @abc.abstractmethod
-    def do(
-        self, store: reservations.ReservationStore, host: str, dry_run: bool
-    ) -> None:
-        """Do it to one host, or check whether that is possible."""
+    def would_change(
+        self, store: reservations.ReservationStore, host: str
+    ) -> bool:
+        """Tell whether there is anything to do to one host."""
+
+    @abc.abstractmethod
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
+        """Do it to one host."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
@@ -58,23 +63,27 @@ class _HostCommand(consent.Asking, output.ReportLister):
         store = common.store(self.app.conf, self.app.connect())
         # Twice the same is once.
         hosts = list(dict.fromkeys(parsed_args.host))
-        if not parsed_args.yes:
-            self._results = self._results_of(store, hosts, dry_run=True)
+        planned: dict[str, str] = {}
+        if parsed_args.yes:
+            # What is refused altogether is refused before anything is done.
+            list(self.also(store, parsed_args))
+        else:
+            planned = self._tried(hosts, lambda host: self._plan(store, host))
+            self._results = planned
             hosts = [
-                host for host, result in self._results if result != _FAILED
+                host
+                for host, result in planned.items()
+                if result == consent.PLANNED
             ]
             told = [*map(self.change.format, hosts)]
             if not self.has_failed:
                 told += self.also(store, parsed_args)
             self.is_agreed = self.agrees(parsed_args, told)
             if not self.is_agreed:
-                return ('Host', 'Result'), self._results
-        done = dict(self._results_of(store, hosts, dry_run=False))
-        self._results = [
-            (host, done.get(host, _FAILED))
-            for host in dict.fromkeys(parsed_args.host)
-        ]
-        return ('Host', 'Result'), self._results
+                return self._table()
+        done = self._tried(hosts, lambda host: self._do(store, host))
+        self._results = planned | done
+        return self._table()
 
     def also(
         self, store: reservations.ReservationStore, args: argparse.Namespace
@@ -82,22 +91,31 @@ class _HostCommand(consent.Asking, output.ReportLister):
         """Yield what is done beside that, if it can be done to all hosts."""
         return ()
 
-    def _results_of(
-        self,
-        store: reservations.ReservationStore,
-        hosts: Iterable[str],
-        dry_run: bool,
-    ) -> list[tuple[str, str]]:
-        found = []
+    def _plan(self, store: reservations.ReservationStore, host: str) -> str:
+        return (
+            consent.PLANNED if self.would_change(store, host) else _UNCHANGED
+        )
+
+    def _do(self, store: reservations.ReservationStore, host: str) -> str:
+        self.do(store, host)
+        return _DONE
+
+    @staticmethod
+    def _tried(
+        hosts: Iterable[str], act: Callable[[str], str]
+    ) -> dict[str, str]:
+        """Return the result for each host."""
+        found = {}
         for host in hosts:
-            result = consent.PLANNED if dry_run else _DONE
             try:
-                self.do(store, host, dry_run)
+                found[host] = act(host)
             except exception.IsolateAggregatesError as exc:
                 LOG.error('%s', exc)
-                result = _FAILED
-            found.append((host, result))
+                found[host] = _FAILED
         return found
+
+    def _table(self) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
+        return ('Host', 'Result'), self._results.items()
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
@@ -111,14 +129,14 @@ class _HostCommand(consent.Asking, output.ReportLister):
     @property
     def has_failed(self) -> bool:
         """Whether it could not be done to all hosts."""
-        return any(result == _FAILED for _, result in self._results)
+        return _FAILED in self._results.values()
 
     def document(self) -> dict[str, Any]:
         """Return what was done."""
         return {
             'hosts': [
                 {'host': host, 'result': result}
-                for host, result in self._results
+                for host, result in self._results.items()
             ]
         }
 
@@ -141,11 +159,15 @@ class EnableHost(_HostCommand):
         self._warn_if_open()
         return super().take_action(parsed_args)
 
-    def do(
-        self, store: reservations.ReservationStore, host: str, dry_run: bool
-    ) -> None:
-        """Enable one, or check whether that is possible."""
-        reservations.enable_host(store, host, dry_run)
+    def would_change(
+        self, store: reservations.ReservationStore, host: str
+    ) -> bool:
+        """Tell whether there is anything to enable."""
+        return reservations.would_enable_host(store, host)
+
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
+        """Enable one."""
+        reservations.enable_host(store, host)
 
     def _warn_if_open(self) -> None:
         """Say so when no filter of the configuration guards the pool."""
@@ -212,15 +234,20 @@ class DisableHost(_HostCommand):
         self, store: reservations.ReservationStore, args: argparse.Namespace
     ) -> Iterable[str]:
         """Yield what becomes of the pool."""
-        if args.delete_pool:
-            reservations.delete_pool(store, args.host, dry_run=True)
+        if args.delete_pool and reservations.would_delete_pool(
+            store, args.host
+        ):
             yield 'delete the pool with its lock and its trait'
 
-    def do(
-        self, store: reservations.ReservationStore, host: str, dry_run: bool
-    ) -> None:
-        """Disable one, or check whether that is possible."""
-        reservations.disable_host(store, host, dry_run)
+    def would_change(
+        self, store: reservations.ReservationStore, host: str
+    ) -> bool:
+        """Tell whether there is anything to disable."""
+        return reservations.would_disable_host(store, host)
+
+    def do(self, store: reservations.ReservationStore, host: str) -> None:
+        """Disable one."""
+        reservations.disable_host(store, host)
 
 
 class ListHosts(output.ReportLister):
