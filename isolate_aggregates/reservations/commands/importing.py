@@ -46,15 +46,18 @@ class ImportReservations(consent.Asking, output.ReportLister):
         importing = blazar.imported('importing')
         blazar.imported('kept').configure(parsed_args.blazar_config_file)
         store = common.store(self.app.conf, self.app.connect())
-        self._is_done = parsed_args.yes
-        if not self._is_done:
+
+        def find() -> list[str]:
             self._found: list[Import] = importing.plan(store, store.now())
-            changes = [
+            return [
                 f'{_TO_DO} reservation {one.id} of lease {one.lease}'
                 for one in self._found
                 if not (one.problem or one.is_kept)
             ]
-            self._is_done = self.agrees(parsed_args, changes)
+
+        self._is_done = parsed_args.yes or self.agrees(
+            parsed_args, find(), find
+        )
         if self._is_done:
             self._found = importing.carry_out(store, store.now())
         for one in self._found:
