@@ -195,8 +195,8 @@ class DisableHost(_HostCommand):
     """Disable hosts for reservations.
 
     They become hosts for ordinary servers again. Refused if reservations have
-    slots there; the message names them. Run it again after an error: it does
-    what is missing.
+    slots there, which the message names, or if it may be a host of Blazar. Run
+    it again after an error: it does what is missing.
     """
 
     change = 'disable host {} for reservations'
