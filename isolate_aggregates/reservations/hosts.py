@@ -20,6 +20,12 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 
+# What to do about a pool that may be Blazar's.
+_WHOSE_POOL = (
+    'give another name as [blazar:physical:host] aggregate_freepool_name, or '
+    f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
+)
+
 
 def would_enable_host(store: ReservationStore, name: str) -> bool:
     """Tell whether enabling a host would change anything; change nothing.
@@ -100,6 +106,7 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
             observed.pool and _is_mirrored(store, observed.pool, node.uuid)
         )
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     return True
 
 
@@ -109,7 +116,8 @@ def disable_host(store: ReservationStore, name: str) -> None:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises NotFound: if there is no such host.
-    :raises ReservationHostError: if reservations have slots there.
+    :raises ReservationHostError: if reservations have slots there, or it may
+        be a host of Blazar.
     """
     observed = store.read()
     host = _host(observed, name)
@@ -120,6 +128,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
             _unmirror(store, observed.pool, node.uuid)
         return
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     if host.provider:
         _close(store, host)
         try:
@@ -146,6 +155,23 @@ def _refuse_slots(host: ReservationHost) -> None:
             host.name,
             f'has slots of {found}; end them, or move them away with repair '
             'after disabling the compute service',
+        )
+
+
+def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
+    """Refuse to disable a host that was not enabled here.
+
+    Blazar's reservation providers have the same name, and no trait.
+    """
+    if not (
+        host.is_ready
+        or host.provider == names.provider_uuid(host.root)
+        or (pool and names.POOL_METADATA.keys() & pool.metadata)
+    ):
+        raise exception.ReservationHostError(
+            host.name,
+            'was not enabled here and is in no locked pool, so it may be a '
+            f'host of Blazar; {_WHOSE_POOL}',
         )
 
 
@@ -278,9 +304,7 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
             node.name,
             f'cannot join the pool {pool.name}, which has hosts and no lock '
             'and so may be that of Blazar, whose servers the lock would keep '
-            'out; give another name as [blazar:physical:host] '
-            f'aggregate_freepool_name, or set {names.POOL_KEY}=true on it if '
-            'no Blazar uses it',
+            f'out; {_WHOSE_POOL}',
         )
 
 
