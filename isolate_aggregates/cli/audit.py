@@ -44,6 +44,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     """
 
     nothing = 'No problems found.'
+    for_people = _FOR_PEOPLE
     shows_more = True
     # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
@@ -92,8 +93,6 @@ class AuditCloud(consent.Asking, output.ReportLister):
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
             self._findings = self._audit(parsed_args)
-        if parsed_args.formatter == 'table':
-            parsed_args.columns = parsed_args.columns or list(_FOR_PEOPLE)
         return _COLUMNS, [
             (
                 number,

@@ -190,6 +190,15 @@ def test_no_line_is_wider_than_the_terminal(
     assert fits(on_terminal(*(a.format(wrong=wrong) for a in arguments)))
 
 
+def test_the_list_of_filters_has_each_name_in_full() -> None:
+    shown = on_terminal('filter', 'list')
+    assert ' isolate_aggregates ' in shown
+    assert ' AggregateMultiTenancyIsolation ' in shown
+    # Where it comes from is told to those who ask.
+    assert 'Origin' not in shown
+    assert 'Origin' in on_terminal('filter', 'list', '-c', 'Origin')
+
+
 def test_the_demo_fits_the_terminal() -> None:
     shown = on_terminal('examples/demo.sh', program='sh')
     assert fits(shown)
