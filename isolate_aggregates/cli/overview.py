@@ -93,6 +93,8 @@ def _place(line: argparse.Action) -> tuple[int, int, str]:
 class HelpCommand(help.HelpCommand):
     """Show all commands, or the options of one."""
 
+    error_status = 2
+
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Show it, a page at a time on a terminal."""
         if parsed_args.cmd:

@@ -45,6 +45,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f'{said}\n')
 
 
+def refuse(
+    parser: argparse.ArgumentParser, option: str, otherwise: str = ''
+) -> NoReturn:
+    """End with 2 for an option that a parser does not have.
+
+    :param otherwise: What to say if no other one seems to be meant.
+    """
+    known = meant(option, parser._option_string_actions, '--')
+    parser.error(f'there is no option {option}{known or otherwise}')
+
+
 class CommandParser(Parser):
     """The parser of a command, which knows all options there are."""
 
@@ -59,14 +70,11 @@ class CommandParser(Parser):
         for argument in itertools.takewhile('--'.__ne__, args or ()):
             name = argument.partition('=')[0]
             if name.startswith('--') and not self._has(name):
-                self.error(f'there is no option {name}{self._meant(name)}')
+                refuse(self, name)
         return super().parse_known_args(args, namespace)
 
     def _has(self, name: str) -> bool:
         return any(one.startswith(name) for one in self._option_string_actions)
-
-    def _meant(self, name: str) -> str:
-        return meant(name, self._option_string_actions)
 
 
 class Command(command.Command):

@@ -55,13 +55,39 @@ def see(run: Run) -> Run:
     return seen
 
 
-def test_a_command_that_is_written_wrong_is_named(run: Run) -> None:
-    finished = run('limit', 'shwo', '--no-such')
-    assert (finished.code, finished.out) == (2, '')
-    assert finished.err == (
-        "There is no command 'limit shwo' (did you mean limit show?). See "
-        'isolate-aggregates --help.\n'
-    )
+@pytest.mark.parametrize(
+    ('words', 'said'),
+    [
+        pytest.param(
+            'limit shwo --no-such',
+            "There is no command 'limit shwo' (did you mean limit show?). See "
+            'isolate-aggregates --help.',
+            id='written wrong',
+        ),
+        pytest.param(
+            'limit',
+            "There is no command 'limit' (did you mean limit show?). See "
+            'isolate-aggregates --help.',
+            id='not complete',
+        ),
+        pytest.param(
+            'reservation host',
+            "Several commands begin with 'reservation host'. See "
+            'isolate-aggregates help reservation host.',
+            id='the beginning of several',
+        ),
+        pytest.param(
+            'help nosuch',
+            "There is no command 'nosuch'. See isolate-aggregates --help.",
+            id='help for none',
+        ),
+    ],
+)
+def test_a_command_that_is_not_there_is_named(
+    run: Run, words: str, said: str
+) -> None:
+    finished = run(*words.split())
+    assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
 
 
 # Help
