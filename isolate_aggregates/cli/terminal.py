@@ -26,6 +26,8 @@ _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _WORD = re.compile(r'\s*\S+')
 # As repairs are quoted.
 _SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
+# A parameter, or one of its values.
+_QUERY_WORD = re.compile(r'\s*&?(?:(?!&|%2C).)+(?:%2C)?')
 _HANGING = '  '
 # What a table needs for each column beside its text, and once.
 _BESIDE, _ONCE = 3, 1
@@ -38,6 +40,15 @@ class Shell(str):
     """A line with commands that can be pasted even when it is folded."""
 
     __slots__ = ()
+
+
+class Query(str):
+    """A query string, which is folded although it has no blanks."""
+
+    __slots__ = ()
+
+
+_WORDS = {Shell: _SHELL_WORD, Query: _QUERY_WORD}
 
 
 class Formatter(logging.Formatter):
@@ -63,17 +74,16 @@ def folded(text: str, width: int | None = None) -> str:
     """
     width = width or shutil.get_terminal_size().columns
     return '\n'.join(
-        _folded(line, width, isinstance(text, Shell))
-        for line in text.split('\n')
+        _folded(line, width, type(text)) for line in text.split('\n')
     )
 
 
-def _folded(line: str, width: int, is_shell: bool) -> str:
+def _folded(line: str, width: int, kind: type[str]) -> str:
     if len(line) <= width:
         return line
     # Each with the blanks before it.
-    words = (_SHELL_WORD if is_shell else _WORD).findall(line)
-    end = ' \\' if is_shell else ''
+    words = _WORDS.get(kind, _WORD).findall(line)
+    end = ' \\' if kind is Shell else ''
     indent = line[: len(line) - len(line.lstrip())]
     lines = [words[0]]
     for word in words[1:]:

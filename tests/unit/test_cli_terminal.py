@@ -139,6 +139,17 @@ def test_fields_of_one_thing_fit_too():
 # Lines
 
 
+def test_a_query_is_folded_between_its_parameters_and_values():
+    query = '  limit=10&member_of=%21in%3Aaa%2Cbb%2Ccc&resources=VCPU%3A1'
+    folded = terminal.folded(terminal.Query(query), 24)
+    assert folded.splitlines() == [
+        '  limit=10',
+        '    &member_of=%21in%3Aaa%2C',
+        '    bb%2Ccc',
+        '    &resources=VCPU%3A1',
+    ]
+
+
 def test_lines_end_between_words_and_what_follows_is_indented():
     assert terminal.folded(f'  1 (1)  one two\nshort\n{UUID} x', 14) == (
         f'  1 (1)  one\n    two\nshort\n{UUID}\n  x'
