@@ -113,10 +113,15 @@ def counted(number: int, noun: str) -> str:
     return f'{number} {plural(number, noun)}'
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Iterable[str], prefix: str = '') -> str:
     """Return the known name that was perhaps meant, as a question.
 
+    :param prefix: What all names begin with, which makes none similar.
     :returns: It begins with a blank; empty if nothing is near.
     """
-    near = difflib.get_close_matches(name, [*known], n=1)
-    return f' (did you mean {near[0]}?)' if near else ''
+    near = difflib.get_close_matches(
+        name.removeprefix(prefix),
+        [one.removeprefix(prefix) for one in known if one.startswith(prefix)],
+        n=1,
+    )
+    return f' (did you mean {prefix}{near[0]}?)' if near else ''
