@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a snapshot into an empty Placement."""
+"""Loads a snapshot into an empty Placement."""
 
 from collections.abc import Collection, Iterator, Mapping
 import contextlib
@@ -13,17 +13,17 @@ from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 
 _CUSTOM = 'CUSTOM_'
-# One project and user own all usage that a snapshot has.
+# The project and user of all allocations.
 OWNER = str(uuid.UUID(int=0))
-# Takes whatever usage a live cloud may have, beyond its limits too.
+# Accepts any usage, even one that exceeds the inventory of the live cloud.
 _BOTTOMLESS = Inventory(total=MAX_INT)
 
 
 def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
-    """Put all providers of a snapshot into an empty Placement.
+    """Create all providers of a snapshot in an empty Placement.
 
-    :raises CloudFileError: if Placement does not take something, such as a
-        standard trait it does not know.
+    :raises CloudFileError: if Placement rejects an object, for example a
+        standard trait that it does not have.
     """
     providers = snapshot.providers
     traits = {trait for p in providers for trait in p.traits}
@@ -42,13 +42,13 @@ def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
 
 
 def consumer(provider: Provider) -> str:
-    """Return the uuid of what uses all that is used of a provider."""
+    """Return the uuid of the consumer of all usage of a provider."""
     return str(uuid.uuid5(uuid.UUID(provider.uuid), 'usage'))
 
 
 @contextlib.contextmanager
 def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
-    """Say what it is in the snapshot that Placement does not take."""
+    """Add the rejected object of the snapshot to the error."""
     try:
         yield
     except exception.ServiceError as exc:
@@ -78,8 +78,8 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
     if provider.aggregates:
         put('aggregates', sorted(provider.aggregates))
     if provider.usages:
-        # A usage may be more than one allocation may take, or more than
-        # there is; Placement lets an inventory shrink below its usage.
+        # The usage may exceed max_unit or the capacity. Placement allows an
+        # inventory to shrink below its usage.
         inventories = dict.fromkeys(provider.inventories, _BOTTOMLESS)
         put('inventories', _inventories(inventories))
         placement.send(
