@@ -43,11 +43,12 @@ class Parser(argparse.ArgumentParser):
         """
         # Ours beneath cliff's, which keeps lines apart.
         formatters: tuple[Any, ...] = made.formatter_class, HelpFormatter
+        formatter: Any = type('Formatter', formatters, {})
         return cls(
             prog=made.prog,
             description=made.description,
             epilog=made.epilog,
-            formatter_class=type('Formatter', formatters, {}),
+            formatter_class=formatter,
             allow_abbrev=made.allow_abbrev,
             parents=[made],
             add_help=False,

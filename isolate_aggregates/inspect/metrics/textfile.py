@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes metrics to a file for the `textfile collector
-<https://github.com/prometheus/node_exporter#textfile-collector>`_.
+"""Writes metrics to a file for Node exporter.
+
+Its `textfile collector
+<https://github.com/prometheus/node_exporter#textfile-collector>`_ reads them.
 """
 
 import contextlib
