@@ -151,7 +151,7 @@ def seconds(
 
 
 def same(one: AllocationCandidates, other: AllocationCandidates) -> bool:
-    """Say whether answers are the same, apart from their order."""
+    """Return whether answers are the same, apart from their order."""
 
     def candidates(answer: AllocationCandidates) -> set[object]:
         return {

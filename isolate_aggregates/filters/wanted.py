@@ -78,7 +78,7 @@ class Wanted:
         return ''
 
     def is_met_by(self, value: str) -> bool:
-        """Tell whether one of the values of metadata is what is wanted.
+        """Return whether one of the values of metadata is what is wanted.
 
         :raises ValueError: if Nova fails on it.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything about one lock, one aggregate or one host."""
+"""Collects all details of a lock, an aggregate or a host."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 import functools
@@ -32,7 +32,7 @@ KINDS = ('lock', 'aggregate', 'host')
 
 
 class Details:
-    """Looks things of a cloud up and tells everything about them.
+    """Finds locks, aggregates and hosts, and returns their details.
 
     :param conf: A configuration with our options registered.
     """
@@ -49,14 +49,13 @@ class Details:
         self._sources = conf[ia_conf.GROUP].trait_sources
 
     def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
-        """Return everything about the one thing of a name.
+        """Return the details of the object with a name.
 
-        :param name: The name of a lock, which is that of its metadata key or
-            just its trait; the name, uuid or number of an aggregate; or the
-            name of a host or a compute node.
-        :param kind: One of :data:`KINDS`; None if the name tells.
-        :raises NotFound: if there is nothing of that name.
-        :raises NotUnique: if the name may mean several things.
+        :param name: The metadata key or the trait of a lock; the name, uuid or
+            numeric id of an aggregate; or the name of a host or compute node.
+        :param kind: One of :data:`KINDS`; None for any.
+        :raises NotFound: if no object has that name.
+        :raises NotUnique: if several objects have that name.
         """
         finders: dict[str, Callable[[str], Any]] = {
             'lock': self._lock,
@@ -82,7 +81,7 @@ class Details:
         return {'kind': one, **tell[one](found[one])}
 
     def _names(self, kinds: Collection[str]) -> Iterator[str]:
-        """Yield the names there are of some kinds."""
+        """Yield the names of all objects of some kinds."""
         snapshot = self._cloud.snapshot
         if 'lock' in kinds:
             yield from (lock.name for lock in self._locks)
@@ -172,7 +171,7 @@ class Details:
         return None
 
     def _on(self, aggregates: Iterable[Aggregate]) -> list[Lock]:
-        """Return the locks on any of some aggregates."""
+        """Return the locks on at least one of the aggregates."""
         uuids = {aggregate.uuid for aggregate in aggregates}
         return [
             lock
@@ -181,10 +180,9 @@ class Details:
         ]
 
     def _keys(self, locks: Iterable[Lock]) -> dict[str, list[str]]:
-        """Return the flavors and images that open all of some locks.
+        """Return the flavors and images that open all of the locks.
 
-        Only those that ask for traits can be told so; the rest is for the
-        filters to decide.
+        This is known only for locks that are opened by traits.
         """
         wanted = list(locks)
         if not wanted or any(one.family != TRAIT_PREFIX for one in wanted):
@@ -230,10 +228,9 @@ class Details:
     def _wrong(
         self, aggregate: Aggregate, host: str, node: Provider
     ) -> Iterator[str]:
-        """Yield what keeps the locks of an aggregate from working on a host.
+        """Yield why the locks of an aggregate do not work on a host.
 
-        Whether a host has a trait is for all of its tree to say, as it is for
-        Placement.
+        As in Placement, a host has a trait if any provider of its tree has it.
         """
         if aggregate.uuid not in node.aggregates:
             consequence = (

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds the key to a lock: flavors and images that require a trait.
+"""Finds the flavors and images with the key to a lock.
 
-And flavors that are sent to an aggregate by its metadata, with the key or not.
+And the flavors that the metadata of an aggregate attracts, with the key or
+without.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -25,11 +26,11 @@ from isolate_aggregates.request import extra_specs as xs
 
 @dataclasses.dataclass(frozen=True)
 class Openers:
-    """What requires a trait.
+    """The flavors and images that require a trait.
 
-    :param flavors: The flavors that do.
-    :param images: The images that do, as far as they can be seen.
-    :param unread: Why the images could not be read; None if they were.
+    :param flavors: The flavors.
+    :param images: The images that are visible to the user.
+    :param unread: Why the images could not be read; None if they were read.
     """
 
     flavors: tuple[Flavor, ...]
@@ -38,7 +39,7 @@ class Openers:
 
     @property
     def named(self) -> str:
-        """Their names for a sentence; empty if there are none."""
+        """The names as text; empty if there are none."""
         return ' and '.join(
             text.named(kind, (one.name for one in found), most=10)
             for kind, found in (
@@ -52,10 +53,10 @@ class Openers:
 def openers(
     cloud: Cloud, trait: str, sources: Collection[str] = ('flavor', 'image')
 ) -> Openers:
-    """Return what requires a trait.
+    """Return the flavors and images that require a trait.
 
-    :param sources: Whose traits open an aggregate, as in the option
-        ``trait_sources``.
+    :param sources: The sources of traits that open an aggregate; see the
+        option ``trait_sources``.
     :raises ServiceError: if the flavors cannot be read.
     """
     flavors = tuple(
@@ -72,7 +73,7 @@ def openers(
             if trait in xs.image_required_traits(image.properties)
         )
     except exception.ServiceError as exc:
-        # Without Glance there is still a cloud to look at.
+        # Glance is optional.
         return Openers(flavors, (), str(exc))
     return Openers(flavors, images)
 
@@ -133,11 +134,11 @@ def sent_without_key(
 def after_lock(
     cloud: Cloud, traits: Iterable[str], sources: Collection[str]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield who can use hosts that some traits lock.
+    """Yield which flavors and images can use hosts that traits lock.
 
-    :param sources: Whose traits open an aggregate.
-    :returns: One sentence for each trait or more, and whether it says that
-        something is left to do.
+    :param sources: The sources of traits that open an aggregate.
+    :returns: One or more sentences per trait, each with whether it asks the
+        operator to do something.
     :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:
@@ -160,12 +161,12 @@ def after_lock(
 def after_unlock(
     cloud: Cloud, traits: Iterable[str], sources: Collection[str]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield who asks for traits that no aggregate requires any more.
+    """Yield which flavors and images require traits that no longer lock.
 
-    :param cloud: The cloud, its aggregates read before or after.
-    :param sources: Whose traits open an aggregate.
-    :returns: One sentence for each trait or more, and whether it says that
-        something is left to do.
+    :param cloud: The cloud; its aggregates may be those before the change.
+    :param sources: The sources of traits that open an aggregate.
+    :returns: One or more sentences per trait, each with whether it asks the
+        operator to do something.
     :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds flavors that want metadata of aggregates and do not get there.
+"""Finds flavors that want metadata of aggregates and get no host.
 
-Only where something looks at it: the request filter
-``aggregate_instance_extra_specs`` or Nova's host filter.
+The checks apply only if the request filter ``aggregate_instance_extra_specs``
+or Nova's host filter is in use.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ from isolate_aggregates.text import listed
 
 
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that want metadata which no host's aggregates have."""
+    """Find flavors that require metadata that no host's aggregates have."""
     for flavor in cloud.snapshot.flavors if cloud.nodes else ():
         wanted = wanted_metadata(flavor.extra_specs)
         looking = _looking(cloud, flavor) if wanted else []
@@ -38,7 +38,7 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
         if any(_may_use(cloud, host, looking) for host in cloud.nodes):
             continue
         told = _told(wanted)
-        # What other flavors may want of the same hosts is not known.
+        # Suggest a repair only if it is unambiguous.
         single = wanted[0] if len(wanted) == 1 else None
         yield Finding(
             'metadata-nowhere',
@@ -57,9 +57,9 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that want metadata which only hosts have they cannot use.
+    """Find flavors that want metadata which only locked hosts have.
 
-    Only locks that traits open: who opens others is not for flavors to say.
+    Only trait locks are considered: hints and projects open the others.
     """
     if not any(one in cloud.running for one in cloud.isolating):
         return
@@ -81,7 +81,7 @@ def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
             if _may_use(cloud, host, looking)
         }
         missing = {_locking(cloud, host) - own for host in hosts}
-        # Without any it is told that there are none.
+        # nowhere() reports flavors without hosts.
         if not missing or any(
             traits <= image for traits in missing for image in images
         ):
@@ -110,12 +110,12 @@ def _told(wanted: tuple[Wanted, ...]) -> str:
 
 
 def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
-    """Return what is concluded of a flavor from the metadata it wants."""
+    """Return the conclusions from the metadata that a flavor requires."""
     try:
         request = Request(flavor)
         found = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
-        # Told by itself.
+        # Another check reports it.
         return []
     return [
         conclusion
