@@ -44,6 +44,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     """
 
     nothing = 'No problems found.'
+    for_people = _FOR_PEOPLE
     shows_more = True
     # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
@@ -89,11 +90,10 @@ class AuditCloud(consent.Asking, output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Audit the cloud, and again if something was repaired."""
+        self._is_of_file = bool(parsed_args.snapshot)
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
             self._findings = self._audit(parsed_args)
-        if parsed_args.formatter == 'table':
-            parsed_args.columns = parsed_args.columns or list(_FOR_PEOPLE)
         return _COLUMNS, [
             (
                 number,
@@ -149,7 +149,11 @@ class AuditCloud(consent.Asking, output.ReportLister):
             return
         safe = _safe(self._findings)
         yield ''
-        yield 'Repairs (with *: safe, --fix applies them):'
+        where, there = (
+            (' of the live cloud', ' there') if self._is_of_file else ('', '')
+        )
+        fix = f' (with *: safe, --fix applies them{there})' if safe else ''
+        yield f'Repairs{where}{fix}:'
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))

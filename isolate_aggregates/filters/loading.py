@@ -40,7 +40,7 @@ class LoadedFilter(NamedFilter):
     switch: tuple[str, str] | None = None
 
     def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
-        """Tell whether the filter is switched on.
+        """Return whether the filter is switched on.
 
         :raises FilterError: if its switch is not registered.
         """
@@ -272,8 +272,7 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
         mirror.name,
         f'{_PACKAGE} {version}, {rule}',
         not why_off,
-        why_off
-        or f"outside nova-scheduler, as Nova's {mirror.nova_name} inside",
+        why_off or f"repeats Nova's {mirror.nova_name}, outside Nova only",
     )
 
 

@@ -70,12 +70,12 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 
 
 def _has_hook(conf: cfg.ConfigOpts) -> bool:
-    """Tell whether this Nova can be configured to run request filters."""
+    """Return whether this Nova can be configured to run request filters."""
     return 'request_filters' in conf.scheduler
 
 
 def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
-    """Tell whether a filter of ours replaces the in-tree one."""
+    """Return whether a filter of ours replaces the in-tree one."""
     return any(_IN_TREE.__name__ in one.replaces for one in filters)
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation blazar``: what is kept in Nova for Blazars.
+"""``reservation blazar``: the reservations in Nova that belong to Blazar.
 
-Blazar is imported only when a command runs, as it need not be installed.
+Blazar is an optional dependency, so it is imported only by these commands.
 """
 
 import argparse
@@ -24,7 +24,7 @@ _CONFIG_FILE = '/etc/blazar/blazar.conf'
 
 
 def imported(name: str) -> types.ModuleType:
-    """Return a module that needs Blazar.
+    """Import a module that needs Blazar.
 
     :raises InvalidRequest: if Blazar is not installed.
     """
@@ -38,7 +38,7 @@ def imported(name: str) -> types.ModuleType:
 
 
 def add_config_file(parser: argparse.ArgumentParser) -> None:
-    """Add the configuration file of Blazar to the parser of a command."""
+    """Add the option for Blazar's configuration file."""
     parser.add_argument(
         '--blazar-config-file',
         default=_CONFIG_FILE,
@@ -49,7 +49,7 @@ def add_config_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _document(found: 'Kept') -> dict[str, Any]:
-    """Return all there is to know of a reservation, for machines."""
+    """Return a reservation as a JSON document."""
     end = found.record.end
     return {
         'id': found.record.reservation,
@@ -113,12 +113,12 @@ class ListBlazarReservations(output.ReportLister):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the reservations with all there is to know of them."""
+        """Return the reservations as a JSON document."""
         return {'reservations': self._found}
 
 
 class _OneBlazarReservation(common.OneChanged):
-    """Does something to a reservation that is kept for a Blazar."""
+    """Base class of commands that change a reservation of Blazar."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -249,7 +249,7 @@ class EndBlazarReservation(_OneBlazarReservation):
                 'end.'
             )
         if found.is_ours and found.is_known and found.record.end is None:
-            # Blazar would make it again.
+            # Blazar would create it again.
             raise exception.InvalidRequest(
                 f'Blazar knows reservation {name}; delete its lease.'
             )
@@ -258,7 +258,7 @@ class EndBlazarReservation(_OneBlazarReservation):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are being deleted.
+        :returns: 0, or 3 while servers are being deleted.
         """
         code = super().run(parsed_args)
         return code or (common.NOT_YET if self._is_waiting else 0)

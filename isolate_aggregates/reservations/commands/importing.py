@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation import``: keep what a Blazar has reserved."""
+"""``reservation import``: import reservations from Blazar."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -86,18 +86,18 @@ class ImportReservations(consent.Asking, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 if some are not carried over.
+        :returns: 0, or 3 if some reservations cannot be imported.
         """
         code = super().run(parsed_args)
         is_left = any(one.problem for one in self._found)
         return code or (common.NOT_YET if is_left else 0)
 
     def document(self) -> dict[str, Any]:
-        """Return the reservations with all there is to know of each."""
+        """Return the reservations as a JSON document."""
         return {'reservations': self._documents}
 
     def after(self) -> Iterable[str]:
-        """Yield what to do next, if nothing was done."""
+        """Yield hints for the next step, if nothing was done."""
         if self.is_left:
             yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 

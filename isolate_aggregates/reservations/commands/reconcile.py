@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation repair`` and ``reconcile``: put reservations right."""
+"""``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +61,7 @@ class RepairReservations(consent.Asking, common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 if something is wrong still.
+        :returns: 0, or 3 if there are still problems.
         """
         return super().run(parsed_args) or common.status_for(self.found)
 
@@ -103,7 +103,7 @@ class ReconcileReservations(common.ReservationLister):
         return self.rows(reservations.reconcile_all(store, store.now()))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Do it once, or again and again; return the exit status."""
+        """Reconcile once, or repeatedly; return the exit status."""
         if parsed_args.watch:
             self._watch(parsed_args.watch, parsed_args.heal_after)
             return 0
@@ -113,7 +113,7 @@ class ReconcileReservations(common.ReservationLister):
 
     def _watch(self, pause: int, heal_after: int | None) -> None:
         connection = self.app.connect()
-        # What it has read of the cloud is not read again.
+        # One store for all rounds, so that its caches are used.
         store = common.store(self.app.conf, connection)
         shown: dict[str, str] = {}
         told: frozenset[tuple[str, str]] = frozenset()

@@ -30,7 +30,7 @@ class ShowReservation(common.OneReservation):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Look it up."""
+        """Read the reservation."""
         store = common.store(self.app.conf, self.app.connect())
         found = reservations.show(store, parsed_args.reservation, times.now())
         return common.one(found)
@@ -85,8 +85,8 @@ class ListReservations(common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0; with ``--ending-within`` 3 if there are any, and 1 if
-            one cannot be read, as it may end as well.
+        :returns: 0; with ``--ending-within`` 3 if there are any, or 1 if one
+            cannot be read, because it may end too.
         """
         code = super().run(parsed_args)
         if code or parsed_args.ending_within is None:
@@ -258,7 +258,7 @@ class MoveReservation(common.OneChanged):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are on hosts that it leaves.
+        :returns: 0, or 3 while servers are on hosts that it is leaving.
         """
         code = super().run(parsed_args)
         return code or (
@@ -300,7 +300,7 @@ class EndReservation(common.OneChanged):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are being deleted.
+        :returns: 0, or 3 while servers are being deleted.
         """
         code = super().run(parsed_args)
         is_over = self._ended.state is Phase.ENDED
