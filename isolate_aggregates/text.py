@@ -110,10 +110,15 @@ def counted(number: int, noun: str) -> str:
     return f'{number} {plural(number, noun)}'
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def meant(name: str, known: Iterable[str], prefix: str = '') -> str:
     """Suggest the known name that is most similar, as a question.
 
+    :param prefix: A prefix that all names have and that does not count.
     :returns: The question with a leading space; empty if no name is similar.
     """
-    near = difflib.get_close_matches(name, [*known], n=1)
-    return f' (did you mean {near[0]}?)' if near else ''
+    near = difflib.get_close_matches(
+        name.removeprefix(prefix),
+        [one.removeprefix(prefix) for one in known if one.startswith(prefix)],
+        n=1,
+    )
+    return f' (did you mean {prefix}{near[0]}?)' if near else ''

@@ -13,7 +13,7 @@ from cliff import app, command, complete, help
 from oslo_config import cfg
 import pbr.version
 
-from isolate_aggregates.cli import overview, settings, terminal
+from isolate_aggregates.cli import overview, settings, terminal, usage
 from isolate_aggregates.cli.commands import CommandManager
 
 if TYPE_CHECKING:
@@ -162,6 +162,12 @@ class IsolateAggregatesApp(app.App):
 
         :param argv: The arguments, from the name of the command on.
         """
+        if argv[0].startswith('-'):
+            usage.refuse(
+                self.parser,
+                argv[0].partition('=')[0],
+                ' before the command; options of a command follow it',
+            )
         self._failed: command.Command | None = None
         status = super().run_subcommand(argv)
         return int(getattr(self._failed, 'error_status', status))

@@ -44,6 +44,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     """
 
     nothing = 'No problems found.'
+    for_people = _FOR_PEOPLE
     shows_more = True
     # For failures outside, such as a configuration that cannot be read.
     error_status = FAILED
@@ -89,11 +90,10 @@ class AuditCloud(consent.Asking, output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Audit the cloud, and again if something was repaired."""
+        self._is_of_file = bool(parsed_args.snapshot)
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
             self._findings = self._audit(parsed_args)
-        if parsed_args.formatter == 'table':
-            parsed_args.columns = parsed_args.columns or list(_FOR_PEOPLE)
         return _COLUMNS, [
             (
                 number,
@@ -149,7 +149,11 @@ class AuditCloud(consent.Asking, output.ReportLister):
             return
         safe = _safe(self._findings)
         yield ''
-        yield 'Repairs (with *: safe, --fix applies them):'
+        where, there = (
+            (' of the live cloud', ' there') if self._is_of_file else ('', '')
+        )
+        fix = f' (with *: safe, --fix applies them{there})' if safe else ''
+        yield f'Repairs{where}{fix}:'
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '
             places = ', '.join(map(str, numbers))
@@ -170,18 +174,15 @@ class AuditCloud(consent.Asking, output.ReportLister):
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""
-        safe = _safe(self._findings)
-        if not safe:
+
+        def find() -> list[str]:
+            self._findings = self._audit(args)
+            return _told(self._findings)
+
+        told = _told(self._findings)
+        if not told or not self.agrees(args, told, find):
             return False
-        told = [
-            f'{repairs.shown(finding.repair)}: {finding.subject}: '
-            f'{finding.problem}'
-            for finding in self._findings
-            if finding.repair in safe
-        ]
-        if not self.agrees(args, told):
-            return False
-        for repair in safe:
+        for repair in _safe(self._findings):
             for command in repair:
                 # That was asked already.
                 status = _run((*command, '--yes'), _Beside(self.app))
@@ -211,6 +212,17 @@ def _run(command: repairs.Command, app: Any) -> int:
     factory, name, rest = manager.find_command(arguments)
     found = factory(app, None)
     return int(found.run(found.get_parser(name).parse_args(rest)))
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    """Return what the safe repairs repair."""
+    safe = _safe(findings)
+    return [
+        f'{repairs.shown(finding.repair)}: {finding.subject}: '
+        f'{finding.problem}'
+        for finding in findings
+        if finding.repair in safe
+    ]
 
 
 def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:

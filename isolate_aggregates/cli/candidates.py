@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from isolate_aggregates import exception
-from isolate_aggregates.cli import asking, differences, output, usage
+from isolate_aggregates.cli import asking, differences, output, terminal, usage
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.inspect import candidates, comparison
 from isolate_aggregates.query_limit import Shortened
@@ -121,7 +121,7 @@ class ListCandidates(output.ReportLister):
             yield ''
         yield from asking.left_lines(outcome.decision)
         yield f'Query (microversion {outcome.query.microversion}):'
-        yield f'  {outcome.query.to_querystring()}'
+        yield terminal.Query(f'  {outcome.query.to_querystring()}')
 
 
 class ShowQuery(usage.Command):

@@ -36,8 +36,15 @@ class CommandManager(commandmanager.CommandManager):
         except ValueError:
             named = itertools.takewhile(lambda word: word[:1] != '-', argv)
             name = ' '.join(named)
+            longer = [c for c in self.commands if c.startswith(f'{name} ')]
+            if len(longer) > 1:
+                raise ValueError(
+                    f'Several commands begin with {name!r}. See '
+                    f'isolate-aggregates help {name}.'
+                ) from None
             raise ValueError(
-                f'There is no command {name!r}{meant(name, self.commands)}. '
+                f'There is no command {name!r}'
+                f'{meant(name, longer or self.commands)}. '
                 'See isolate-aggregates --help.'
             ) from None
 

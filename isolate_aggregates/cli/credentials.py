@@ -3,6 +3,8 @@
 
 import argparse
 from collections.abc import Sequence
+import contextlib
+import io
 import os
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -91,9 +93,14 @@ class Credentials:
 
     def _options(self, argv: Sequence[str]) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(add_help=False)
-        self._config.register_argparse_arguments(
-            parser, list(argv), list(_SERVICES)
-        )
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                self._config.register_argparse_arguments(
+                    parser, list(argv), list(_SERVICES)
+                )
+        except SystemExit:
+            # An option without its value, which the program reports itself.
+            return self._options([])
         return parser
 
     def _connection(self, options: argparse.Namespace) -> Connection:

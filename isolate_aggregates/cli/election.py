@@ -3,6 +3,7 @@
 
 import os
 import socket
+import threading
 
 from oslo_log import log as logging
 import tooz
@@ -11,6 +12,9 @@ from tooz import coordination, locking
 from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
+
+# Seconds between two attempts to refresh locks after a failure.
+_PAUSE = 1.0
 
 
 class Election:
@@ -27,6 +31,7 @@ class Election:
         # Wrong here is what is configured; it does not connect yet.
         self._coordinator = self._new_coordinator()
         self._is_started = False
+        self._is_over = threading.Event()
         self._lock: locking.Lock | None = None
         self._told = ''
 
@@ -38,7 +43,8 @@ class Election:
         """
         try:
             is_won = self._has_lock()
-        except (tooz.ToozError, OSError, ValueError) as exc:
+        except Exception as exc:
+            # Some drivers raise errors of the libraries that they use.
             self._tell(
                 logging.WARNING,
                 'No process can be elected, so this one goes on with the '
@@ -54,20 +60,23 @@ class Election:
 
     def close(self) -> None:
         """Let another one be elected."""
+        self._is_over.set()
         try:
             if self._lock:
                 self._lock.release()
             if self._is_started:
                 self._coordinator.stop()
-        except (tooz.ToozError, OSError) as exc:
+        except Exception as exc:
             LOG.warning('The election could not be left: %s.', _said(exc))
 
     def _has_lock(self) -> bool:
         if not self._is_started:
             # Where the last attempt has failed half-way.
             self._coordinator = self._new_coordinator()
-            self._coordinator.start(start_heart=True)
+            self._coordinator.start()
             self._is_started = True
+            if self._coordinator.requires_beating:
+                threading.Thread(target=self._refresh, daemon=True).start()
         if self._lock and self._is_kept(self._lock):
             return True
         lock = self._coordinator.get_lock(self._name)
@@ -79,8 +88,24 @@ class Election:
         try:
             return lock.is_still_owner()
         except tooz.NotImplemented:
-            # As far as this driver knows.
-            return True
+            # The driver of etcd does not know whether the lock has expired.
+            # Release it if not; the caller acquires it again.
+            lock.release()
+            return False
+
+    def _refresh(self) -> None:
+        """Keep locks from expiring until the election is over.
+
+        The thread that tooz has for this logs a failure each second, and does
+        not end while the lock service is away.
+        """
+        pause = 0.0
+        while not self._is_over.wait(pause):
+            try:
+                pause = (self._coordinator.heartbeat() or _PAUSE) / 2
+            except Exception:
+                # The next round asks for the lock and logs the error.
+                pause = _PAUSE
 
     def _new_coordinator(self) -> coordination.CoordinationDriver:
         return coordination.get_coordinator(self._url, self._member)

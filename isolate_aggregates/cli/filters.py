@@ -12,10 +12,13 @@ from isolate_aggregates.filters import loading
 class ListFilters(output.Lister):
     """Show the installed request filters, and whether they run.
 
-    Those that run come first, in the order in which they run.
+    Those that run come first, in the order in which they run. As csv, value,
+    json or yaml, and with -c Origin, the package and the class of each.
     """
 
     app: Any
+    # Its names are long, and in a table next to none has room.
+    for_people = ('Name', 'Enabled', 'Note')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""

@@ -30,8 +30,8 @@ class ShowMatrix(output.ReportLister):
 
     This depends on the request filters and on required and forbidden traits,
     not on free capacity. As a table, hosts that the same requests may use
-    share a column. As json or yaml: one document with the reasons. As csv or
-    value, each host has a column.
+    share a column; --long names them below. As json or yaml: one document with
+    the reasons. As csv or value, each host has a column.
     """
 
     nothing = 'There are no flavors.'
@@ -100,6 +100,26 @@ class ShowMatrix(output.ReportLister):
             ],
         }
 
+    def after(self) -> Iterable[str]:
+        """Yield which hosts the columns have, or how to see that."""
+        named = [
+            (column.name, ', '.join(self._hosts(column)))
+            for column in self._columns
+        ]
+        unnamed = [(name, hosts) for name, hosts in named if hosts != name]
+        if not unnamed or not self._matrix.rows:
+            return
+        yield ''
+        if self.is_long:
+            yield from (
+                f'{name}: {hosts or "none"}' for name, hosts in unnamed
+            )
+        else:
+            yield '--long names the hosts of each column.'
+
+    def _hosts(self, column: Column) -> Sequence[str]:
+        return columns.hosts_of(self._matrix, column.groups)
+
     def _row(self, row: Row) -> list[str]:
         image = [row.request.image.name] if row.request.image else []
         access = (columns.access(row, c).value for c in self._columns)
@@ -108,7 +128,7 @@ class ShowMatrix(output.ReportLister):
     def _cell(self, row: Row, column: Column) -> dict[str, Any]:
         return {
             'name': column.name,
-            'hosts': columns.hosts_of(self._matrix, column.groups),
+            'hosts': self._hosts(column),
             'verdict': columns.access(row, column).value,
             'reasons': [
                 {

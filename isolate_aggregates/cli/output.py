@@ -23,11 +23,13 @@ class Lister(usage.Command, lister.Lister):
     """Lists rows whose texts are escaped, but for machines.
 
     These get them as they are; the format does it where it is needed. In place
-    of a table without rows stands the text ``nothing``.
+    of a table without rows stands the text ``nothing``. A table has only the
+    columns ``for_people``, if there are any and -c does not choose others.
     """
 
     app: Any
     nothing = ''
+    for_people: Sequence[str] = ()
 
     def produce_output(
         self,
@@ -49,6 +51,8 @@ class Lister(usage.Command, lister.Lister):
             # value has nothing but spaces between the cells of a row.
             nothing = '-' if parsed_args.formatter == 'value' else ''
             data = [_written(row, parsed_args, nothing) for row in data]
+        if parsed_args.formatter == 'table' and not parsed_args.columns:
+            parsed_args.columns = list(self.for_people)
         _fit(self, parsed_args)
         super().produce_output(parsed_args, column_names, data)
         return 0

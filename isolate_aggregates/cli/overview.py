@@ -44,9 +44,7 @@ class Parser(usage.Parser):
 
     def format_help(self) -> str:
         """Return the commands by task, and the options after them."""
-        formatter = argparse.HelpFormatter(
-            self.prog, max_help_position=_COLUMN
-        )
+        formatter = usage.HelpFormatter(self.prog, max_help_position=_COLUMN)
         formatter.add_usage(
             '%(prog)s [options] <command> [options of the command]', [], []
         )
@@ -92,6 +90,8 @@ def _place(line: argparse.Action) -> tuple[int, int, str]:
 
 class HelpCommand(help.HelpCommand):
     """Show all commands, or the options of one."""
+
+    error_status = 2
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
         """Show it, a page at a time on a terminal."""

@@ -2,7 +2,7 @@
 """``snapshot save`` and ``snapshot diff``: pictures of a live cloud."""
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from isolate_aggregates import conf as ia_conf
@@ -10,6 +10,7 @@ from isolate_aggregates.cli import fields, output, progress, usage
 from isolate_aggregates.cloud import diff, save
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.live import LiveCloud
+from isolate_aggregates.text import escaped
 
 
 class SaveSnapshot(usage.Command):
@@ -25,7 +26,9 @@ class SaveSnapshot(usage.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', help='Cloud file to write')
+        parser.add_argument(
+            'file', metavar='<file>', help='Cloud file to write'
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -65,8 +68,12 @@ class DiffSnapshots(output.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument('before', help='The older cloud file')
-        parser.add_argument('after', help='The newer cloud file')
+        parser.add_argument(
+            'before', metavar='<before>', help='The older cloud file'
+        )
+        parser.add_argument(
+            'after', metavar='<after>', help='The newer cloud file'
+        )
         return parser
 
     def take_action(
@@ -80,14 +87,46 @@ class DiffSnapshots(output.Lister):
                 change.kind,
                 change.name,
                 change.what,
-                _shown(change.before, change.what),
-                _shown(change.after, change.what),
+                *_shown(change),
             )
             for change in diff.changes(before, after)
         ]
         return ('Kind', 'Name', 'What', 'Before', 'After'), rows
 
 
-def _shown(value: Any, what: str) -> Any:
-    """Return a value, or only that there is one if it is a whole thing."""
-    return fields.Value(value if what or value is None else 'present')
+def _shown(change: diff.Change) -> list[fields.Value]:
+    """Return what it was and is, or only that there is such a thing."""
+    both = change.before, change.after
+    if not change.what:
+        return [fields.Value(one and 'present') for one in both]
+    return [
+        _Names(value, other or ())
+        # The order of a setting may matter.
+        if isinstance(value, list) and change.kind != 'setting'
+        else fields.Value(value)
+        for value, other in (both, both[::-1])
+    ]
+
+
+class _Names(fields.Value):
+    """Names, to people only those that are not among others.
+
+    :param others: The others.
+    """
+
+    def __init__(self, value: list[Any], others: Sequence[Any]) -> None:
+        super().__init__(value)
+        self._others = others
+
+    def human_readable(self) -> str:
+        """Return them in one line."""
+        some = [_name(one) for one in self._value if one not in self._others]
+        same = len(self._value) - len(some)
+        told = [', '.join(some)] if some else []
+        return ' and '.join([*told, f'{same} in both'] if same else told)
+
+
+def _name(item: Any) -> str:
+    if isinstance(item, Mapping):
+        item = item['name'] or item['uuid']
+    return escaped(str(item))

@@ -2,9 +2,11 @@
 """Tables and lines that fit the terminal they are shown on.
 
 Lines end between words. In a table, a word that is too long, such as the name
-of a trait, is shortened in its middle, but not a uuid; columns for which there
-is no room follow as another table, with the first column again. Elsewhere it
-has a line of its own.
+of a trait, is shortened in its middle, but not a uuid, and not so much that
+two words of a column look the same. Columns for which there is no room follow
+as another table, with the first columns again, as many as tell its rows apart,
+or with numbers if there is no room for these.
+Elsewhere a long word has a line of its own.
 """
 
 import argparse
@@ -13,7 +15,7 @@ import logging
 import re
 import shutil
 import textwrap
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from cliff import columns
 
@@ -24,9 +26,12 @@ _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _WORD = re.compile(r'\s*\S+')
 # As repairs are quoted.
 _SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
+# A parameter, or one of its values.
+_QUERY_WORD = re.compile(r'\s*&?(?:(?!&|%2C).)+(?:%2C)?')
 _HANGING = '  '
 # What a table needs for each column beside its text, and once.
 _BESIDE, _ONCE = 3, 1
+_NUMBER = 'No.'
 
 Row = Sequence[Any]
 
@@ -35,6 +40,15 @@ class Shell(str):
     """A line with commands that can be pasted even when it is folded."""
 
     __slots__ = ()
+
+
+class Query(str):
+    """A query string, which is folded although it has no blanks."""
+
+    __slots__ = ()
+
+
+_WORDS = {Shell: _SHELL_WORD, Query: _QUERY_WORD}
 
 
 class Formatter(logging.Formatter):
@@ -60,17 +74,16 @@ def folded(text: str, width: int | None = None) -> str:
     """
     width = width or shutil.get_terminal_size().columns
     return '\n'.join(
-        _folded(line, width, isinstance(text, Shell))
-        for line in text.split('\n')
+        _folded(line, width, type(text)) for line in text.split('\n')
     )
 
 
-def _folded(line: str, width: int, is_shell: bool) -> str:
+def _folded(line: str, width: int, kind: type[str]) -> str:
     if len(line) <= width:
         return line
     # Each with the blanks before it.
-    words = (_SHELL_WORD if is_shell else _WORD).findall(line)
-    end = ' \\' if is_shell else ''
+    words = _WORDS.get(kind, _WORD).findall(line)
+    end = ' \\' if kind is Shell else ''
     indent = line[: len(line) - len(line.lstrip())]
     lines = [words[0]]
     for word in words[1:]:
@@ -100,16 +113,20 @@ class Tables:
         parsed_args: argparse.Namespace,
     ) -> None:
         """Write one table, or more."""
+        names = [*column_names]
         rows = [[_shown(cell) for cell in row] for row in data]
-        for number, chosen in enumerate(
-            _parts(column_names, rows, self._width)
-        ):
-            if number:
+        first = _telling_apart(rows)
+        if first > 1 and not _has_room(names, rows, first, self._width):
+            names = [_NUMBER, *names]
+            rows = [[at, *row] for at, row in enumerate(rows, 1)]
+            first = 1
+        for at, chosen in enumerate(_parts(names, rows, first, self._width)):
+            if at:
                 stdout.write('\n')
             part = [[row[at] for at in chosen] for row in rows]
-            names = [column_names[at] for at in chosen]
+            some = [names[at] for at in chosen]
             self._formatter.emit_list(
-                *_fitted(names, part, self._width), stdout, parsed_args
+                *_fitted(some, part, self._width, names), stdout, parsed_args
             )
 
     def emit_one(
@@ -132,29 +149,57 @@ def _shown(cell: Any) -> Any:
     return cell
 
 
+def _telling_apart(rows: Sequence[Row]) -> int:
+    """Return how many first columns no two rows have in common."""
+    columns = len(rows[0]) if rows else 0
+    for most in range(1, columns):
+        if len({tuple(map(str, row[:most])) for row in rows}) == len(rows):
+            return most
+    return max(columns, 1)
+
+
+def _has_room(
+    names: Sequence[str], rows: Sequence[Row], first: int, width: int
+) -> bool:
+    """Tell whether any column fits beside the first ones."""
+    least = [one.width for one in _least_columns(names, rows, width)]
+    return _needed([*least[:first], *sorted(least[first:])[-1:]]) <= width
+
+
 def _parts(
-    names: Sequence[str], rows: Sequence[Row], width: int
+    names: Sequence[str], rows: Sequence[Row], first: int, width: int
 ) -> Iterator[list[int]]:
-    """Yield the numbers of the columns of each table."""
-    least = _least_widths(names, rows, width)[0]
-    part = [0]
-    for number in range(1, len(names)):
+    """Yield the numbers of the columns of each table.
+
+    :param first: How many columns each has again.
+    """
+    least = [one.width for one in _least_columns(names, rows, width)]
+    again = [*range(first)]
+    part = again
+    for number in range(first, len(names)):
         needed = _needed([least[at] for at in (*part, number)])
-        if needed > width and len(part) > 1:
+        if needed > width and part != again:
             yield part
-            part = [0]
-        part.append(number)
+            part = again
+        part = [*part, number]
     yield part
 
 
 def _fitted(
-    names: Sequence[str], rows: Sequence[Row], width: int
+    names: Sequence[str],
+    rows: Sequence[Row],
+    width: int,
+    all_names: Sequence[str] = (),
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return names and rows, their texts on as many lines as need be."""
-    widths, longest = _least_widths(names, rows, width)
+    """Return names and rows, their texts on as many lines as need be.
+
+    :param all_names: Those of the columns in other tables too.
+    """
+    least = _least_columns(names, rows, width, all_names)
+    widths = [one.width for one in least]
     wanted = [
-        max(least, *(_longest_line(row[at]) for row in rows), 0)
-        for at, least in enumerate(widths)
+        max(one.width, *(_longest_line(row[at]) for row in rows), 0)
+        for at, one in enumerate(least)
     ]
     free = width - _needed(widths)
     while free > 0 and widths != wanted:
@@ -165,54 +210,81 @@ def _fitted(
         )
         widths[at] += 1
         free -= 1
-    head = [
-        _shortened(name, max(longest, most))
-        for name, most in zip(names, widths, strict=True)
-    ]
     return (
-        head if len(set(head)) == len(head) else [*names],
+        [
+            _shortened(name, max(one.longest_name, most))
+            for name, one, most in zip(names, least, widths, strict=True)
+        ],
         [
             [
-                _wrapped(cell, most, longest)
+                _wrapped(cell, most, one.longest)
                 if isinstance(cell, str)
                 else cell
-                for cell, most in zip(row, widths, strict=True)
+                for cell, one, most in zip(row, least, widths, strict=True)
             ]
             for row in rows
         ],
     )
 
 
-def _least_widths(
-    names: Sequence[str], rows: Sequence[Row], width: int
-) -> tuple[list[int], int]:
-    """Return the least width of each column, and of words to be shortened."""
-    found: list[int] = []
-    for longest in _LONGEST_WORDS:
+class _Least(NamedTuple):
+    """How narrow a column can be, and how long its words are then.
+
+    :param longest_name: How long its name is, which is in one line.
+    """
+
+    width: int
+    longest: int
+    longest_name: int
+
+
+def _least_columns(
+    names: Sequence[str],
+    rows: Sequence[Row],
+    width: int,
+    all_names: Sequence[str] = (),
+) -> list[_Least]:
+    """Return how narrow each column can be."""
+    words = [
+        {word for row in rows for word in str(row[at]).split()}
+        for at in range(len(names))
+    ]
+    found: list[_Least] = []
+    for most in _LONGEST_WORDS:
+        longest_name = _distinct(all_names or names, most)
         found = [
-            max(
-                # Names of columns are in one line.
-                len(_shortened(name, longest)),
-                *(_least(row[at], longest) for row in rows),
-                0,
-            )
+            _least(name, longest_name, words[at], _distinct(words[at], most))
             for at, name in enumerate(names)
         ]
-        if _needed(found) <= width:
+        if _needed([one.width for one in found]) <= width:
             break
-    return found, longest
+    return found
+
+
+def _least(
+    name: str, longest_name: int, words: Iterable[str], longest: int
+) -> _Least:
+    return _Least(
+        max(
+            len(_shortened(name, longest_name)),
+            *(len(_shortened(word, longest)) for word in words),
+            0,
+        ),
+        longest,
+        longest_name,
+    )
+
+
+def _distinct(words: Iterable[str], most: int) -> int:
+    """Return to how much words can be shortened that are to differ still."""
+    long = {word for word in words if len(word) > most}
+    while len({_shortened(word, most) for word in long}) < len(long):
+        most += 1
+    return most
 
 
 def _needed(widths: Sequence[int]) -> int:
     return sum(widths) + _BESIDE * len(widths) + _ONCE
-
-
-def _least(cell: Any, longest: int) -> int:
-    """Return the width of the longest word, as it is shortened."""
-    return max(
-        (len(_shortened(word, longest)) for word in str(cell).split()),
-        default=0,
-    )
 
 
 def _longest_line(cell: Any) -> int:

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Sequence
 import itertools
 import sys
+import textwrap
 from typing import Any, NoReturn, TypeVar
 
 from cliff import command
@@ -13,6 +14,22 @@ from isolate_aggregates.cli import terminal
 from isolate_aggregates.text import meant
 
 _P = TypeVar('_P', bound='Parser')
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Breaks no word, such as an option, at its hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(
+            ' '.join(text.split()),
+            width,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = self._split_lines(text, width - len(indent))
+        return '\n'.join(f'{indent}{line}' for line in lines)
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,11 +41,14 @@ class Parser(argparse.ArgumentParser):
 
         :param made: What cliff has made.
         """
+        # Ours beneath cliff's, which keeps lines apart.
+        formatters: tuple[Any, ...] = made.formatter_class, HelpFormatter
+        formatter: Any = type('Formatter', formatters, {})
         return cls(
             prog=made.prog,
             description=made.description,
             epilog=made.epilog,
-            formatter_class=made.formatter_class,
+            formatter_class=formatter,
             allow_abbrev=made.allow_abbrev,
             parents=[made],
             add_help=False,
@@ -45,6 +65,17 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f'{said}\n')
 
 
+def refuse(
+    parser: argparse.ArgumentParser, option: str, otherwise: str = ''
+) -> NoReturn:
+    """End with 2 for an option that a parser does not have.
+
+    :param otherwise: What to say if no other one seems to be meant.
+    """
+    known = meant(option, parser._option_string_actions, '--')
+    parser.error(f'there is no option {option}{known or otherwise}')
+
+
 class CommandParser(Parser):
     """The parser of a command, which knows all options there are."""
 
@@ -59,14 +90,11 @@ class CommandParser(Parser):
         for argument in itertools.takewhile('--'.__ne__, args or ()):
             name = argument.partition('=')[0]
             if name.startswith('--') and not self._has(name):
-                self.error(f'there is no option {name}{self._meant(name)}')
+                refuse(self, name)
         return super().parse_known_args(args, namespace)
 
     def _has(self, name: str) -> bool:
         return any(one.startswith(name) for one in self._option_string_actions)
-
-    def _meant(self, name: str) -> str:
-        return meant(name, self._option_string_actions)
 
 
 class Command(command.Command):

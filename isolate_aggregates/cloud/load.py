@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads a snapshot into an empty Placement."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import dataclasses
 import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 
@@ -57,7 +58,7 @@ def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
 
 
 def _load_provider(provider: Provider, placement: PlacementClient) -> None:
-    generation = placement.send(
+    at = placement.send(
         'POST',
         '/resource_providers',
         {
@@ -66,18 +67,21 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
             'parent_provider_uuid': provider.parent,
         },
     )['generation']
-    path = f'/resource_providers/{provider.uuid}'
+
+    def put(part: str, value: Collection[object]) -> None:
+        nonlocal at
+        answer = generations.replace(placement, provider.uuid, part, value, at)
+        at = answer[generations.KEY]
+
     if provider.traits:
-        body = {'traits': sorted(provider.traits)}
-        generation = _put(placement, f'{path}/traits', generation, body)
+        put('traits', sorted(provider.traits))
     if provider.aggregates:
-        body = {'aggregates': sorted(provider.aggregates)}
-        generation = _put(placement, f'{path}/aggregates', generation, body)
+        put('aggregates', sorted(provider.aggregates))
     if provider.usages:
         # The usage may exceed max_unit or the capacity. Placement allows an
         # inventory to shrink below its usage.
         inventories = dict.fromkeys(provider.inventories, _BOTTOMLESS)
-        _put_inventories(placement, path, generation, inventories)
+        put('inventories', _inventories(inventories))
         placement.send(
             'PUT',
             f'/allocations/{consumer(provider)}',
@@ -90,33 +94,16 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
                 'consumer_generation': None,
             },
         )
-        generation = placement.get(path)['generation']
+        path = f'/resource_providers/{provider.uuid}'
+        at = placement.get(path)['generation']
     if provider.inventories:
-        _put_inventories(placement, path, generation, provider.inventories)
+        put('inventories', _inventories(provider.inventories))
 
 
-def _put_inventories(
-    placement: PlacementClient,
-    path: str,
-    generation: int,
+def _inventories(
     inventories: Mapping[str, Inventory],
-) -> int:
-    body = {
-        'inventories': {
-            resource_class: dataclasses.asdict(inventory)
-            for resource_class, inventory in inventories.items()
-        }
+) -> dict[str, dict[str, object]]:
+    return {
+        resource_class: dataclasses.asdict(inventory)
+        for resource_class, inventory in inventories.items()
     }
-    return _put(placement, f'{path}/inventories', generation, body)
-
-
-def _put(
-    placement: PlacementClient,
-    path: str,
-    generation: int,
-    body: Mapping[str, object],
-) -> int:
-    answer = placement.send(
-        'PUT', path, {'resource_provider_generation': generation, **body}
-    )
-    return int(answer['resource_provider_generation'])

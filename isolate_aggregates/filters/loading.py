@@ -272,8 +272,7 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
         mirror.name,
         f'{_PACKAGE} {version}, {rule}',
         not why_off,
-        why_off
-        or f"outside nova-scheduler, as Nova's {mirror.nova_name} inside",
+        why_off or f"repeats Nova's {mirror.nova_name}, outside Nova only",
     )
 
 

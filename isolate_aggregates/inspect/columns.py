@@ -98,7 +98,10 @@ def _named(
 
 
 def _naming(hosts: tuple[str, ...]) -> str:
-    return listed(hosts, most=1 if len(hosts) > _LISTED else _LISTED)
+    if len(hosts) <= _LISTED:
+        return listed(hosts)
+    # Also where sentences give all names: a head of a column has no room.
+    return f'{hosts[0]} and {len(hosts) - 1} more'
 
 
 def by_aggregate(

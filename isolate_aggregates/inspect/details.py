@@ -5,11 +5,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 import functools
 from typing import Any
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.inspect import reach
-from isolate_aggregates.inspect.openers import openers
+from isolate_aggregates.inspect.openers import openers, sent
 from isolate_aggregates.inspect.overview import (
     overview,
     usage_by_host,
@@ -31,19 +34,19 @@ KINDS = ('lock', 'aggregate', 'host')
 class Details:
     """Finds locks, aggregates and hosts, and returns their details.
 
-    :param trait_sources: The sources of traits that open an aggregate; see the
-        option ``trait_sources``.
+    :param conf: A configuration with our options registered.
     """
 
     def __init__(
         self,
         cloud: Cloud,
         locks: Iterable[Lock],
-        trait_sources: Collection[str],
+        conf: cfg.ConfigOpts,
     ) -> None:
         self._cloud = cloud
         self._locks = tuple(locks)
-        self._sources = trait_sources
+        self._conf = conf
+        self._sources = conf[ia_conf.GROUP].trait_sources
 
     def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
         """Return the details of the object with a name.
@@ -112,6 +115,7 @@ class Details:
             'hosts': list(found.hosts),
             'capacity': usage_document(found.capacity),
             **self._keys(locks),
+            **self._sent(aggregate),
             'problems': list(self._problems([aggregate])),
         }
 
@@ -199,6 +203,13 @@ class Details:
             keys['images'] = [f'not read: {found[0].unread}']
         return keys
 
+    def _sent(self, aggregate: Aggregate) -> dict[str, list[str]]:
+        """Return the flavors that metadata sends to an aggregate."""
+        flavors = sent(self._cloud, aggregate, self._conf)
+        if flavors is None:
+            return {}
+        return {'sent_flavors': sorted(flavor.name for flavor in flavors)}
+
     def _problems(
         self, aggregates: Iterable[Aggregate], only: str | None = None
     ) -> Iterator[str]:
@@ -222,10 +233,14 @@ class Details:
         As in Placement, a host has a trait if any provider of its tree has it.
         """
         if aggregate.uuid not in node.aggregates:
+            consequence = (
+                'the locks of the aggregate do not hold'
+                if self._on([aggregate])
+                else 'servers that are sent there cannot use it'
+            )
             yield (
                 f'host {host} is in aggregate {aggregate.name}, but its '
-                f'resource provider {node.name} is not, so that the locks of '
-                'the aggregate do not hold'
+                f'resource provider {node.name} is not, so that {consequence}'
             )
         missing = []
         for trait in sorted(tags.required_traits(aggregate)):

@@ -1,12 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the flavors and images with the key to a lock."""
+"""Finds the flavors and images with the key to a lock.
+
+And the flavors that the metadata of an aggregate attracts, with the key or
+without.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, text
-from isolate_aggregates.aggregates import tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.wanted import (
+    HOST_FILTER,
+    REQUEST_FILTER,
+    wanted_metadata,
+)
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 
@@ -63,6 +76,59 @@ def openers(
         # Glance is optional.
         return Openers(flavors, (), str(exc))
     return Openers(flavors, images)
+
+
+def sent(
+    cloud: Cloud, aggregate: Aggregate, conf: cfg.ConfigOpts
+) -> tuple[Flavor, ...] | None:
+    """Return the flavors that want metadata which an aggregate has.
+
+    :returns: None if nothing that is configured looks at it.
+    :raises ServiceError: if the flavors cannot be read.
+    """
+    # Not told on every machine.
+    after = conf[ia_conf.HOST_FILTERS].enabled_filters or ()
+    before = conf[ia_conf.GROUP].request_filters
+    if REQUEST_FILTER not in before and HOST_FILTER not in after:
+        return None
+    alone = AggregateIndex([aggregate])
+    return tuple(
+        flavor
+        for flavor in cloud.flavors
+        if any(
+            find(wanted, alone).aggregates
+            for wanted in wanted_metadata(flavor.extra_specs)
+            if not wanted.problem
+        )
+    )
+
+
+def sent_without_key(
+    cloud: Cloud,
+    aggregate: Aggregate,
+    traits: Collection[str],
+    conf: cfg.ConfigOpts,
+) -> Iterator[str]:
+    """Yield a sentence if a lock excludes flavors that metadata sends there.
+
+    :param traits: The traits that lock the aggregate.
+    :raises ServiceError: if the flavors cannot be read.
+    """
+    found = [
+        flavor.name
+        for flavor in sent(cloud, aggregate, conf) or ()
+        if not xs.required_traits(flavor.extra_specs).issuperset(traits)
+    ]
+    if found:
+        number = len(found)
+        by_image = 'image' in conf[ia_conf.GROUP].trait_sources
+        yield (
+            f'{text.named("flavor", found, most=10)} '
+            f'{text.plural(number, "wants", "want")} metadata of aggregate '
+            f'{aggregate.name} and {text.plural(number, "does", "do")} not '
+            f'require {", ".join(sorted(traits))}, so servers cannot use its '
+            f'hosts{" unless their image requires it" if by_image else ""}'
+        )
 
 
 def after_lock(

@@ -53,18 +53,16 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     :param conf: The configuration; None for Nova's own.
     :raises IsolateAggregatesError: if the configuration is invalid.
     """
-    global _runner
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
     check_hook(conf, lambda: runner.filters)
-    uninstall()
+    filters = _without_ours()
     if not _has_hook(conf):
-        filters = request_filter.ALL_REQUEST_FILTERS
         place = filters.index(_IN_TREE)
         filters[place : place + _is_replaced(runner.filters)] = [runner]
         filters.append(Finish(runner))
-    _runner = runner
+    _replace(runner, filters)
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(_state(one, conf) for one in runner.filters) or 'none',
@@ -116,19 +114,30 @@ def check_hook(
 
 def uninstall() -> None:
     """Remove our request filters and restore the in-tree one."""
-    global _runner
-    filters = request_filter.ALL_REQUEST_FILTERS
+    _replace(None, _without_ours())
+
+
+def _without_ours() -> list[object]:
+    """Return Nova's list without our request filters."""
+    filters: list[object] = list(request_filter.ALL_REQUEST_FILTERS)
     places = [
         place for place, one in enumerate(filters) if isinstance(one, Runner)
     ]
     if places and _IN_TREE not in filters:
         filters.insert(places[0], _IN_TREE)
-    filters[:] = [
-        one for one in filters if not isinstance(one, (Runner, Finish))
-    ]
-    if _runner is not None:
-        _runner.stop()
-    _runner = None
+    return [one for one in filters if not isinstance(one, (Runner, Finish))]
+
+
+def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
+    """Put a runner in the place of the last one, and change Nova's list.
+
+    At once: other threads may be going through the list.
+    """
+    global _runner
+    before, _runner = _runner, runner
+    request_filter.ALL_REQUEST_FILTERS[:] = filters
+    if before is not None:
+        before.stop()
 
 
 def installed() -> Runner | None:
@@ -214,17 +223,19 @@ def _observer(
     conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
 ) -> Observer:
     """Return the observer for Prometheus metrics, if they are enabled."""
-    if not conf[ia_conf.GROUP].scheduler_metrics:
+    directory = conf[ia_conf.GROUP].scheduler_metrics_directory
+    if not directory:
         return Observer()
     # prometheus-client is an optional dependency.
     try:
         from isolate_aggregates.inspect.metrics import scheduler
     except ImportError as exc:
         raise exception.ConfigError(
-            f'[{ia_conf.GROUP}] scheduler_metrics',
+            f'[{ia_conf.GROUP}] scheduler_metrics_directory',
             'needs prometheus-client; install isolate-aggregates[metrics].',
         ) from exc
-    return scheduler.WorkerMetrics(loaded.name for loaded in filters)
+    names = [loaded.name for loaded in filters]
+    return scheduler.WorkerMetrics(names, directory)
 
 
 class _Warnings:

@@ -28,8 +28,8 @@ _EXACTLY = 32
 # also rounded down to this.
 _MARGIN = 100
 
-# The uuid of no provider and no aggregate. If in_tree is unknown, Placement
-# returns an empty result without searching.
+# The uuid of no provider and no aggregate. If in_tree does not exist,
+# Placement returns an empty result without searching.
 _NOTHING = str(uuid.UUID(int=0))
 _BEGINNING = f'in_tree={_NOTHING}&limit=1'
 # A required parameter. It comes last, so that a truncated query is an error.

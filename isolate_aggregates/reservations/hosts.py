@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import generations, inventories, providers
 from isolate_aggregates.reservations import counting, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.conflicts import retried
@@ -20,6 +20,12 @@ from isolate_aggregates.reservations.observed import (
     ReservationHost,
 )
 from isolate_aggregates.reservations.store import ReservationStore
+
+# What to do about a pool that may be Blazar's.
+_WHOSE_POOL = (
+    'give another name as [blazar:physical:host] aggregate_freepool_name, or '
+    f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
+)
 
 
 def would_enable_host(store: ReservationStore, name: str) -> bool:
@@ -101,6 +107,7 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
             observed.pool and _is_mirrored(store, observed.pool, node.uuid)
         )
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     return True
 
 
@@ -110,7 +117,8 @@ def disable_host(store: ReservationStore, name: str) -> None:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises NotFound: if there is no such host.
-    :raises ReservationHostError: if reservations have slots there.
+    :raises ReservationHostError: if reservations have slots there, or it may
+        be a host of Blazar.
     """
     observed = store.read()
     host = _host(observed, name)
@@ -121,6 +129,7 @@ def disable_host(store: ReservationStore, name: str) -> None:
             _unmirror(store, observed.pool, node.uuid)
         return
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     if host.provider:
         _close(store, host)
         try:
@@ -147,6 +156,20 @@ def _refuse_slots(host: ReservationHost) -> None:
             host.name,
             f'has slots of {found}; end them, or move them away with repair '
             'after disabling the compute service',
+        )
+
+
+def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
+    """Refuse to disable a host that was not enabled here.
+
+    Blazar's reservation providers have the same name, and no trait.
+    """
+    is_ours = pool and names.POOL_METADATA.keys() & pool.metadata
+    if not host.is_ready and not is_ours:
+        raise exception.ReservationHostError(
+            host.name,
+            'was not enabled here and is in no locked pool, so it may be a '
+            f'host of Blazar; {_WHOSE_POOL}',
         )
 
 
@@ -234,14 +257,8 @@ def _close(store: ReservationStore, host: ReservationHost) -> None:
     """
     if not host.is_ready or host.provider is None:
         return
-    path = f'/resource_providers/{host.provider}/traits'
-    store.placement.send(
-        'PUT',
-        path,
-        {
-            'resource_provider_generation': host.generation,
-            'traits': [],
-        },
+    generations.replace(
+        store.placement, host.provider, 'traits', [], host.generation
     )
 
 
@@ -293,9 +310,7 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
             node.name,
             f'cannot join the pool {pool.name}, which has hosts and no lock '
             'and so may be that of Blazar, whose servers the lock would keep '
-            'out; give another name as [blazar:physical:host] '
-            f'aggregate_freepool_name, or set {names.POOL_KEY}=true on it if '
-            'no Blazar uses it',
+            f'out; {_WHOSE_POOL}',
         )
 
 

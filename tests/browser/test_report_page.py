@@ -321,6 +321,18 @@ def test_findings_may_be_those_of_a_severity(open_report):
     assert shown.locator('.badge').all_inner_texts() == ['error']
 
 
+def test_a_finding_has_its_kind_and_all_its_repairs(open_report):
+    opened = open_report('campus')
+    opened.page.get_by_label('Search').fill('trait-nowhere')
+    [finding] = opened.page.locator('.finding:visible').all()
+    assert finding.locator('h3').inner_text().split() == [
+        'warning', 'flavor', 'fpga.small', 'trait-nowhere'
+    ]  # fmt: skip
+    repair = finding.locator('.repair').inner_text()
+    assert 'openstack flavor unset --property trait:CUSTOM_FPGA ' in repair
+    assert ' or: isolate-aggregates lock <aggregate> ' in repair
+
+
 # Sorting.
 
 
@@ -682,6 +694,24 @@ def test_a_phone_scrolls_the_matrix_and_not_the_page(open_report):
     cell = opened.verdict('m1.small', 'sec-1').bounding_box()
     panel = opened.page.locator('#reason').bounding_box()
     assert cell['y'] + cell['height'] <= panel['y']
+
+
+def test_a_phone_shows_the_names_of_hosts_in_one_line(open_report):
+    opened = open_report('campus', viewport={'width': 390, 'height': 800})
+    opened.page.locator('#try-hosts').select_option('no')
+    names = opened.page.locator('#answers th')
+    assert names.count() == 3 + 12
+    assert (
+        names.evaluate_all(
+            """(all) => all.map((one) => {
+              const text = document.createRange();
+              text.selectNodeContents(one);
+              const tops = [...text.getClientRects()].map((box) => box.top);
+              return new Set(tops).size;
+            })"""
+        )
+        == [1] * 15
+    )
 
 
 @pytest.mark.smoke

@@ -59,11 +59,16 @@ def test_a_table_for_people(audit):
     assert finished.out.startswith('error: 1, warning: 1, info: 0\n')
     assert '| No. | Severity | Subject' in finished.out
     assert finished.out.endswith(
-        'Repairs (with *: safe, --fix applies them):\n'
+        # A file has none: --fix needs a live cloud.
+        'Repairs of the live cloud (with *: safe, --fix applies them there):\n'
         '* 1, 2: isolate-aggregates sync\n'
         '\nThe documentation has a page Findings with a section for each '
         'kind: trait-missing, trait-nowhere.\n'
     )
+
+
+def test_repairs_of_which_none_is_safe_are_not_said_to_be_applied(audit):
+    assert '\nRepairs of the live cloud:\n' in audit(ODD).out
 
 
 def test_long_names_all_hosts_in_a_sentence(audit):

@@ -55,13 +55,39 @@ def see(run: Run) -> Run:
     return seen
 
 
-def test_a_command_that_is_written_wrong_is_named(run: Run) -> None:
-    finished = run('limit', 'shwo', '--no-such')
-    assert (finished.code, finished.out) == (2, '')
-    assert finished.err == (
-        "There is no command 'limit shwo' (did you mean limit show?). See "
-        'isolate-aggregates --help.\n'
-    )
+@pytest.mark.parametrize(
+    ('words', 'said'),
+    [
+        pytest.param(
+            'limit shwo --no-such',
+            "There is no command 'limit shwo' (did you mean limit show?). See "
+            'isolate-aggregates --help.',
+            id='written wrong',
+        ),
+        pytest.param(
+            'limit',
+            "There is no command 'limit' (did you mean limit show?). See "
+            'isolate-aggregates --help.',
+            id='not complete',
+        ),
+        pytest.param(
+            'reservation host',
+            "Several commands begin with 'reservation host'. See "
+            'isolate-aggregates help reservation host.',
+            id='the beginning of several',
+        ),
+        pytest.param(
+            'help nosuch',
+            "There is no command 'nosuch'. See isolate-aggregates --help.",
+            id='help for none',
+        ),
+    ],
+)
+def test_a_command_that_is_not_there_is_named(
+    run: Run, words: str, said: str
+) -> None:
+    finished = run(*words.split())
+    assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
 
 
 # Help
@@ -87,6 +113,7 @@ def test_the_help_has_the_commands_first_each_under_its_task(see: Run) -> None:
     ]
     assert listed['Others'] == ['complete', 'help']
     assert 'lock' in listed['Keep hosts apart']
+    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
 
 
 def test_without_a_command_the_help_is_shown_as_an_error(see: Run) -> None:
@@ -102,6 +129,7 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
     assert finished.code == 0
     assert finished.out.startswith('usage: ')
     assert f' {command} ' in finished.out.splitlines()[0]
+    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
 
 
 # On a terminal
@@ -154,12 +182,7 @@ def fits(shown: str) -> bool:
     assert shown.strip()
     assert 'Traceback' not in shown
     assert 'usage:' not in shown
-    # Paths may be too long; they have their own line.
-    return not [
-        line
-        for line in shown.splitlines()
-        if len(line) > WIDTH and len(line.split()) > 1
-    ]
+    return max(map(len, shown.splitlines())) <= WIDTH
 
 
 @pytest.mark.parametrize(
@@ -178,16 +201,25 @@ def fits(shown: str) -> bool:
         pytest.param(('limit', 'shwo', '--x'), id='a wrong command'),
         pytest.param(('capacity', '--flavor', 'x'), id='no credentials'),
         pytest.param(
-            ('audit', '--snapshot', '{wrong}'), id='a wrong cloud file'
+            ('audit', '--snapshot', 'wrong.yaml'), id='a wrong cloud file'
         ),
     ],
 )
 def test_no_line_is_wider_than_the_terminal(
     tmp_path: pathlib.Path, arguments: tuple[str, ...]
 ) -> None:
-    wrong = tmp_path / 'c.yaml'
-    wrong.write_text(WRONG)
-    assert fits(on_terminal(*(a.format(wrong=wrong) for a in arguments)))
+    (tmp_path / 'examples').symlink_to(ROOT / 'examples')
+    (tmp_path / 'wrong.yaml').write_text(WRONG)
+    assert fits(on_terminal(*arguments, cwd=tmp_path))
+
+
+def test_the_list_of_filters_has_each_name_in_full() -> None:
+    shown = on_terminal('filter', 'list')
+    assert ' isolate_aggregates ' in shown
+    assert ' AggregateMultiTenancyIsolation ' in shown
+    # Where it comes from is told to those who ask.
+    assert 'Origin' not in shown
+    assert 'Origin' in on_terminal('filter', 'list', '-c', 'Origin')
 
 
 def test_the_demo_fits_the_terminal() -> None:

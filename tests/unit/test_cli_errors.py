@@ -126,6 +126,27 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
             'there is no option --somewhere',
             id='an option like no other',
         ),
+        pytest.param(
+            ('sync', '--swap'),
+            'there is no option --swap',
+            id='an option like another only by its dashes',
+        ),
+        pytest.param(
+            ('--verbos', 'query'),
+            'there is no option --verbos (did you mean --verbose?)',
+            id='an option of the program that is written wrong',
+        ),
+        pytest.param(
+            (*ON_EXAMPLE, 'list'),
+            'there is no option --snapshot before the command; options of a '
+            'command follow it',
+            id='an option of a command before it',
+        ),
+        pytest.param(
+            ('--os-cloud',),
+            'argument --os-cloud: expected one argument',
+            id='an option of the client without its value',
+        ),
     ],
 )
 def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(

@@ -76,6 +76,25 @@ def test_a_diff_gives_values_to_machines_and_none_of_pythons_own(
     assert json.loads(cell) == setting[1]
 
 
+def test_a_diff_shows_people_only_the_names_that_changed(run, tmp_path):
+    other = tmp_path / 'other.yaml'
+    text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
+    other.write_text(
+        text.replace('win-4', 'win-5').replace('[CUSTOM_GPU]', '[]'), 'utf-8'
+    )
+    done = run('snapshot', 'diff', CAMPUS, str(other))
+    rows = [
+        [cell.strip() for cell in line.split('|')[1:-1]]
+        for line in done.out.splitlines()
+        if line.startswith('|')
+    ]
+    assert [
+        'aggregate', 'windows', 'hosts', 'win-4 and 3 in both',
+        'win-5 and 3 in both',
+    ] in rows  # fmt: skip
+    assert ['resource provider', 'gpu-1', 'traits', 'CUSTOM_GPU', ''] in rows
+
+
 def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
     asked = ('snapshot', 'diff', CAMPUS, 'examples/gpu-hosts.yaml')
     [(before, after)] = [

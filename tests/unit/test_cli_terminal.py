@@ -97,7 +97,33 @@ def test_a_name_is_shortened_in_its_middle_but_a_uuid_is_not(word, told):
 def test_names_of_columns_are_never_made_the_same():
     names = ['Name', *(f'{"x" * 20}{n}{"y" * 20}' for n in range(2))]
     text = shown(names, [('a', 'b', 'c')], 60)
-    assert all(name in text for name in names)
+    heads = [part[0] for part in cells(text)[::3]]
+    assert len({name for head in heads for name in head[1:]}) == 2
+
+
+def test_words_of_a_column_are_never_made_the_same():
+    words = [f'{"x" * 20}{n}{"y" * 20}' for n in range(2)]
+    text = shown(('Name', 'Text'), [(word, LONG) for word in words], 60)
+    _, body, *_ = cells(text)
+    assert len({name for name, *_ in body}) == 2
+
+
+@pytest.mark.parametrize(
+    ('width', 'first'),
+    [
+        pytest.param(40, ['Flavor', 'Image'], id='in two columns'),
+        pytest.param(24, ['No.'], id='by numbers, for want of room'),
+    ],
+)
+def test_in_each_table_rows_can_be_told_apart(width, first):
+    rows = [(f, i, 'a' * 9, 'b' * 9) for f in 'gh' for i in 'rs']
+    text = shown(('Flavor', 'Image', 'C' * 9, 'D' * 9), rows, width)
+    assert max(map(len, text.splitlines())) <= width
+    tables = [part for part in cells(text) if part]
+    assert len(tables[::2]) > 1
+    for [head], body in zip(tables[::2], tables[1::2], strict=True):
+        assert head[: len(first)] == first
+        assert len({tuple(row[: len(first)]) for row in body}) == len(rows)
 
 
 def test_fields_of_one_thing_fit_too():
@@ -111,6 +137,17 @@ def test_fields_of_one_thing_fit_too():
 
 
 # Lines
+
+
+def test_a_query_is_folded_between_its_parameters_and_values():
+    query = '  limit=10&member_of=%21in%3Aaa%2Cbb%2Ccc&resources=VCPU%3A1'
+    folded = terminal.folded(terminal.Query(query), 24)
+    assert folded.splitlines() == [
+        '  limit=10',
+        '    &member_of=%21in%3Aaa%2C',
+        '    bb%2Ccc',
+        '    &resources=VCPU%3A1',
+    ]
 
 
 def test_lines_end_between_words_and_what_follows_is_indented():

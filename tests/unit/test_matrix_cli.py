@@ -22,6 +22,32 @@ def test_a_table_has_a_column_for_hosts_alike(run):
     ]
 
 
+@pytest.mark.parametrize(
+    ('options', 'told'),
+    [
+        pytest.param((), ['--long names the hosts of each column.'], id='not'),
+        pytest.param(
+            ('--long',),
+            [
+                'gpu-1 and 2 more: gpu-1, gpu-2, gpu-3',
+                'rack-a-1 and 5 more: rack-a-1, rack-a-2, rack-a-3, rack-b-1, '
+                'rack-b-2, rack-b-3',
+            ],
+            id='with --long',
+        ),
+    ],
+)
+def test_hosts_that_share_a_column_are_named_on_request(run, options, told):
+    done = run(
+        'matrix', '--snapshot', 'examples/campus.yaml', *options,
+        '--flavors', 'm1.small', 'gpu.large',
+    )  # fmt: skip
+    head = done.out.splitlines()[1]
+    assert '| gpu-1 and 2 more | rack-a-1 and 5 more | rack-a-4 |' in head
+    _, below = done.out.split('\n\n')
+    assert set(told) <= set(below.splitlines())
+
+
 def test_csv_has_a_column_for_each_host(run):
     done = run(*WINDOWS, '-f', 'csv')
     [first, *_] = csv.DictReader(io.StringIO(done.out))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes metrics to a file for Node exporter.
 
-It is read by the `textfile collector
-<https://github.com/prometheus/node_exporter#textfile-collector>`_.
+Its `textfile collector
+<https://github.com/prometheus/node_exporter#textfile-collector>`_ reads them.
 """
 
 import contextlib

@@ -16,6 +16,7 @@ from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
 
 if TYPE_CHECKING:
+    from isolate_aggregates.reservations.blazar.backend import Backend
     from isolate_aggregates.reservations.blazar.kept import Kept
 
 _PACKAGE = 'isolate_aggregates.reservations.blazar'
@@ -159,12 +160,8 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
-        found = kept.one(backend, name)
+        found = self._found(backend, name, parsed_args)
         now = times.now()
-        made = found.without_blazar
-        has_end = made.end if made else found.is_known
-        if parsed_args.end is None and not has_end:
-            self._usage.error('give --end, as none is known')
         until = (
             None
             if parsed_args.end is None
@@ -172,21 +169,36 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         )
         if until and until <= now:
             self._usage.error('--end is over')
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
+            nonlocal found
+            found = self._found(backend, name, parsed_args)
             belongs = (
                 'is kept without Blazar'
-                if made
+                if found.without_blazar
                 else 'belongs to the Blazar with the database '
                 f'{found.record.database}'
             )
-            told = (
+            return [
                 f'let the Blazar with the database {backend.database} keep '
                 f'reservation {name}, which {belongs}'
-            )
-            if not self.agrees(parsed_args, [told]):
-                return self._shown(found)
+            ]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self._shown(found)
         kept.adopt(backend, found, until, now)
         return self._shown(kept.one(backend, name))
+
+    def _found(
+        self, backend: 'Backend', name: str, args: argparse.Namespace
+    ) -> 'Kept':
+        """Return the reservation; end with 2 if it would have no end."""
+        found: Kept = imported('kept').one(backend, name)
+        made = found.without_blazar
+        has_end = made.end if made else found.is_known
+        if args.end is None and not has_end:
+            self._usage.error('give --end, as none is known')
+        return found
 
 
 class EndBlazarReservation(_OneBlazarReservation):
@@ -206,7 +218,31 @@ class EndBlazarReservation(_OneBlazarReservation):
         kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
-        found = kept.one(backend, name)
+        found = self._found(backend, name)
+
+        def find() -> list[str]:
+            nonlocal found
+            found = self._found(backend, name)
+            return [
+                common.end_of(
+                    name, ', '.join(found.projects), len(found.servers)
+                )
+            ]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self._shown(found)
+        self._is_waiting = bool(kept.end(backend, found))
+        if self._is_waiting:
+            found = kept.one(backend, name)
+        return self._shown(found)
+
+    @staticmethod
+    def _found(backend: 'Backend', name: str) -> 'Kept':
+        """Return the reservation.
+
+        :raises InvalidRequest: if it ends in another way.
+        """
+        found: Kept = imported('kept').one(backend, name)
         if found.without_blazar:
             raise exception.InvalidRequest(
                 f'Reservation {name} is kept without Blazar; use reservation '
@@ -217,16 +253,7 @@ class EndBlazarReservation(_OneBlazarReservation):
             raise exception.InvalidRequest(
                 f'Blazar knows reservation {name}; delete its lease.'
             )
-        if not parsed_args.yes:
-            told = common.end_of(
-                name, ', '.join(found.projects), len(found.servers)
-            )
-            if not self.agrees(parsed_args, [told]):
-                return self._shown(found)
-        self._is_waiting = bool(kept.end(backend, found))
-        if self._is_waiting:
-            found = kept.one(backend, name)
-        return self._shown(found)
+        return found
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.

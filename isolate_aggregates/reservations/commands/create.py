@@ -116,12 +116,17 @@ class CreateReservation(consent.Asking, _Sized):
             parsed_args.id,
         )
         store = common.store(self.app.conf, cloud.connection)
-        if not parsed_args.yes:
+        planned: reservations.Status
+
+        def find() -> list[str]:
+            nonlocal planned
+            now = times.now()
             planned = reservations.preview(store, found, now)
             is_there = parsed_args.id and _is_there(store, found.id, now)
-            changes = [] if is_there else [_told(planned)]
-            if not self.agrees(parsed_args, changes):
-                return common.one(planned)
+            return [] if is_there else [_told(planned)]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(planned)
         try:
             return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:

@@ -63,26 +63,31 @@ class _HostCommand(consent.Asking, output.ReportLister):
         store = common.store(self.app.conf, self.app.connect())
         # Remove duplicates, but keep the order.
         hosts = list(dict.fromkeys(parsed_args.host))
-        planned: dict[str, str] = {}
-        if parsed_args.yes:
-            # Raises now if it will be refused, before anything is changed.
-            list(self.also(store, parsed_args))
-        else:
-            planned = self._tried(hosts, lambda host: self._plan(store, host))
-            self._results = planned
+        self._results: dict[str, str] = {}
+
+        def find() -> list[str]:
+            nonlocal hosts
+            self._results |= self._tried(
+                hosts, lambda host: self._plan(store, host)
+            )
             hosts = [
                 host
-                for host, result in planned.items()
-                if result == consent.PLANNED
+                for host in hosts
+                if self._results[host] == consent.PLANNED
             ]
             told = [*map(self.change.format, hosts)]
             if not self.has_failed:
                 told += self.also(store, parsed_args)
-            self.is_agreed = self.agrees(parsed_args, told)
+            return told
+
+        if parsed_args.yes:
+            # Raises now if it will be refused, before anything is changed.
+            list(self.also(store, parsed_args))
+        else:
+            self.is_agreed = self.agrees(parsed_args, find(), find)
             if not self.is_agreed:
                 return self._table()
-        done = self._tried(hosts, lambda host: self._do(store, host))
-        self._results = planned | done
+        self._results |= self._tried(hosts, lambda host: self._do(store, host))
         return self._table()
 
     def also(
@@ -192,8 +197,8 @@ class DisableHost(_HostCommand):
     """Disable hosts for reservations.
 
     They become hosts for ordinary servers again. Refused if reservations have
-    slots there; the message names them. Run it again after an error: it does
-    what is missing.
+    slots there, which the message names, or if it may be a host of Blazar. Run
+    it again after an error: it does what is missing.
     """
 
     change = 'disable host {} for reservations'

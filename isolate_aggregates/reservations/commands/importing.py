@@ -31,17 +31,11 @@ class ImportReservations(consent.Asking, output.ReportLister):
     """
 
     nothing = 'Blazar has no reservations that run or are to come.'
+    old_yes = '--apply'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        # The former name of --yes.
-        parser.add_argument(
-            '--apply',
-            action='store_true',
-            dest='yes',
-            help=argparse.SUPPRESS,
-        )
         blazar.add_config_file(parser)
         return parser
 
@@ -52,15 +46,18 @@ class ImportReservations(consent.Asking, output.ReportLister):
         importing = blazar.imported('importing')
         blazar.imported('kept').configure(parsed_args.blazar_config_file)
         store = common.store(self.app.conf, self.app.connect())
-        self._is_done = parsed_args.yes
-        if not self._is_done:
+
+        def find() -> list[str]:
             self._found: list[Import] = importing.plan(store, store.now())
-            changes = [
+            return [
                 f'{_TO_DO} reservation {one.id} of lease {one.lease}'
                 for one in self._found
                 if not (one.problem or one.is_kept)
             ]
-            self._is_done = self.agrees(parsed_args, changes)
+
+        self._is_done = parsed_args.yes or self.agrees(
+            parsed_args, find(), find
+        )
         if self._is_done:
             self._found = importing.carry_out(store, store.now())
         for one in self._found:

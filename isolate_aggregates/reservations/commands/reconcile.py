@@ -31,7 +31,10 @@ class RepairReservations(consent.Asking, common.ReservationLister):
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+        found: Sequence[reservations.Status] = ()
+
+        def find() -> list[str]:
+            nonlocal found
             now = times.now()
             found = (
                 [reservations.show(store, name, now)]
@@ -39,17 +42,18 @@ class RepairReservations(consent.Asking, common.ReservationLister):
                 else reservations.list_reservations(store, now)
             )
             due, left = reservations.to_repair(store, now, name)
-            changes = [
-                f'repair reservation {status.reservation.id}: {problem}'
-                for status in found
-                if status.reservation.id in due
-                for problem in status.problems or ('complete what is due',)
+            return [
+                *(
+                    f'repair reservation {status.reservation.id}: {problem}'
+                    for status in found
+                    if status.reservation.id in due
+                    for problem in status.problems or ('complete what is due',)
+                ),
+                *(f'delete {one} of an ended reservation' for one in left),
             ]
-            changes += [
-                f'delete {one} of an ended reservation' for one in left
-            ]
-            if not self.agrees(parsed_args, changes):
-                return self.rows(found)
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self.rows(found)
         return self.rows(
             reservations.repair(store, store.now(), parsed_args.reservation)
         )

@@ -170,12 +170,19 @@ class UpdateReservation(common.OneChanged):
                 parsed_args.affinity, reservations.UNCHANGED
             ),
         )
-        if not parsed_args.yes:
+        shown: reservations.Status
+
+        def find() -> list[str]:
+            nonlocal shown
+            now = times.now()
             planned = change(now=now, dry_run=True)
             before = reservations.show(store, name, now)
             changes = common.changes(before, planned)
-            if not self.agrees(parsed_args, changes):
-                return common.one(planned if changes else before)
+            shown = planned if changes else before
+            return changes
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(shown)
         return common.one(change(now=store.now()))
 
 
@@ -225,7 +232,8 @@ class MoveReservation(common.OneChanged):
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
             now = times.now()
             before = reservations.show(store, name, now)
             planned = reservations.move(store, name, now, hosts, dry_run=True)
@@ -238,8 +246,10 @@ class MoveReservation(common.OneChanged):
                     )
                 ]
             self._moved = planned if changes else before
-            if not self.agrees(parsed_args, changes):
-                return common.one(self._moved)
+            return changes
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
@@ -275,13 +285,15 @@ class EndReservation(common.OneChanged):
         """End it."""
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
             self._ended = reservations.show(store, name, times.now())
             found = self._ended.reservation
             servers = len(store.compute.servers_of(found.id))
-            told = common.end_of(found.id, found.project, servers)
-            if not self.agrees(parsed_args, [told]):
-                return common.one(self._ended)
+            return [common.end_of(found.id, found.project, servers)]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(self._ended)
         self._ended = reservations.end(store, name, store.now())
         return common.one(self._ended)
 
