@@ -37,9 +37,10 @@ class Rollup:
     """A Placement aggregate that stands for several aggregates.
 
     :param name: The name of the lock, or of the branch as
-        ``<family>*<digits>``; for people.
+        ``<family>*<digits>``, for messages.
     :param uuid: The uuid of the Placement aggregate.
-    :param aggregates: Uuids of the aggregates it stands for, at least two.
+    :param aggregates: The uuids of the aggregates that it stands for, at least
+        two.
     """
 
     name: str
@@ -108,7 +109,7 @@ def _branches(
     for number, lock in numbered:
         parts.setdefault(number[len(digits)], []).append((number, lock))
     for digit, part in parts.items():
-        # One lock has a rollup of its own.
+        # A single lock has its own rollup.
         if len(part) > 1:
             yield from _branches(family, digits + digit, part)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the flavors and images with the key to a lock.
 
-And the flavors that the metadata of an aggregate attracts, with the key or
-without.
+It also finds the flavors that the metadata of an aggregate attracts, with or
+without the key.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -81,12 +81,12 @@ def openers(
 def sent(
     cloud: Cloud, aggregate: Aggregate, conf: cfg.ConfigOpts
 ) -> tuple[Flavor, ...] | None:
-    """Return the flavors that want metadata which an aggregate has.
+    """Return the flavors that require metadata of an aggregate.
 
-    :returns: None if nothing that is configured looks at it.
+    :returns: The flavors; None if no configured filter checks the metadata.
     :raises ServiceError: if the flavors cannot be read.
     """
-    # Not told on every machine.
+    # Not configured on every machine.
     after = conf[ia_conf.HOST_FILTERS].enabled_filters or ()
     before = conf[ia_conf.GROUP].request_filters
     if REQUEST_FILTER not in before and HOST_FILTER not in after:

@@ -104,7 +104,7 @@ class NovaRequest:
 
     @functools.cached_property
     def num_instances(self) -> int:
-        """How many servers are asked for at once."""
+        """The number of servers in the request."""
         spec = self._spec
         return spec.num_instances if 'num_instances' in spec else 1
 

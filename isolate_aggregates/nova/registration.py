@@ -129,9 +129,9 @@ def _without_ours() -> list[object]:
 
 
 def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
-    """Put a runner in the place of the last one, and change Nova's list.
+    """Replace the runner and Nova's list of request filters.
 
-    At once: other threads may be going through the list.
+    The list is replaced atomically, as other threads may iterate over it.
     """
     global _runner
     before, _runner = _runner, runner

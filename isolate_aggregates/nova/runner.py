@@ -140,7 +140,7 @@ class Runner:
             or the request may not use the host that it is forced to.
         """
         if request_spec not in self._seen:
-            # Another runner has, in whose place this one was put meanwhile.
+            # Another runner has run, which this one has replaced meanwhile.
             self(context, request_spec)
         seen = self._seen[request_spec]
         if seen is None:

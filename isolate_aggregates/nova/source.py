@@ -240,7 +240,7 @@ def _connected() -> Iterator[sa.Connection]:
         with engine.connect() as connection:
             yield connection
     except (db_exception.DBError, sa.exc.SQLAlchemyError) as exc:
-        # The text may hold the statement and the address of the database.
+        # The error may contain the statement and the database's address.
         raise exception.ServiceError(
             "Nova's API database",
             None,

@@ -36,8 +36,8 @@ class Plan:
     :param traits: The affected traits.
     :param notes: Notes for the operator, one sentence each.
     :param problems: What cannot be done and why, one sentence each.
-    :param aggregate: The aggregate that it locks, as it was; None if it locks
-        none.
+    :param aggregate: The aggregate to lock, in its state before; None if the
+        plan locks none.
     """
 
     steps: tuple[Step, ...] = ()

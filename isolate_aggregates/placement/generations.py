@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a part of a resource provider at the generation that it was read at.
+"""Replaces a part of a resource provider, with the generation it was read at.
 
 Each part can only be replaced as a whole, together with the generation of the
-resource provider. Placement refuses a generation that is not the newest. See
+resource provider. Placement rejects an outdated generation. See
 `Resource provider generation and consumer generation
 <https://docs.openstack.org/placement/latest/contributor/generations.html>`_.
 """
@@ -24,11 +24,11 @@ _ATTEMPTS = 5
 _LONGEST_PAUSE = 0.2  # seconds
 
 
-# Placement answers 500 if its database ends one of two transactions that wait
-# for each other, as MariaDB does now and then, and instead of 409 if another
-# client writes between its reading and its writing of traits. Neither writes
-# anything. If the first request was carried out nevertheless, its generation
-# keeps it from being carried out twice.
+# Placement answers 500 if its database aborts a transaction because of a
+# deadlock, which occurs with MariaDB. It also answers 500 instead of 409 if
+# another client writes while Placement is between reading and writing traits.
+# Nothing is written in these cases. If a request was carried out although the
+# answer was 500, the generation prevents that it is carried out twice.
 @tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceFailed),
     stop=tenacity.stop_after_attempt(_ATTEMPTS),
@@ -43,18 +43,18 @@ def replace(
     value: Collection[object],
     generation: int,
 ) -> Any:
-    """Replace a part of a resource provider, and try again after a 500.
+    """Replace a part of a resource provider, and retry after a 500.
 
     :param provider: The uuid of the resource provider.
     :param part: ``aggregates``, ``inventories`` or ``traits``.
-    :param value: The part as it is to be, as Placement's API has it.
-    :param generation: The generation at which that was decided.
-    :returns: What Placement answers: the part, and the new generation.
+    :param value: The new value, in the format of Placement's API.
+    :param generation: The generation that the new value is based on.
+    :returns: The response of Placement: the part, and the new generation.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if another client changed the provider since, an
-        inventory to be taken away is in use, or the request was carried out
+    :raises ServiceConflict: if another client has changed the provider since,
+        an inventory to be deleted is in use, or the request was carried out
         although the first answer was 500.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceError: if the request fails.
     """
     return placement.send(
         'PUT',

@@ -154,7 +154,7 @@ class RequestSpec(Protocol):
 
     @property
     def num_instances(self) -> int:
-        """How many servers are asked for at once."""
+        """The number of servers in the request."""
 
     @property
     def boot_from_volume(self) -> bool:

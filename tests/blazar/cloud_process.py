@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process with a real Nova and a real Placement behind real sockets.
 
-Nova's functional fixtures run both without sockets and with Nova's idea of
-threads and configuration, which is not that of Blazar. So they have a process
-of their own, and this is it: it forwards what comes over HTTP. A Keystone, as
-much of it as Blazar needs, is beside them.
+Nova's functional fixtures run without sockets, and their global threads and
+configuration conflict with Blazar's. So they run in this separate process,
+which forwards HTTP requests to them. A minimal Keystone is included.
 
-Started with the name of a file that it writes its port into; it ends with its
-standard input.
+The argument is a file into which the port is written. The process ends when
+its standard input is closed.
 """
 
 from http import server

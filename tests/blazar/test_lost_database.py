@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """No reservation is ended because it is missing in the database.
 
-The database of Blazar may be replaced by another one: an empty one, an earlier
-state of the same, or that of another Blazar.
+Blazar's database may be replaced by an empty one, by an old backup, or by that
+of another Blazar.
 """
 
 import datetime

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs Blazar's own plugin tests with our plugins.
 
-They ship with Blazar and say what its plugins promise. What they say of
-reservations with aggregates and server groups is true of ours too.
+They ship with Blazar and define the behaviour of its plugins. Ours delegate
+reservations with aggregates and server groups, so these tests apply too.
 """
 
 import ast
@@ -30,7 +30,7 @@ from isolate_aggregates.reservations.blazar.instance_plugin import (
 class LeftOut:
     """A test that cannot pass with our plugins.
 
-    :param why: Why not.
+    :param why: The reason.
     :param instead: Our test of the same, with a real blazar-manager, Nova and
         Placement, as pytest names it.
     """

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps on the page "Writing a filter" work as shown.
 
-The page is followed from top to bottom: its files are written, its commands
-are run by a shell. The environment of these tests takes the place of a new
-one, and its build tools those that pip would fetch. With ``FRESH=1`` pip
-fetches all of it, as for a reader; that needs the package index and minutes.
+The page is followed from top to bottom: its files are written, and its
+commands are run by a shell. The environment of these tests is used instead of
+a new one, and its build tools instead of those that pip would download. With
+``FRESH=1`` pip downloads everything, as for a reader; this needs the package
+index and takes minutes.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ sys.exit(main())
 class Reader:
     """Follows the steps of a page.
 
-    :param folder: Where they begin; their clone is in it.
+    :param folder: The directory to start in, which contains the clone.
     """
 
     def __init__(self, folder: pathlib.Path) -> None:
@@ -64,7 +65,7 @@ class Reader:
     def follow(self, block: Block) -> Iterator[tuple[str, str, str]]:
         """Execute a block of the page: write a file, or run commands.
 
-        Yields each command, what is shown of its output, and the output.
+        Yields each command, its shown output, and its real output.
         """
         if block.caption:
             (self.cwd / block.caption).write_text(block.text)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nova's API database on each supported kind of server.
 
-Nova's own migrations make it, and Nova's own objects write to it. Where the
-programs of a server are missing its tests say so and are skipped.
+Nova's own migrations create it, and Nova's own objects write to it. If the
+programs of a server are missing, its tests are skipped with a reason.
 """
 
 from collections.abc import Iterator

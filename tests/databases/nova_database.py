@@ -31,10 +31,10 @@ _TABLES = (models.AggregateMetadata, models.AggregateHost, models.Aggregate)
 class NovaDatabase:
     """Nova's API database.
 
-    What it has for a slave has no tables: whoever asks that one fails.
+    The configured replica has no tables, so queries to it fail.
 
-    :param kind: What kind of database it is.
-    :param folder: Where its files are.
+    :param kind: The kind of database.
+    :param folder: The directory of its files.
     :param server: The kind of server it is on; None for SQLite.
     """
 

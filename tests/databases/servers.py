@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary database servers, started from installed programs.
 
-Each keeps all it has in one folder and listens on 127.0.0.1 alone, where its
-administrator needs no password. One that was stopped can be started again on
-what is there, also by another process: what runs is found by the file of its
-process id.
+Each keeps all its files in one folder and listens only on 127.0.0.1, where its
+administrator needs no password. A stopped server can be started again with its
+data, also by another process. A running server is found by its pid file.
 """
 
 import abc

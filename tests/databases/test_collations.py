@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks and keys do not depend on the collation of the database.
 
-Nova's own filter lets the database compare metadata. MySQL and MariaDB do not
-tell upper case from lower case, nor spaces at the end.
+Nova's own filter compares metadata in the database. MySQL and MariaDB ignore
+case and trailing spaces.
 """
 
 import string

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists which test runs each command of the documentation.
 
-A command that nobody runs, or a page that is not in here, fails
-``test_every_command.py``.
+``test_every_command.py`` fails for a command that no test runs, and for a page
+that is not listed here.
 """
 
 from collections.abc import Iterator
@@ -92,8 +92,8 @@ class Shown:
 
     :param page: The name of the page.
     :param command: The command.
-    :param runner: The file that runs it, or what is said of why nobody does;
-        None if nobody has thought of it.
+    :param runner: The file that runs it, or the reason why no test does; None
+        if it is not listed.
     """
 
     page: str
@@ -156,7 +156,7 @@ def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
 
 
 def commands_of(name: str, runner: str) -> list[pages.Command]:
-    """Return the commands of a page that somebody runs.
+    """Return the commands of a page that a test runs.
 
     :param name: The name of the page.
     :param runner: The file that runs them.

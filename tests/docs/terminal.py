@@ -53,9 +53,9 @@ class Typed:
 class Terminal:
     """A shell, as a context manager.
 
-    :param folder: The directory that it is in.
-    :param programs: What it knows besides the usual programs.
-    :param environment: Variables, such as those for OpenStack.
+    :param folder: Its working directory.
+    :param programs: Additional programs.
+    :param environment: Environment variables, for example for OpenStack.
     """
 
     def __init__(

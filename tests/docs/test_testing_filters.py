@@ -51,7 +51,7 @@ def blocks(language: str) -> dict[str, str]:
 def shows(shown: str, real: str) -> bool:
     """Return whether the shown lines match the output; dots match any.
 
-    How wide things are depends on the terminal.
+    The width depends on the terminal.
     """
     shown, real = (re.sub(' +', ' ', text) for text in (shown, real))
     parts = [re.escape(part) for part in re.split(r'\.\.\.\n', shown)]
@@ -87,8 +87,8 @@ def test_the_test_of_the_example_is_about_ten_lines():
 def installed(example, tmp_path):
     """Run the program in an environment where the example is installed.
 
-    What pip makes of the packaging is made by hand here, and the program has
-    a process of its own because stevedore remembers what is installed.
+    The metadata that pip would install is written here. The program runs in a
+    separate process, because stevedore caches the installed entry points.
     """
     project = tomllib.loads((example / 'pyproject.toml').read_text('utf-8'))
     project = project['project']

@@ -117,8 +117,7 @@ class Cloud:
     ) -> str:
         """Create an image and return its name.
 
-        That of the administrator is for everybody, that of a tenant for its
-        project.
+        The administrator's image is public, that of a tenant is private.
         """
         sdk = bootstrap.connect(self._plane.settings, user)
         self._made.callback(sdk.close)
@@ -161,7 +160,8 @@ class Cloud:
     ) -> Any:
         """Create a server without networks; do not wait for it.
 
-        :param more: What else novaclient takes, such as ``scheduler_hints``.
+        :param more: Further arguments of novaclient, for example
+            ``scheduler_hints``.
         """
         if user not in self._clients:
             self._clients[user] = nova(self._plane, user)

@@ -11,10 +11,10 @@ from clients import Cloud, OpenStack
 class Tenants:
     """Users, each with an ``openstack`` client.
 
-    What they make is deleted in the end.
+    Their objects are deleted at the end.
 
-    :param cloud: Names what they make, and tells what became of it.
-    :param folder: Where they keep files.
+    :param cloud: Names their objects, and reads their state.
+    :param folder: The directory for their files.
     """
 
     def __init__(self, cloud: Cloud, folder: pathlib.Path) -> None:

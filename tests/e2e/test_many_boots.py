@@ -25,8 +25,8 @@ class Asked:
     """A server, with the time of its request.
 
     :param server: The server.
-    :param windows: Whether it was given the key to the licensed host.
-    :param at: When.
+    :param windows: Whether it has the key to the licensed host.
+    :param at: The time of the request.
     """
 
     server: Any

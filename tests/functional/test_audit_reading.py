@@ -43,10 +43,10 @@ def detail(name, host='linux-1', image='', extra_specs=None, **more):
 class Servers:
     """The servers in a fake Nova.
 
-    :param http: Where it answers.
+    :param http: The HTTP mock.
     :param found: The servers.
-    :param down: Ids of servers in cells that are down.
-    :param page: The most servers it gives out at once.
+    :param down: The ids of servers in cells that are down.
+    :param page: The maximum page size.
     """
 
     def __init__(self, http, found, down=(), page=1000):

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanations agree with a real Placement.
 
-Each example is a random cloud, put into a real Placement in this process, and
-a random request with conclusions of filters. Every claim of the explanation is
-tried out by asking Placement for the request without some requirements.
+Each example is a random cloud in a real Placement in this process, and a
+random request with conclusions of filters. Every statement of the explanation
+is verified by queries to Placement without some of the requirements.
 
-Where an amount is dropped, a resource class stands for it that a dropped
-amount could come from in any case; the cloud in Placement has these classes
-too. Placement has its known mistakes repaired, as in
-``test_simulator_differential``.
+A dropped amount is replaced by a placeholder resource class of which there is
+always enough; the cloud in Placement has these classes too. The known bugs of
+Placement are patched, as in ``test_simulator_differential``.
 
-An ordinary run has 40 clouds; a long one as many as the environment says::
+By default there are 40 clouds; set the environment variable for more::
 
     EXPLAIN_EXAMPLES=5000 pytest tests/functional -k explain_soundness
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands report known bugs of Placement, with a workaround.
 
-Which hosts Placement leaves out depends on the order of Python sets. Nova sees
-the same answer as ``candidates``.
+The hosts that Placement leaves out depend on the order of Python sets. Nova
+gets the same response as ``candidates``.
 """
 
 import json

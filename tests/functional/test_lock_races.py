@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """``lock``, ``unlock`` and ``sync`` run concurrently.
 
-Before each call of one command, another one runs from start to end. In the end
-the tags of the aggregates and the traits of their hosts agree, or the command
-has said that they may not.
+Before each call of one command, another command runs completely. In the end,
+the metadata of the aggregates and the traits of their hosts are consistent, or
+the command has reported that they may not be.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """``openstack isolation ...`` against a live cloud, run by the real client.
 
-Keystone, Nova and Glance answer as the real ones do, Placement is the real
-one. Credentials, regions and the like are the client's own.
+Keystone, Nova and Glance are fakes, Placement is real. The client handles
+credentials and regions.
 """
 
 from collections.abc import Callable

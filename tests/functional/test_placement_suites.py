@@ -2,10 +2,9 @@
 """The mocked Placement passes Placement's own functional tests.
 
 Placement's functional tests are files of HTTP requests, which gabbi sends one
-after the other. They run as they are, against the real service, which their
-fixtures fill. Each request that only reads is answered by a mocked Placement
-too: it has what our code reads of the real one at that moment. Both are then
-asked the same at other microversions.
+after the other. They run unchanged against the real Placement, with its
+fixtures. Each GET request is also sent to a mocked Placement with the current
+data of the real one. Then both get the same request at other microversions.
 
 ``placement_suites.yaml`` lists the tests in which the answers differ, and why.
 """

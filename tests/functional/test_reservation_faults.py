@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Repeating a failed operation, or reconciling, completes it.
 
-Calls of each writing operation are broken in turn: one fails before anything
-was done, or it is done and its answer is lost. An ordinary run breaks every
-eighth; with ``THOROUGH=1`` each is.
+The calls of each writing operation fail in turn: either before the call has an
+effect, or after it, with the response lost. By default every eighth call
+fails; with ``THOROUGH=1`` each one does.
 """
 
 import abc

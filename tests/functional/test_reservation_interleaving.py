@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concurrent commands report correct results.
 
-Before each call of one command, and after the last, another command runs from
-start to end. In the end both were told the truth, no host is sold twice, and
-nothing is left over.
+Before each call of one command, and after the last, another command runs
+completely. In the end both have reported correct results, no host is
+overbooked, and nothing is left behind.
 
-An ordinary run has some pairs of commands, and lets the other one in before
-every twelfth call; with ``THOROUGH=1`` it is all pairs, and before each call.
+By default there are some pairs of commands, interleaved at every twelfth call;
+with ``THOROUGH=1`` there are all pairs, interleaved at each call.
 """
 
 import dataclasses

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Concurrent reservations never overbook a host.
 
-Before each call of an operation in turn, somebody else makes a reservation
-that there is room for before or after the operation, but not beside it.
+Before each call of an operation in turn, another client creates a reservation
+that fits before or after the operation, but not together with it.
 
-An ordinary run lets somebody in before every eighth call; with ``THOROUGH=1``
-it is before each.
+By default this happens before every eighth call; with ``THOROUGH=1`` before
+each one.
 """
 
 import contextlib

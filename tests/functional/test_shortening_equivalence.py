@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A shortened query returns the same hosts as the long one.
 
-Both are asked of a real Placement, for random clouds with rollups that are
-right, lag behind, or still have hosts that have left.
+Both are sent to a real Placement, for random clouds with rollups that are
+correct, incomplete, or have surplus hosts.
 """
 
 import uuid

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The simulator returns the same as a real Placement.
 
-Each example is a random cloud, put into a real Placement in this process, and
-random questions that both are asked. An ordinary run has 150 clouds; a long
-one has as many as the environment says::
+Each example is a random cloud in a real Placement in this process, and random
+queries for both. By default there are 150 clouds; set the environment variable
+for more::
 
     SIMULATOR_EXAMPLES=5000 pytest tests/functional -k simulator_differential
 
-Placement promises no order, so answers are compared without it, but one that
-has a candidate twice is another answer. Where ``limit``
-leaves candidates out, each side may choose others: both have to be as many,
-and among those that there are without the limit.
+Placement guarantees no order, so responses are compared without it, but with
+the number of equal candidates. With ``limit``, each side may choose different
+candidates: both must return the same number, all of which must exist without
+the limit.
 
-Placement 16.0 makes three mistakes that let its answer depend on the order of
-Python sets. Where answers differ, commands have to suspect one of them, and
-the answers have to be the same once these mistakes are repaired; the last
-tests show one each.
+Placement 16.0 has three bugs that make its response depend on the order of
+Python sets. If responses differ, commands must suspect one of these bugs, and
+the responses must be equal once the bugs are patched. The last tests show one
+bug each.
 """
 
 from collections import Counter

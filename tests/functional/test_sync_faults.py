@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """After a failed sync, the next run completes it.
 
-Calls of a run are broken in turn, in each way: one fails before anything was
-done, its answer is lost though it was done, or the connection ends there. An
-ordinary run breaks every second; with ``THOROUGH=1`` each is.
+The calls of a run fail in turn, in three ways: before the call has an effect,
+after it with the response lost, or with a closed connection. By default every
+second call fails; with ``THOROUGH=1`` each one does.
 """
 
 import os

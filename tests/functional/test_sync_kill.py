@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """sync runs in a separate process and is killed while it changes Placement.
 
-The Placement of this process answers over a real socket, and so does a Nova.
-The server kills the process when a given change comes in: before it is carried
-out, or after that and before the answer.
+Placement and a fake Nova run in this process, with real sockets. The server
+kills sync at a given change: before it is carried out, or after that and
+before the response.
 """
 
 import json

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """After a sync there is nothing left to do.
 
-Each example is a cloud that lives for a while: aggregates get and lose tags
-and hosts, others put and take away traits and memberships, and sync runs now
-and then. What others have put stays as it is, and what sync wants is there.
+Each example is a cloud with a history: aggregates get and lose metadata and
+hosts, other clients add and remove traits and memberships, and sync runs at
+random times. Data of others must be unchanged, and sync must reach its target.
 """
 
 import collections

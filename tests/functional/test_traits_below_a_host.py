@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """All commands treat traits of child providers alike.
 
-Placement looks for a trait on the providers from which a server takes
-something. So a host has it for servers that ask for a GPU, and only for them.
+Placement looks for a required trait on the providers that a candidate uses. So
+the host has the trait only for servers that request a GPU.
 """
 
 import json

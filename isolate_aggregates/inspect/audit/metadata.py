@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds flavors that want metadata of aggregates and get no host.
+"""Finds flavors that require metadata of aggregates and get no host.
 
 The checks apply only if the request filter ``aggregate_instance_extra_specs``
 or Nova's host filter is in use.
@@ -57,9 +57,9 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that want metadata which only locked hosts have.
+    """Find flavors that require metadata that only locked hosts have.
 
-    Only trait locks are considered: hints and projects open the others.
+    Only trait locks are considered, as hints and projects open the others.
     """
     if not any(one in cloud.running for one in cloud.isolating):
         return

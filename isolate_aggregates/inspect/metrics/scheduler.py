@@ -5,9 +5,9 @@ Each worker writes its own files, and the reader adds them up. This is the
 `multiprocess mode
 <https://prometheus.github.io/client_python/multiprocess/>`_ of
 prometheus-client. It needs no port, socket or thread in nova-scheduler, and
-loses no counts between two scrapes. It has to be enabled in the environment of
-the process, because the client reads the environment on import, and Nova may
-import it before any plugin is loaded.
+loses no counts between two scrapes. The client reads the environment variable
+for this mode on import. Other libraries of Nova may import it before, so the
+mode is also set explicitly here.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ _REASONS: Sequence[
 
 
 def _count_into(directory: str) -> None:
-    """Let prometheus-client keep what it counts in files of a directory."""
+    """Make prometheus-client write its metrics to files in a directory."""
     found = os.environ.setdefault(_VARIABLE, directory)
     if found != directory:
         raise exception.ConfigError(
@@ -67,7 +67,7 @@ def _count_into(directory: str) -> None:
             f'nova-scheduler is {found}; set both to the same directory, or '
             'remove the variable.',
         )
-    # It looks for the variable when it is imported, which may be long ago.
+    # The client may have been imported before the variable was set.
     if values.ValueClass is values.MutexValue:
         values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
 

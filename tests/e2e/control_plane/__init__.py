@@ -2,6 +2,6 @@
 """A small OpenStack on one machine, from released packages.
 
 Real processes that listen on 127.0.0.1: Keystone, Glance, Placement, Nova with
-three computes whose hypervisor is a fake, RabbitMQ and MariaDB. For tests and
-for trying things out; nothing in it is meant to last.
+three compute services and fake hypervisors, RabbitMQ and MariaDB. It is for
+tests and experiments only.
 """

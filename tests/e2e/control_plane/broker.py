@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs RabbitMQ in its own folder, on 127.0.0.1 only.
 
-Left to itself it also listens for other nodes, and starts a daemon that tells
-them where (epmd), both on all interfaces.
+By default it also listens for other nodes and starts a port mapper (epmd),
+both on all interfaces.
 """
 
 from collections.abc import Mapping

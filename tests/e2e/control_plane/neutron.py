@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fake Neutron without any networks.
 
-Nova asks it for the ports of a server whenever somebody looks at that server,
-also at one that was created without networks. Each collection is empty.
+Nova requests the ports of a server whenever the server is shown, even if it
+was created without networks. All collections are empty.
 
-Started with the port to listen on.
+The argument is the port to listen on.
 """
 
 from http import server

@@ -26,7 +26,7 @@ _LAST = ('rabbitmq', 'epmd')
 class Plane:
     """A control plane, running or not.
 
-    :param settings: Where it is.
+    :param settings: The settings of the control plane.
     """
 
     def __init__(self, settings: Settings) -> None:

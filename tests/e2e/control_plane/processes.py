@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background processes that are tracked by pid files.
 
-A pid may be given to another process once its own is gone. So a pid file also
-says when the process was started, counted in ticks since the machine was: no
-two processes have both in common.
+A pid can be reused after its process has ended. So a pid file also has the
+start time of the process, in ticks since boot; both together are unique.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +23,8 @@ _SECONDS = 20
 class Process:
     """A process in the background.
 
-    :param pid_file: Where to remember it.
-    :param log: What it writes goes to the end of this file.
+    :param pid_file: The pid file.
+    :param log: The file to which its output is appended.
     """
 
     pid_file: pathlib.Path
@@ -61,7 +60,7 @@ class Process:
     def stop(self, patience: float = _SECONDS) -> None:
         """Terminate it with its children, and wait until it is gone.
 
-        :param patience: For how many seconds it may finish what it is at.
+        :param patience: Seconds to wait before it is killed.
         """
         found = self._find()
         if found is not None:

@@ -21,9 +21,9 @@ class Service:
 
     :param name: Its name.
     :param command: The program and its arguments.
-    :param is_ready: Tells whether it takes requests, from what it has logged.
-    :param after: What has to be done before it is started.
-    :param environment: What is added to its environment.
+    :param is_ready: Returns whether it is ready, given its log.
+    :param after: The steps to run before it is started.
+    :param environment: Additional environment variables.
     """
 
     name: str
@@ -88,10 +88,9 @@ def scheduler(settings: Settings, name: str) -> Service:
 def compute(settings: Settings, host: str) -> Service:
     """Return the nova-compute of a host.
 
-    Its configuration is complete without that of the others: it must not know
-    of any database.
+    It has a separate configuration, which must not contain any database.
 
-    :param settings: Where it keeps its files.
+    :param settings: The settings of the control plane.
     :param host: The name of the host.
     """
     return Service(

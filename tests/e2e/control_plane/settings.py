@@ -50,9 +50,9 @@ class Settings:
     def from_environment(cls) -> 'Settings':
         """Return the settings from the environment, or the defaults.
 
-        A control plane that is there keeps to what it was brought up with.
+        An existing control plane keeps its settings.
 
-        :raises RuntimeError: if that makes no sense.
+        :raises RuntimeError: if a setting is invalid.
         """
         state = pathlib.Path(os.environ.get('E2E_STATE') or _ROOT / '.cloud')
         state = state.expanduser().resolve()
