@@ -160,7 +160,7 @@ def example(last_cloud: LastCloud) -> Callable[[str], NamedCloud]:
 
 @pytest.fixture
 def write_cloud(tmp_path: pathlib.Path) -> Callable[[str], pathlib.Path]:
-    """Write the text of a cloud file; the version is put on top."""
+    """Write a cloud file; the version is prepended."""
 
     def write(text: str) -> pathlib.Path:
         path = tmp_path / 'cloud.yaml'

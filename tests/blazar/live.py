@@ -331,12 +331,12 @@ class Blazar:
             self.manager.delete_lease(lease_id=lease)
 
     def end(self, lease):
-        """Delete a lease and complete what is left to do."""
+        """Delete a lease and complete its end."""
         self.delete(lease)
         self.complete_all()
 
     def pass_time(self, minutes=0):
-        """Let time pass, and the manager do what is due then."""
+        """Advance the clock, and run the manager's due events."""
         self.now += datetime.timedelta(minutes=minutes)
         timeutils.set_time_override(self.now)
         self.manager._process_events()

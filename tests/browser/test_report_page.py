@@ -53,7 +53,7 @@ def open_cell(opened, row, column):
 
 
 def tab_stops(opened):
-    """Press the tabulator key until the focus has left the page.
+    """Press Tab until the focus has left the page.
 
     In the matrix the cell is opened, so that what is in the panel counts too.
     """

@@ -73,5 +73,5 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Say what the marker means."""
+    """Describe the marker."""
     config.addinivalue_line('markers', 'on(*kinds): databases to run with')

@@ -63,7 +63,7 @@ def sent():
 
 @pytest.fixture
 def warnings(caplog, monkeypatch):
-    """Return what the source warns of."""
+    """Return the warnings of the source."""
     logger = logging.getLogger(nova_source.__name__)
     monkeypatch.setattr(logger, 'disabled', False)
     monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
@@ -168,7 +168,7 @@ def test_a_text_that_was_cut_off_is_noticed_wherever_it_ends(
     expected = source.aggregates()
     longest = max(len(text.encode()) for _, _, text in source._last[0])
     assert [a.name for a in expected] == ['win-0', 'win-1', 'win-2']
-    # The least that the server takes, up to what is enough.
+    # From the minimum of the server to a sufficient value.
     for most in itertools.count(4):
         with api_db.get_engine().connect() as connection:
             connection.execute(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The drawing of the architecture is what the code imports."""
+"""The drawing of the architecture matches the imports in the code."""
 
 import itertools
 import pathlib

@@ -14,7 +14,7 @@ def kinds_in_code():
     """Yield the kinds that the rules of the audit give to findings."""
     for path in (ROOT / 'isolate_aggregates/inspect/audit').glob('*.py'):
         for node in ast.walk(ast.parse(path.read_text())):
-            # Kind, severity, and what the rule says of it.
+            # Kind, severity, and description of the rule.
             is_finding = isinstance(node, ast.Call) and len(node.args) > 4
             is_kind = isinstance(node, ast.Assign) and any(
                 isinstance(target, ast.Name) and target.id == 'kind'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that ask a file do what the documentation shows."""
+"""Commands on cloud files have the documented output."""
 
 import logging
 import shlex

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands of the usual tools do what the documentation shows."""
+"""Commands of common tools have the documented output."""
 
 from importlib import metadata
 import re

@@ -23,7 +23,7 @@ _SECONDS = 300
 
 
 class Failed(Exception):
-    """A command failed; its text is what the command wrote."""
+    """A failed command, with its output."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -46,7 +46,7 @@ def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
 def test_a_pid_that_was_given_to_another_process_is_left_alone(process):
     process.start([sys.executable, '-c', SLEEP], {})
     known = json.loads(process.pid_file.read_text())
-    # In the next tick, as whoever is given the same pid can only be.
+    # It starts in a later tick, like any process that reuses the pid.
     time.sleep(0.05)
     other = subprocess.Popen([sys.executable, '-c', SLEEP])
     try:

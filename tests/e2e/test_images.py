@@ -79,7 +79,7 @@ def test_any_key_can_be_written_and_taken_off_twice(cloud, glance):
         images.set_property(image, key, 'two')
         assert images.image(image.id).properties[key] == 'two'
         images.unset_property(image, key)
-        # Glance minds, but nobody else does.
+        # Only Glance rejects it.
         images.unset_property(image, key)
     found = images.image(image.id).properties
     assert found['other'] == 'stays'

@@ -15,7 +15,7 @@ SERVERS = ('old-debian', 'debian', 'windows')
 
 @pytest.fixture
 def tidy(cloud, admin):
-    """A cloud without what the page makes, before and after."""
+    """A cloud without the objects of the page, before and after."""
     tidy_up(cloud, admin)
     yield
     tidy_up(cloud, admin)
@@ -43,7 +43,7 @@ def usual(command):
 
 
 def tidy_up(cloud, admin):
-    """Delete what the page makes, wherever it was left."""
+    """Delete the objects that the page creates."""
     for server in cloud.admin.servers.list():
         if server.name in SERVERS:
             cloud.delete(server)

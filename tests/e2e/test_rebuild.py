@@ -31,7 +31,7 @@ def test_only_a_licensed_image_takes_the_place_of_another(
     )
     assert finished.returncode == 1
     refused = cloud.admin.servers.get(server.id)
-    # So Nova tells of any rebuild that it refuses; the guest was not touched.
+    # Nova reports this for any refused rebuild; the guest is unchanged.
     assert refused.status == 'ERROR'
     assert 'No valid host' in refused.fault['message']
     assert of_guest(refused) == of_guest(server)

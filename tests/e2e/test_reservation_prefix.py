@@ -15,7 +15,7 @@ import pytest
 
 
 class Operator:
-    """Keeps a pool of hosts and gives some of them to projects.
+    """Manages a pool of hosts and reserves some of them for projects.
 
     :param admin: The ``openstack`` command of an administrator.
     :param cloud: Names what is made.

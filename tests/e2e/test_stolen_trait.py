@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant puts the trait of a lock on their own image."""
+"""A tenant sets the trait of a lock on their own image."""
 
 from clients import host_of
 import pytest

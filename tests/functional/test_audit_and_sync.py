@@ -48,7 +48,7 @@ def audited(world, conf):
 
 
 def others(findings):
-    """Return the memberships that only a person may take away."""
+    """Return the memberships that sync must not remove."""
     return {f.problem for f in findings if f.kind == 'not-in-nova'}
 
 
@@ -98,7 +98,7 @@ def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
         world.sync()
         after = audited(world, conf)
         assert [f for f in after if f.safe] == []
-        # And what is not safe was left alone.
+        # And unsafe findings are unchanged.
         assert others(before) == others(after)
 
 

@@ -268,7 +268,7 @@ MISTAKES = [
 
 
 def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
-    """Ask which hosts a server may use; return what is shown."""
+    """Ask for the hosts of a server; return the output."""
     shown = on_terminal(
         'candidates', '--snapshot', path.name, '--flavor', flavor,
         cwd=path.parent,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who imports whom: what is checked is noticed, and filters load little."""
+"""Import rules are enforced, and filters import little."""
 
 import configparser
 import pathlib

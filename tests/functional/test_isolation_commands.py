@@ -60,7 +60,7 @@ class Operator:
             self.takes('POST', f'{NOVA}/flavors/{flavor.id}/os-extra_specs')
 
     def takes(self, method: str, url: str) -> None:
-        """Let a service take what is written to a URL."""
+        """Make a fake accept requests to a URL."""
 
         def answer(request: Any, context: Any) -> Any:
             self.written.append((request.path, request.json()))
@@ -214,7 +214,7 @@ def test_a_lock_names_the_flavors_that_metadata_sends_there_in_vain(
         'flavors fast, render want metadata of aggregate rack-1 and do not '
         'require CUSTOM_A, CUSTOM_B, so'
     )
-    # Nothing looks at metadata.
+    # No filter reads metadata.
     told = operator.document(*lock)['notes']
     assert 'metadata' not in str(told)
 

@@ -91,7 +91,7 @@ def untagged(world):
 
 
 def disagreements(world):
-    """Return the hosts whose traits are not what the tags require."""
+    """Return the hosts whose traits do not match the metadata."""
     found = []
     for host in HOSTS:
         required = any(

@@ -34,7 +34,7 @@ Run = Callable[..., Any]
 
 
 class Prometheus(threading.Thread):
-    """Scrapes the exporter of this process, and ends it.
+    """Scrapes the exporter of this process, and stops it.
 
     :param steps: Each is what to do first, and what the values have to be
         like before the next one.

@@ -77,7 +77,7 @@ NAMES = {
     'sync': 'sync',
     'unlock': 'lock delete',
 }
-# What they were called before, and what is still taken.
+# Former names that still work.
 DEPRECATED = {
     name.replace('_', ' '): NAMES.get(name)
     for name in COMMANDS

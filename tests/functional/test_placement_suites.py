@@ -188,7 +188,7 @@ class Result(unittest.TestResult):
 def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
     """A Placement without its many messages."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.CRITICAL)
-    # Its fixtures put names into the environment.
+    # Its fixtures set environment variables.
     with mock.patch.dict(os.environ):
         yield Compared()
 

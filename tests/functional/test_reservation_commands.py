@@ -271,7 +271,7 @@ def test_those_that_end_soon_have_a_status_of_their_own(
     assert (found['id'], found['end']) == (ID, done('show', ID)['end'])
     assert command(*soon, '1000000d').code == 3
     assert len(done('list')['reservations']) == 3
-    # It is too late to warn of what is over.
+    # Reservations that have ended are not reported.
     late = times.now() + datetime.timedelta(hours=37)
     monkeypatch.setattr(times, 'now', lambda: late)
     assert command(*soon, '10h').code == 0

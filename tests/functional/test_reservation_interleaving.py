@@ -108,7 +108,7 @@ def create(store):
 
 
 def create_later(store):
-    """Reserve all there is once the others have ended."""
+    """Reserve the whole capacity once the others have ended."""
     return make(store, W, NOW + 10 * HOUR, None, amount=4)
 
 
@@ -138,7 +138,7 @@ def attempt(command, store):
 
 
 def check(world, *promises):
-    """Nothing is oversold or left over, and some promises are kept.
+    """No host is overbooked, nothing is left, and results are correct.
 
     Each is a way in which both commands may have been told the truth.
     """
@@ -246,7 +246,7 @@ def test_both_are_told_the_truth(world, command, other):
     ids=lambda command: command.__name__,
 )
 def test_access_is_given_only_as_the_record_says(world, other):
-    """At no moment, however short, may a project use what is not its own."""
+    """A project can never use a reservation of another one."""
     given = []
 
     def on_grant(flavor, project):
@@ -276,7 +276,7 @@ def numbers(world, command, every=EVERY):
 
 
 def interleave(world, number, command, other):
-    """Run a command, and another one before one of its calls, or after it.
+    """Run a command, and another one before or after one of its calls.
 
     Return whether what the first one promises was so before the other one
     ran, and why each of them did not succeed, the other one first.

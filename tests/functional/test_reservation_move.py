@@ -40,7 +40,7 @@ def evacuated(world, found, server):
 
 
 def is_back(world, found, server):
-    """Let Nova give up what the server has on the failed host."""
+    """Make Nova delete the allocation on the failed host."""
     name = f'CUSTOM_RESERVATION_{found.upper().replace("-", "_")}'
     write_allocations(
         world,

@@ -322,7 +322,7 @@ def test_slots_of_a_host_that_is_gone_move(world):
     [status] = reservations.repair(world.store, NOW)
     assert totals(status) == {'h2': 2}
     assert status.problems == ()
-    # What is left of it can be taken away.
+    # The remains of it can be removed.
     reservations.disable_host(world.store, 'h1')
     assert world.slots() == {('blazar_h2', found.id): (2, 2)}
 

@@ -100,7 +100,7 @@ def blazars(world, host, provider):
     ids=["by Blazar's plugins", 'by ours for Blazar'],
 )
 def test_a_host_of_blazar_stays_in_its_pool(world, provider):
-    """Ordinary servers would come, and Blazar would not know it."""
+    """Ordinary servers would use the hosts, unknown to Blazar."""
     blazars(world, 'h2', provider)
     before = world.picture()
     for act in (reservations.would_disable_host, reservations.disable_host):

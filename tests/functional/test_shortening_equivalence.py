@@ -96,7 +96,7 @@ def place(placement, index, missing, stale):
 
 
 def shorten(placement, index, request, limit):
-    """Return what is forbidden, and what is to be forbidden in its place."""
+    """Return the forbidden aggregates, and their replacement."""
     destination = FILTERS.evaluate(request, index)
     known = PlacementMembers(lambda: placement, 200)
     shortened = Shortener(limit, FILTERS.locks, known).shorten(

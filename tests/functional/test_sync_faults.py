@@ -54,7 +54,7 @@ def untouched(world):
 
 
 def synced_and_untagged(world):
-    """The same after sync, and after all tags were taken away."""
+    """The same after sync, and after all locks were removed."""
     untouched(world)
     world.sync()
     world.require('a', ['h1', 'h2'])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sync --forget`` takes away what only sync can have put there."""
+"""``sync --forget`` removes only what sync has added."""
 
 import pytest
 from sync_world import GOLD, LICENSED, World, uuid

@@ -236,7 +236,7 @@ def test_two_at_once_do_no_harm(cloud):
 
 
 def test_of_those_that_watch_one_works_until_it_is_killed(cloud, tmp_path):
-    """The others take over without being told."""
+    """Another process takes over automatically."""
     conf = tmp_path / 'isolate-aggregates.conf'
     conf.write_text(
         f'[isolate_aggregates]\ncoordination_url = file://{tmp_path}\n'

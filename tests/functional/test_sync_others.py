@@ -221,7 +221,7 @@ def test_standing_still_nova_is_not_read_again(world):
 def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
     world.sync()
     everything = world.picture()
-    # Its cell cannot be reached, and the tags are taken away meanwhile.
+    # Its cell is down, and the metadata is removed meanwhile.
     away = [world.nova.nodes.pop(0)]
     world.require('a', ['h1'])
     world.require('b', ['h1', 'h2'])

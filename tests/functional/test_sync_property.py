@@ -48,7 +48,7 @@ class Life:
 
     def __init__(self, world):
         self.world = world
-        # By host, what others have put there and not taken away.
+        # The traits and memberships of others, by host.
         self.traits = collections.defaultdict(set)
         self.members = collections.defaultdict(set)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Placement offers the hosts that Nova's host filter would leave.
+"""A real Placement offers the hosts that Nova's host filter would pass.
 
 Asked in full, with little room for what is required, and with none.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's request spec as filters see it, and what a decision puts onto it."""
+"""Conversion of Nova's request spec, and application of decisions to it."""
 
 from nova import objects
 from nova.scheduler import utils as scheduler_utils

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts that a request is forced to are judged by what is true now."""
+"""Forced hosts are checked with current data."""
 
 from nova import context as nova_context
 from nova import objects

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """No shortcut admits hosts that the plain path excludes, in any history.
 
-Hypothesis draws a cloud and a history of it: tags are set and removed, hosts
+Hypothesis draws a cloud with a history: metadata is set and removed, hosts
 join and leave aggregates in Nova and in Placement, aggregates are deleted and
-made again, Nova and Placement fail, hang and come back, and the clock moves.
-Between these changes servers are booted, moved and rebuilt, which the code of
-nova-scheduler itself decides, over the simulator. The hosts that could serve a
-request must be among those of the plain path at that moment, or the request
-must be refused.
+recreated, Nova and Placement fail, hang and recover, and time passes. Between
+these changes servers are booted, moved and rebuilt, with the real code of
+nova-scheduler and the simulator. The hosts for a request must be a subset of
+those of the plain path at that time, or the request must be refused.
 
-``RANDOM_CASES`` is how many requests are made at least.
+``RANDOM_CASES`` is the minimum number of requests.
 ``tests/unit/test_every_small_cloud.py`` explains the rule.
 """
 
@@ -67,30 +66,29 @@ NODES = tuple(
 HOSTS = tuple(node.name for node in NODES)
 SLOTS = range(8)
 
-# Room for three, four or five of the aggregates in the query of a boot.
+# Limits for three, four or five aggregates in the query of a boot.
 LIMITS = tuple(
     len('limit=1000&resources=MEMORY_MB%3A64%2CVCPU%3A1')
     + group.forbidden_length(number)
     for number in (3, 4, 5)
 )
 
-# For how many seconds a host that joins an aggregate in Placement alone, past
-# Nova, may be taken for one that did not: nothing sees that before the rollups
-# are verified again. This is for how long what was verified is used, and what
-# was worked out from it.
+# Seconds for which it may go unnoticed that a host has joined an aggregate in
+# Placement only, not in Nova: the rollups have to be verified again. This is
+# the lifetime of a verification result plus that of the cached replacement.
 UNSEEN = verification.MAX_AGE + shortener.REMEMBERED
 
 hosts = st.sampled_from(HOSTS)
 slots = st.sampled_from(SLOTS)
 flags = st.booleans()
 # Rollups are used only if several aggregates have the same lock.
-# Few hosts are in an aggregate, so that there is one to let in by mistake.
+# Few hosts are in an aggregate, so that a mistake would admit one.
 few_hosts = st.sampled_from([(), (), *((host,) for host in HOSTS)]).map(set)
 strangers = st.sampled_from([()] * 20 + [(host,) for host in HOSTS]).map(set)
 tags = st.sampled_from((*TAGS[:1] * 8, *TAGS))
 
 DEMANDS = demands(HOSTS)
-# To draw a number is quicker than to draw each part.
+# Drawing a number is faster than drawing each part.
 numbers = st.integers(0, len(DEMANDS) - 1)
 
 

@@ -174,7 +174,7 @@ def patched(tmp_path_factory):
     above = {parent for path in changed for parent in path.parents}
     for place in sorted(above - {pathlib.PurePath()}):
         (folder / place).mkdir()
-        # Not in what is installed: release notes.
+        # Release notes are not part of the installed package.
         if not (installed / place).exists():
             continue
         for entry in (installed / place).iterdir():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ours leaves on Nova's request spec what the in-tree filter leaves there."""
+"""Our filter changes Nova's request spec like the in-tree filter."""
 
 import copy
 

@@ -242,7 +242,7 @@ def test_what_nova_adds_later_takes_room_too():
 
 
 def test_a_request_that_only_another_runner_has_seen_is_not_unfinished():
-    """One that was put in its place while the request was worked on."""
+    """A runner that was replaced while it handled the request."""
     worker = Worker(Filter(FORBID))
     assert worker.runner.finish(CONTEXT, worker.spec)
     assert worker.forbidden() == {A.uuid, B.uuid}
@@ -486,7 +486,7 @@ def test_hosts_are_judged_again_if_the_query_was_shortened():
     worker = Worker(mine, limit=forbidden_length(1))
     worker.narrow()
     assert worker.objections()['host-a'] == ['aggregates a, b: because']
-    # By what the filters concluded then.
+    # By the conclusions of the filters at that time.
     assert len(mine.requests) == 1
 
 

@@ -28,7 +28,7 @@ import yaml
 from isolate_aggregates.cli import app
 from isolate_aggregates.nova import status
 
-# Before a test puts something in its place.
+# The original, before a test replaces it.
 CONNECT = app.IsolateAggregatesApp.connect
 
 
@@ -55,7 +55,7 @@ def run_program(arguments):
 class PageTest(CommandTest):
     """A cloud whose operator copies commands from pages."""
 
-    # The file that the table of runners knows.
+    # The file name in the table of runners.
     RUNNER = ''
 
     def setUp(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is wrong with a live cloud is found, repaired as told, and gone."""
+"""Problems of a live cloud are found, and the shown repairs fix them."""
 
 import io
 import json
@@ -212,7 +212,7 @@ class AuditTest(LiveTest):
         provider = self._get_provider_uuid_by_host('host2')
         assert 'COMPUTE_NODE' in self._get_provider_traits(provider)
 
-        # What sync put there itself, it takes away.
+        # sync removes the traits that it has added.
         self.execute(f'openstack aggregate remove host {win} host1')
         found = self.audit()
         assert set(found) == {'trait-outside'}

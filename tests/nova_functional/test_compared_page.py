@@ -18,7 +18,7 @@ PAGE = pages.SOURCE / 'admin' / 'compared.rst'
 
 
 class ComparedPageTest(CommandTest):
-    """A cloud with what the page comes from."""
+    """A cloud in the state before the migration."""
 
     HOSTS = ('win-1', 'ssd-1', 'acme-1', 'any-1')
     OLD_FILTERS = (

@@ -15,7 +15,7 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
 
 class ExplainTest(LiveTest):
-    """The APIs are real, and so is what is read from them."""
+    """Explanations of a live cloud, with real APIs."""
 
     OPTIONS = (ISOLATE,)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No shortcut opens what the plain path keeps shut, in a real scheduler.
+"""No shortcut admits hosts that the plain path excludes, in a real scheduler.
 
 As ``tests/nova/test_histories.py``, with Nova's databases, its host manager
 and a real Placement, and so with fewer cases. Each request is made twice: by

@@ -26,7 +26,7 @@ class LivePagesTest(PageTest):
             self.glance.create(None, {**image, 'name': name})
 
     def test_the_pages_are_true(self):
-        # It makes what the others look at.
+        # It creates objects for the other pages.
         self.play(FIRST)
         server = self.boot(self.flavor({f'trait:{LICENSED}': 'required'}))
         assert host_of(server) == 'win-1'

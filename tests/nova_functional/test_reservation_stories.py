@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations kept in Placement, from the command to the server.
+"""Reservations in Placement, from the command to the server.
 
 Nova's API, nova-scheduler with the filters, nova-compute and Placement are
 real; what is reserved is reserved by the commands of an operator.
@@ -17,7 +17,7 @@ class LifeTest(ReservationTest):
     """From the first host to the last."""
 
     def state(self):
-        """Return what the commands write, of hosts and of reservations."""
+        """Return the JSON output for hosts and reservations."""
         aggregates = self.admin_api.api_get('/os-aggregates').body
         providers = self.placement.get('/resource_providers', version='1.39')
         return (

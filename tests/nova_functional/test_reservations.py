@@ -59,7 +59,7 @@ class ReservationsTest(CloudTest):
             {LEASE: 'true', 'blazar:owner': OWNER, GUEST: 'blazar:tenant'},
         )
         plain = self.flavor()
-        # Nova's scheduler is not told of this property; Glance has it.
+        # Nova's scheduler does not get this property; Glance has it.
         image = self.image({LEASE: 'true'})
         refused = (
             f'{LEASE} is named by the image or a hint, but project {STRANGER} '

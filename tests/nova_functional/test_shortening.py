@@ -76,7 +76,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert answer.status == 200, answer.body
 
     def forbidden(self):
-        """Return what the last query forbade."""
+        """Return the aggregates that the last query forbade."""
         _, _, query = self.queries[-1].partition('?')
         return parse.parse_qs(query)['member_of']
 
@@ -119,7 +119,7 @@ class ShorteningTest(ShorteningCloudTest):
         self.roll_up('host1')
         assert self.host_for(self.plain) == 'host2'
 
-        # The rollup lacks it, and what is known of the rollup is not old.
+        # The rollup lacks it, and the verification is recent.
         self.admin_api.add_host_to_aggregate(number, 'host2')
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]

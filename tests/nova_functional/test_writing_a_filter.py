@@ -43,7 +43,7 @@ class Installed(fixtures.Fixture):
         self.useFixture(
             fixtures.MonkeyPatch('sys.path', [str(folder), *sys.path])
         )
-        # stevedore remembers what is installed.
+        # stevedore caches the installed entry points.
         self._forget()
         self.addCleanup(self._forget)
 

@@ -30,7 +30,7 @@ EXTRAS = [
 ]
 ALL = ','.join(extra for extra in EXTRAS if extra)
 
-# The oldest release that is supported is the one to hold us back.
+# The oldest supported release determines the limit.
 NOVA = {
     '2025.1': 'nova==31.0.0',
     '2025.2': 'nova<33',

@@ -31,7 +31,7 @@ class Releaser:
         self.checkout = checkout
 
     def types(self, *words: str, **options) -> str:
-        """Run what the page shows."""
+        """Run the commands of the page."""
         if words[0] == 'make':
             venv = BIN.parent
             words += (f'RELEASE_VENV={venv}', f'--old-file={venv}/.release')

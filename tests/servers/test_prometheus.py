@@ -36,7 +36,7 @@ DASHBOARD = ROOT / 'etc/grafana/isolate-aggregates.json'
 HOST = '127.0.0.1'
 # Seconds that nothing here takes, even on a slow machine.
 LONG = 300
-# What Grafana puts in place of its variables.
+# The values of Grafana's variables.
 VARIABLES = {'$lock': '.*', '$flavor': '.*', '$__rate_interval': '1m'}
 COUNT = """
 import sys, time

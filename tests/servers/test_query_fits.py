@@ -66,7 +66,7 @@ def status(placement, path):
 
 
 def candidates(cloud, flavor, limit):
-    """Return what the command finds."""
+    """Return the result of the command."""
     finished = cloud(
         'candidates',
         f'--flavor={flavor}',

@@ -61,7 +61,7 @@ WAYS = {
     ],
 )
 def way(request, tmp_path_factory):
-    """A way to a Placement, and what is documented of it."""
+    """A path to Placement, with its documented limit."""
     server, proxies, *documented = WAYS[request.param]
     for proxy in proxies:
         if proxy.program is None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps the database of an embedded Placement, and puts it back.
+"""Saves and restores the database of an embedded Placement.
 
 Setting a scene takes dozens of calls of some fifteen milliseconds each; a
 scene that was kept is back in one.
@@ -12,7 +12,7 @@ from placement import db_api
 
 
 def keep() -> sqlite3.Connection:
-    """Return a copy of what the Placement that is running has."""
+    """Return a copy of the running Placement's data."""
     kept = sqlite3.connect(':memory:', check_same_thread=False)
     _database().backup(kept)
     return kept

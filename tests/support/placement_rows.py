@@ -53,7 +53,7 @@ def load(providers: Iterable[Provider]) -> None:
 
 
 def read() -> dict[str, ProviderRows]:
-    """Return what the embedded Placement that is running has, by name."""
+    """Return the providers in the running Placement, by name."""
     engine = db_api.placement_context_manager.writer.get_engine()
     with engine.connect() as connection:
 

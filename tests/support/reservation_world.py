@@ -261,7 +261,7 @@ class Wire(adapters.HTTPAdapter):
         super().__init__(pool_maxsize=50)
         self.nova = nova
         self.calls = []
-        # Takes the number of a call and says what shall happen to it.
+        # Takes the number of a call and returns what happens to it.
         self.fault = None
         # Called before a call is carried.
         self.meddle = None
@@ -444,7 +444,7 @@ class World:
         )
 
     def _enable(self, name, root):
-        """Do what the library does, in fewer calls."""
+        """Do the same as the library, with fewer calls."""
         pool = self.set_pool()
         pool['hosts'].append(name)
         self.direct.send(
@@ -597,7 +597,7 @@ class World:
 
 
 def _without_chance(description):
-    """Return a description without what is drawn at random."""
+    """Return a description without its random parts."""
     return re.sub('"incarnation": "[0-9a-f]*"', '', description or '')
 
 

@@ -116,7 +116,7 @@ class World:
     def __init__(self, client, conf):
         self.wire = Wire(client)
         self.placement = PlacementClient(self.wire)
-        # For the test itself: nothing happens to what is sent over it.
+        # For the test itself: these calls are never broken.
         self.direct = PlacementClient(client)
         self.nova = Nova(self.wire)
         self.conf = conf

@@ -58,5 +58,5 @@ def server(name='vm', host='h1', flavor=None, **more) -> PlacedServer:
 
 
 def servers(*placed, images=(), hints_known=True) -> Servers:
-    """Return what is known of the servers of a cloud."""
+    """Return the data on the servers of a cloud."""
     return Servers(placed, {i.id: i for i in images}, hints_known)

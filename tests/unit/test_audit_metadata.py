@@ -24,7 +24,7 @@ BOTH = configuration(
     request_filters=['isolate_aggregates', REQUEST_FILTER],
     enabled_filters=[HOST_FILTER],
 )
-# What looks at it, and what is told to.
+# The filters that use it, and the message.
 LOOKING = pytest.mark.parametrize(
     ('conf', 'name'),
     [

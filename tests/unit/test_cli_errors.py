@@ -45,7 +45,7 @@ def sentence(finished: Any) -> str:
 
 @pytest.fixture(autouse=True)
 def no_clouds_yaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look for clouds.yaml only where a test puts one."""
+    """Look for clouds.yaml only where a test creates one."""
     monkeypatch.setattr(loader, 'CONFIG_FILES', [])
 
 

@@ -1,30 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No shortcut opens what the plain path keeps shut. Read this test first.
+"""No shortcut admits a host that the plain path excludes. Read this first.
 
-The *plain path* forbids every closed aggregate by its uuid, as of now. It is
-safe, and sometimes too long to send. A *shortcut* says less, or rests on what
-was true a moment ago. The rule of this package is that a shortcut admits a
-subset of what the plain path admits, or refuses. This file tries every cloud
-of up to three hosts, three aggregates and two locks, with every request, and
-lets nothing be drawn at random.
+The *plain path* forbids every closed aggregate by uuid, in its current state.
+It is safe, but the query can be too long. A *shortcut* sends a shorter query,
+or uses earlier data. The rule of this package is that a shortcut admits a
+subset of the hosts that the plain path admits, or refuses the request. This
+file checks all clouds of up to three hosts, three aggregates and two locks,
+with all requests. Nothing is random.
 
-How it can try them all in seconds: a host is offered because of what this one
-host is a member of, never because of another host. So there are only so many
-*kinds* of hosts, by the aggregates they are in in Nova, by those that they are
-in in Placement (the two can differ), and by the rollups that they are in. One
-cloud with a host of every kind stands for all clouds: what a query offers of
-three hosts is what it offers of their kinds. A set of kinds is a number with
-a bit for each, as in the simulator, and "A admits no more than B" is
-``not A & ~B``.
+This takes only seconds, because whether a host is offered depends only on its
+own memberships, never on other hosts. So there is a limited number of *kinds*
+of hosts: by their aggregates in Nova, by their aggregates in Placement (which
+can differ), and by their rollups. A single cloud with one host of each kind
+represents all clouds: the result of a query for three hosts follows from their
+kinds. A set of kinds is a bitmask, as in the simulator, and "A admits no more
+than B" is ``not A & ~B``.
 
-One step does look at several hosts: verification, which asks Placement whether
-a rollup lacks a host. Its answer can be taken apart in the same way. A rollup
-lacks what it lacks of one host or of another, so the test of verification
-tries each cloud of up to three hosts, and the tests after it try each answer
-that verification may ever have given, and ask for which kinds of hosts that
-answer is true.
+Only one step depends on several hosts: verification, which asks Placement
+whether a rollup lacks a host. Its result can be decomposed in the same way: a
+rollup lacks a host if it lacks any of them. So the test of verification checks
+all clouds of up to three hosts. The tests after it check all possible results
+of verification, with the kinds of hosts for which each result is true.
 
-The numbers in the last lines of the tests are how much was tried.
+The numbers in the last lines of the tests count the checked cases.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -321,16 +319,16 @@ def in_sync(cloud: AggregateIndex) -> Kinds:
 def test_a_shortened_query_admits_a_subset_of_the_full_one():
     """The rule holds for all results of verification and all later changes.
 
-    Of each host one of these holds:
+    For each host, one of these applies:
 
-    * What was found is still true of it. Then Placement offers it only if the
-      full query is offered it.
+    * The result of verification is still true. Then Placement offers the host
+      only if it would for the full query.
     * It has joined an aggregate since, in Nova and so in Placement too. Then
-      the host filter, which knows who is in what in Nova as of now, passes it
-      only if the full query is offered it.
-    * It has joined an aggregate since in Placement alone, past Nova. Until
-      rollups are verified again nothing sees that. This is the one host that
-      a shortened query may admit and the full one not.
+      the host filter, which reads the current aggregates in Nova, passes it
+      only if the full query would admit it.
+    * It has joined an aggregate since in Placement only, not in Nova. This is
+      not noticed until the rollups are verified again. Only in this case can a
+      shortened query admit a host that the full one excludes.
     """
     asked = shortened = refused = 0
     for cloud in clouds():

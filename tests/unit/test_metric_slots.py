@@ -42,7 +42,7 @@ DOWN = exception.ServiceError('Nova', None, 'answered with 503.')
 
 
 class Collected:
-    """Gives metrics that were worked out."""
+    """A collector of precomputed metrics."""
 
     def __init__(self, families):
         self.collect = lambda: families

@@ -30,7 +30,7 @@ from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / 'examples'
 PAGE = SOURCE / 'admin' / 'metrics.rst'
-# What names have in the text beside those of their families.
+# Suffixes of sample names, in addition to the family's name.
 ENDS = {'counter': '_total', 'info': '_info'}
 LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 

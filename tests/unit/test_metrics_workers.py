@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the workers of nova-scheduler count, and what is read of it."""
+"""The metrics of nova-scheduler's workers."""
 
 import pathlib
 import shutil
@@ -25,7 +25,7 @@ REQUEST = Request(Flavor('small'))
 
 
 def read(directory):
-    """Return what the exporter gives of a directory."""
+    """Return the exporter's metrics of a directory."""
     return {
         (name.removeprefix(f'{PREFIX}_'), *labels): value
         for (name, *labels), value in samples(
@@ -214,7 +214,7 @@ def test_it_does_not_matter_when_prometheus_client_was_imported(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(values, 'ValueClass', values.MutexValue)
-    # Set before, so that it is taken away again.
+    # Set first, so that monkeypatch removes it again.
     monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(tmp_path))
     for _ in range(2):
         metrics = scheduler.WorkerMetrics(FILTERS, str(tmp_path))

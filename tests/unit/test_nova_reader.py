@@ -215,7 +215,7 @@ def test_a_flavor_is_found_on_a_later_page_than_the_first(
     http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.flavors = [Flavor(f'f{n}', f'id-{n}') for n in range(5)]
-    # However many are asked for.
+    # The server's page size applies.
     nova.page = 2
     nova.answer(http)
     assert reader().flavor('f4').id == 'id-4'

@@ -278,7 +278,7 @@ GUNICORN = Limit(PLACEMENT, 4040, 4071, 'answered 414')
         (Limit(PLACEMENT, MOST), 4000, Verdict.LOW, 65_400),
         (Limit(PLACEMENT, MOST), 0, Verdict.FITS, 65_400),
         (Limit(PLACEMENT, MOST), 70_000, Verdict.TOO_HIGH, 65_400),
-        # Never 0, which is no limit.
+        # Never 0, which would mean no limit.
         (Limit(PLACEMENT, 150, 180, 'x'), 4000, Verdict.TOO_HIGH, 100),
     ],
 )

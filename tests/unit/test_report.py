@@ -143,7 +143,7 @@ def hostile_content(conf, name: str) -> Content:
     return Content.of(audited, snapshot.images, name, NOW)
 
 
-# What it holds.
+# Contents
 
 
 def test_the_figures_count(content):

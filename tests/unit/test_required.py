@@ -65,7 +65,7 @@ def test_no_way_admits_other_hosts(constraints, forbidden):
     event(f'ways: {len(found)}')
     for way in found:
         for host in HOSTS:
-            # What is left, a host filter looks at.
+            # Requirements that are left out are checked by a host filter.
             passes = admits(host, (*way.choices, *way.left), forbidden)
             assert passes == admits(
                 host, destination.required_aggregates, forbidden
@@ -124,7 +124,7 @@ BOTH = REST + required_length(3) + required_length(2)
 
 
 def sent(decision):
-    """Return what the query requires."""
+    """Return the required aggregates of the query."""
     return [
         set(choice) for choice in decision.query(REQUEST).group().aggregates
     ]
@@ -231,7 +231,7 @@ def test_nothing_else_is_advised_where_nothing_could_look():
     decision = fitting(REST, Require((A, B), 'x'), enabled=[THEIRS])
     [reason] = decision.too_long.reasons
     assert 'enabled_filters' not in reason
-    # What is said is what all of it would take.
+    # The message has the length of the complete query.
     decision = fitting(REST - 1, MANY, FEW, enabled=[THEIRS])
     assert f'{BOTH} bytes for 5 required' in decision.too_long.reasons[0]
     with pytest.raises(exception.QueryNotShortened):

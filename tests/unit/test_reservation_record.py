@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A reservation survives being written down, and names tell what is whose."""
+"""Records of reservations can be written and read; names are recognized."""
 
 import dataclasses
 import datetime

@@ -323,7 +323,7 @@ def test_a_provider_that_shares_is_in_the_rollups_of_its_aggregates():
     snapshot = SyncSnapshot(index, (), frozenset(STANDARD), others=(pool,))
     plan = plans.make(snapshot, IsolateAggregates().locks(index))
     assert in_short(plan) == ['nfs: add rollup trait:CUSTOM_X']
-    # All else is for whoever keeps it.
+    # Other traits belong to other programs.
     assert after(plan, pool) == (pool.traits, {'uuid-x', ROLLUP_X})
 
 

@@ -150,7 +150,7 @@ class Worker:
             return None
 
     def work(self):
-        """Do what the thread would do until there is nothing to do."""
+        """Run the thread's steps until nothing is due."""
         while not (pause := self.members.step()):
             pass
         return pause
@@ -468,6 +468,6 @@ def test_the_thread_verifies_while_a_request_waits_and_ends_when_stopped():
     members.stop()
     [made] = threads
     made.join()
-    # Nobody waits for what is stopped.
+    # No request waits after it has been stopped.
     other = rollup(1, 2, name='other')
     assert not members.wait(members.use([other]))

@@ -9,7 +9,7 @@ sys.argv = sys.argv[:1]
 worker_class = 'gthread'
 threads = 16
 graceful_timeout = 5
-# A busy machine is no worker that hangs.
+# A busy machine must not look like a hanging worker.
 timeout = 300
 # Seconds. After two, its default, it often closes a connection just when a
 # client uses it again.
