@@ -34,7 +34,9 @@ def add_arguments(
     :param server: Whether an existing server may stand for its request.
     """
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
+    what.add_argument(
+        '--flavor', metavar='<flavor>', help='Name or id of the flavor'
+    )
     if server:
         what.add_argument(
             '--server',
@@ -42,7 +44,9 @@ def add_arguments(
             help='Id of a server of the live cloud; its flavor, image, zone, '
             'ports, project and hints are used unless they are given',
         )
-    parser.add_argument('--image', metavar='<image>', help='Name or id')
+    parser.add_argument(
+        '--image', metavar='<image>', help='Name or id of the image'
+    )
     parser.add_argument(
         '--availability-zone',
         type=_zone,

@@ -15,8 +15,12 @@ class _KeyCommand(changes.ChangeCommand):
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)
-        what.add_argument('--flavor', metavar='<flavor>', help='Name or id')
-        what.add_argument('--image', metavar='<image>', help='Name or id')
+        what.add_argument(
+            '--flavor', metavar='<flavor>', help='Name or id of the flavor'
+        )
+        what.add_argument(
+            '--image', metavar='<image>', help='Name or id of the image'
+        )
         parser.add_argument(
             '--trait',
             required=True,

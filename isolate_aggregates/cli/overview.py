@@ -44,9 +44,7 @@ class Parser(usage.Parser):
 
     def format_help(self) -> str:
         """Return the commands by task, and the options after them."""
-        formatter = argparse.HelpFormatter(
-            self.prog, max_help_position=_COLUMN
-        )
+        formatter = usage.HelpFormatter(self.prog, max_help_position=_COLUMN)
         formatter.add_usage(
             '%(prog)s [options] <command> [options of the command]', [], []
         )

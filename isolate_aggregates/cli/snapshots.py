@@ -26,7 +26,9 @@ class SaveSnapshot(usage.Command):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument('file', help='Cloud file to write')
+        parser.add_argument(
+            'file', metavar='<file>', help='Cloud file to write'
+        )
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
@@ -66,8 +68,12 @@ class DiffSnapshots(output.Lister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        parser.add_argument('before', help='The older cloud file')
-        parser.add_argument('after', help='The newer cloud file')
+        parser.add_argument(
+            'before', metavar='<before>', help='The older cloud file'
+        )
+        parser.add_argument(
+            'after', metavar='<after>', help='The newer cloud file'
+        )
         return parser
 
     def take_action(

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Sequence
 import itertools
 import sys
+import textwrap
 from typing import Any, NoReturn, TypeVar
 
 from cliff import command
@@ -13,6 +14,22 @@ from isolate_aggregates.cli import terminal
 from isolate_aggregates.text import meant
 
 _P = TypeVar('_P', bound='Parser')
+
+
+class HelpFormatter(argparse.HelpFormatter):
+    """Breaks no word, such as an option, at its hyphens."""
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(
+            ' '.join(text.split()),
+            width,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines = self._split_lines(text, width - len(indent))
+        return '\n'.join(f'{indent}{line}' for line in lines)
 
 
 class Parser(argparse.ArgumentParser):
@@ -24,11 +41,14 @@ class Parser(argparse.ArgumentParser):
 
         :param made: What cliff has made.
         """
+        # Ours beneath cliff's, which keeps lines apart.
+        formatters: tuple[Any, ...] = made.formatter_class, HelpFormatter
+        formatter: Any = type('Formatter', formatters, {})
         return cls(
             prog=made.prog,
             description=made.description,
             epilog=made.epilog,
-            formatter_class=made.formatter_class,
+            formatter_class=formatter,
             allow_abbrev=made.allow_abbrev,
             parents=[made],
             add_help=False,

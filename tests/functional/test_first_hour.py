@@ -113,6 +113,7 @@ def test_the_help_has_the_commands_first_each_under_its_task(see: Run) -> None:
     ]
     assert listed['Others'] == ['complete', 'help']
     assert 'lock' in listed['Keep hosts apart']
+    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
 
 
 def test_without_a_command_the_help_is_shown_as_an_error(see: Run) -> None:
@@ -128,6 +129,7 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
     assert finished.code == 0
     assert finished.out.startswith('usage: ')
     assert f' {command} ' in finished.out.splitlines()[0]
+    assert re.findall(r'\S+-$', finished.out, re.MULTILINE) == []
 
 
 # On a terminal
