@@ -262,7 +262,7 @@ MISTAKES = [
     ('aggregates: [win-hosts]', 'aggregates: [win-host]', 14),
     ('  aggregates: [win-hosts]', '  traits: [custom_win]', 14),
     ('VCPU: 8', 'VCPUS: 8', 15),
-    ('  vcpus: 1', '  vcpu: 1', 8),
+    ('  vcpus: 1', '  vcpu: 1', 9),
     ('  hosts: [win-1]', ' hosts: [win-1]', 4),
 ]
 
@@ -293,6 +293,18 @@ def test_a_mistake_in_a_cloud_file_is_named_with_its_line(
     path = tmp_path / 'c.yaml'
     path.write_text(OWN.replace(right, wrong, 1))
     assert f'line {line}' in ask(path)
+
+
+def test_an_extra_spec_that_nova_ignores_is_reported_once(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'c.yaml'
+    path.write_text(
+        OWN.replace(
+            '  disk: 1\n', '  disk: 1\n  extra_specs: {trait:CUSTOM_WIN: x}\n'
+        )
+    )
+    assert ask(path).count('Nova ignores it') == 1
 
 
 @pytest.mark.parametrize(
