@@ -44,8 +44,8 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_servers_argument(
     parser: argparse.ArgumentParser,
-    meaning: str = 'Look at the servers of all projects too: do they run '
-    'where they may',
+    meaning: str = 'Also check for the servers of all projects whether each '
+    'may run on its host',
 ) -> None:
     """Add ``--servers`` to the parser of a command that audits."""
     parser.add_argument('--servers', action='store_true', help=meaning)
