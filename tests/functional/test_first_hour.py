@@ -310,6 +310,31 @@ def test_an_extra_spec_that_nova_ignores_is_reported_once(
 @pytest.mark.parametrize(
     ('arguments', 'said'),
     [
+        ('matrix', 'There are no compute hosts.\n'),
+        ('matrix --by lock', 'There are no locks and no compute hosts.\n'),
+        ('matrix --by aggregate', 'There are no aggregates.\n'),
+        (
+            'capacity --flavor f',
+            '0 more such servers fit. Use explain to see why.\n',
+        ),
+        ('explain --flavor f', 'There are no compute hosts.\n'),
+    ],
+)
+def test_a_cloud_without_hosts_is_called_so(
+    tmp_path: pathlib.Path, arguments: str, said: str
+) -> None:
+    (tmp_path / 'c.yaml').write_text(
+        'version: 1\nflavors: [{name: f, vcpus: 1}]\n'
+    )
+    shown = on_terminal(
+        *arguments.split(), '--snapshot', 'c.yaml', cwd=tmp_path
+    )
+    assert shown == said
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
         ('list', 'No aggregate is locked'),
         ('matrix', 'no flavors'),
         ('audit', 'no flavors'),
