@@ -17,7 +17,6 @@ ours
 Counted are the requests for which no host is left.
 """
 
-import argparse
 from collections.abc import Iterator
 import dataclasses
 import pathlib
@@ -134,27 +133,14 @@ def measure(requests: int, placement: PlacementClient) -> Iterator[Row]:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('requests', nargs='?', type=int, default=REQUESTS)
-    parser.add_argument('--csv', help='write the figures to this file too')
-    options = parser.parse_args()
+    options = table.parser('requests', REQUESTS).parse_args()
     cfg.set_defaults(
         placement_opts.placement_opts, randomize_allocation_candidates=True
     )
     random.seed(SEED)
     with EmbeddedPlacement() as placement:
         rows = list(measure(options.requests, placement))
-    print(
-        f'{"hosts":>6} {"wanted":>7} {"limit":>6} {"requests":>9} '
-        f'{"in-tree":>8} {"ours":>5}'
-    )
-    for row in rows:
-        print(
-            f'{row.hosts:>6,} {row.wanted:>7,} {row.limit:>6,} '
-            f'{row.requests:>9,} {row.in_tree:>8,} {row.ours:>5,}'
-        )
-    if options.csv:
-        table.write(options.csv, rows)
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

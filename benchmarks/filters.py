@@ -26,7 +26,6 @@ without what Nova itself takes for its part: to work out the required traits
 and to take in the uuids.
 """
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 import contextlib
 import dataclasses
@@ -88,6 +87,11 @@ class Row:
     cached: float
     cached_all: float
     nova: float
+
+    @property
+    def times(self) -> float:
+        """How many times ours, fresh, goes into Nova's own filter."""
+        return self.in_tree / self.fresh
 
     @property
     def own(self) -> float:
@@ -260,27 +264,10 @@ def measure(number: int, conf: Any) -> Row:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('aggregates', nargs='*', type=int, default=AGGREGATES)
-    parser.add_argument('--csv', help='write the figures to this file too')
-    options = parser.parse_args()
+    options = table.parser('aggregates', AGGREGATES).parse_args()
     with configured() as conf, database():
         rows = [measure(number, conf) for number in options.aggregates]
-    print(
-        f'{"aggregates":>10} {"in-tree":>9} {"fresh":>8} {"ratio":>6} '
-        f'{"no rollup":>9} {"cached":>7} {"ratio":>6} {"no rollup":>9} '
-        f'{"own share":>9}'
-    )
-    for row in rows:
-        print(
-            f'{row.aggregates:>10,} {row.in_tree:>6.1f} ms '
-            f'{row.fresh:>5.2f} ms {row.in_tree / row.fresh:>5,.0f}x '
-            f'{row.fresh_all:>6.2f} ms {row.cached:>4.2f} ms '
-            f'{row.in_tree / row.cached:>5,.0f}x {row.cached_all:>6.2f} ms '
-            f'{1000 * row.own:>6.0f} us'
-        )
-    if options.csv:
-        table.write(options.csv, rows)
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

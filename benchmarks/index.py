@@ -13,7 +13,6 @@ The start is that of a process which has imported what nova-scheduler imports
 by itself. There the plugin is imported and puts its filters in place.
 """
 
-import argparse
 from collections.abc import Callable, Iterable
 import dataclasses
 import functools
@@ -56,7 +55,7 @@ print(time.process_time() - used, time.monotonic() - started)
 
 @dataclasses.dataclass(frozen=True)
 class Figure:
-    """One figure."""
+    """The one-time cost of aggregates, and of the start."""
 
     what: str
     amount: float
@@ -156,15 +155,8 @@ def measure(number: int) -> list[Figure]:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('aggregates', nargs='?', type=int, default=AGGREGATES)
-    parser.add_argument('--csv', help='write the figures to this file too')
-    options = parser.parse_args()
-    found = measure(options.aggregates)
-    for figure in found:
-        print(f'{figure.what:<32} {figure.amount:>8.3f} {figure.unit}')
-    if options.csv:
-        table.write(options.csv, found)
+    options = table.parser('aggregates', AGGREGATES).parse_args()
+    table.report(measure(options.aggregates), options.csv)
 
 
 if __name__ == '__main__':

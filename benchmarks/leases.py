@@ -13,7 +13,6 @@ several runs. What Placement is asked about the new aggregate is not in it:
 ``verification.py`` counts that, and no request waits for it.
 """
 
-import argparse
 from collections.abc import Iterator
 import contextlib
 import dataclasses
@@ -101,9 +100,7 @@ def measure(number: int, conf: Any, runs: int) -> Row:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('leases', nargs='*', type=int, default=LEASES)
-    parser.add_argument('--csv', help='write the figures to this file too')
+    parser = table.parser('leases', LEASES)
     parser.add_argument(
         '--quick', action='store_true', help='run all of it twice'
     )
@@ -117,14 +114,7 @@ def main() -> None:
         conf.clear_override('request_filters', 'isolate_aggregates')
         runs = 2 if options.quick else RUNS
         rows = [measure(number, conf, runs) for number in options.leases]
-    print(f'{"leases":>7} {"request":>11} {"after":>11} {"more":>11}')
-    for row in rows:
-        print(
-            f'{row.leases:>7,} {row.request:>8.2f} ms {row.after:>8.2f} ms '
-            f'{row.more:>8.2f} ms'
-        )
-    if options.csv:
-        table.write(options.csv, rows)
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

@@ -12,7 +12,6 @@ to be the same. The limit is so low that the shortest query is needed. Time is
 processor time of what the client waits for; of several runs the median counts.
 """
 
-import argparse
 from collections.abc import Callable, Iterator
 import dataclasses
 import pathlib
@@ -196,10 +195,7 @@ def configured() -> Pipeline:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('aggregates', nargs='*', type=int, default=AGGREGATES)
-    parser.add_argument('--csv', help='write the figures to this file too')
-    options = parser.parse_args()
+    options = table.parser('aggregates', AGGREGATES).parse_args()
     pipeline = configured()
     with EmbeddedPlacement() as placement:
         rows = [
@@ -207,18 +203,7 @@ def main() -> None:
             for number in options.aggregates
             for row in measure(number, pipeline, placement)
         ]
-    print(
-        f'{"aggregates":>10} {"keys":>5} {"hosts":>6} {"all":>14} {"":>9} '
-        f'{"rollups":>11}'
-    )
-    for row in rows:
-        print(
-            f'{row.aggregates:>10,} {row.keys:>5} {row.hosts:>6,} '
-            f'{row.bytes_all:>8,} bytes {row.all:>6.1f} ms '
-            f'{row.bytes_rollups:>5,} bytes {row.rollups:>6.1f} ms'
-        )
-    if options.csv:
-        table.write(options.csv, rows)
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

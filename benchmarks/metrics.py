@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What counting for Prometheus costs each request in nova-scheduler.
 
-    python benchmarks/metrics.py [filters]
+    python benchmarks/metrics.py [--csv FILE] [filters]
 
 Everything that is told of a request that passes is done again and again over
 filters that always say the same, which is not in the figures: without any
@@ -9,8 +9,8 @@ hook, with metrics switched off, and with metrics switched on, which write to a
 directory in memory where there is one. Of several runs the best counts.
 """
 
-import argparse
 from collections.abc import Callable
+import dataclasses
 import os
 import pathlib
 import tempfile
@@ -19,6 +19,7 @@ import timeit
 from typing import Any
 
 from prometheus_client import values
+import table
 
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import AggregateIndex
@@ -65,11 +66,18 @@ def passing(
     return run
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Microseconds for each request."""
+
+    what: str
+    cost: float
+
+
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('filters', nargs='?', type=int, default=FILTERS)
-    names = [f'filter-{i}' for i in range(parser.parse_args().filters)]
+    options = table.parser('filters', FILTERS).parse_args()
+    names = [f'filter-{i}' for i in range(options.filters)]
     where = MEMORY if MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=where) as directory:
         os.environ[DIRECTORY] = directory
@@ -79,17 +87,18 @@ def main() -> None:
         filters = dict.fromkeys(names, narrowing)
         bare = microseconds(passing(Pipeline(filters), None))
         rows = [
-            (what, microseconds(passing(pipeline, observer)) - bare)
+            Row(what, microseconds(passing(pipeline, observer)) - bare)
             for what, observer in (('switched off', off), ('switched on', on))
             for pipeline in [Pipeline(filters, observer.timer)]
         ]
         refusal = exception.RequestRefused(['no'])
         rows.append(
-            ('a refusal', microseconds(lambda: on.refused(names[0], refusal)))
+            Row(
+                'a refusal',
+                microseconds(lambda: on.refused(names[0], refusal)),
+            )
         )
-    print(f'{"":>12} {len(names)} filters')
-    for what, cost in rows:
-        print(f'{what:>12} {cost:>6.2f} us')
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

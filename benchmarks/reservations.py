@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plan and reconcile reservations in a cloud with many of them.
 
-    python benchmarks/reservations.py [hosts:reservations ...]
+    python benchmarks/reservations.py [--csv FILE] [hosts:reservations ...]
 
 Placement is a real one (in this process, on SQLite); Nova answers at once from
 memory. Each reservation has four slots, starts within a month and lasts up to
@@ -15,8 +15,11 @@ of them, as SQLite lets them go first at each question. What does not fit into
 a full cloud is a refusal, and measured as such.
 """
 
+import argparse
 from collections.abc import Callable
+from concurrent import futures
 import contextlib
+import dataclasses
 import datetime
 import multiprocessing
 import pathlib
@@ -30,6 +33,7 @@ sys.path.insert(0, str(_TESTS))
 
 import placement_rows  # noqa: E402
 from reservation_world import HOUR, NOW, PROJECT, World  # noqa: E402
+import table  # noqa: E402
 
 from isolate_aggregates import exception, reservations  # noqa: E402
 from isolate_aggregates.placement.embedded import EmbeddedPlacement  # noqa: E402
@@ -41,14 +45,34 @@ from isolate_aggregates.reservations.reservation import Reservation  # noqa: E40
 SIZES = (
     '100:100',
     '300:300',
-    '1000:1000',
-    '1000:300',
     '300:1000',
+    '1000:300',
+    '1000:1000',
     '1000:10000',
 )
 DAY = 24 * HOUR
 SLOTS = 4
 SHAPE = reservations.Shape(vcpus=1, ram=64, disk=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Seconds of processor time, HTTP calls, and MiB of memory."""
+
+    hosts: int
+    reservations: int
+    plan: float
+    create: float
+    create_calls: int
+    list: float
+    list_calls: int
+    first_round: float
+    first_calls: int
+    next_round: float
+    next_calls: int
+    starting: float
+    starting_calls: int
+    memory: float
 
 
 def build(world: World, hosts: int, reservations: int) -> None:
@@ -147,8 +171,8 @@ def memory(what: Callable[[], object]) -> float:
     return most / 2**20
 
 
-def measure(size: str) -> None:
-    """Build a cloud, do everything once and print a row."""
+def measure(size: str) -> Row:
+    """Build a cloud and do everything once."""
     hosts, number = map(int, size.split(':'))
     placement = EmbeddedPlacement()
     world = World(placement.open())
@@ -167,32 +191,37 @@ def measure(size: str) -> None:
     def reconcile(now: datetime.datetime = NOW) -> None:
         reservations.reconcile_all(world.store, now)
 
-    row = [timed(world, create), timed(world, show)]
+    created = timed(world, create)
+    listed = timed(world, show)
     world.store = world.new_store()
-    row += [timed(world, reconcile), timed(world, reconcile)]
-    row.append(timed(world, lambda: reconcile(NOW + HOUR)))
-    print(
-        f'{hosts:6,} {number:6,}  {seconds * 1000:7.0f} ms',
-        *(f'{seconds:8.1f} s {calls:6,}' for seconds, calls in row),
-        f'{memory(show):8.0f} MiB',
-        flush=True,
+    row = Row(
+        hosts,
+        number,
+        seconds,
+        *created,
+        *listed,
+        # In a new process, and once more.
+        *timed(world, reconcile),
+        *timed(world, reconcile),
+        *timed(world, lambda: reconcile(NOW + HOUR)),
+        memory(show),
     )
     placement.close()
+    return row
 
 
 def main() -> None:
-    """Print a table, each row from a process of its own."""
-    print(
-        ' hosts  res.     planning   create     calls   list     calls'
-        '  first round calls  next round calls   starting calls  list needs'
-    )
+    """Measure and print a table, each row in a process of its own."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument('sizes', nargs='*', default=SIZES)
+    parser.add_argument('--csv', help='write the figures to this file too')
+    options = parser.parse_args()
     context = multiprocessing.get_context('spawn')
-    for size in sys.argv[1:] or SIZES:
-        process = context.Process(target=measure, args=[size])
-        process.start()
-        process.join()
-        if process.exitcode:
-            sys.exit(1)
+    rows = []
+    for size in options.sizes:
+        with futures.ProcessPoolExecutor(1, context) as process:
+            rows.append(process.submit(measure, size).result())
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

@@ -17,7 +17,6 @@ import statistics
 import sys
 import time
 import tracemalloc
-import uuid
 
 import os_traits
 
@@ -33,15 +32,12 @@ from isolate_aggregates.placement.simulator import Simulator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'support'))
+from loaded import identity  # noqa: E402
 import placement_rows  # noqa: E402
 
 HOSTS = (100, 1_000, 10_000)
 CPU_TRAITS = frozenset(os_traits.get_traits(prefix='HW_CPU_X86_')[:40])
 SHARING = os_traits.MISC_SHARES_VIA_AGGREGATE
-
-
-def identity(*parts: object) -> str:
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
 
 
 ZONES = [identity('zone', number) for number in range(3)]
@@ -155,7 +151,7 @@ def seconds(
 
 
 def same(one: AllocationCandidates, other: AllocationCandidates) -> bool:
-    """Say whether answers are the same, apart from their order."""
+    """Return whether answers are the same, apart from their order."""
 
     def candidates(answer: AllocationCandidates) -> set[object]:
         return {

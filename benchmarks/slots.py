@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long the exporter counts the free slots of ten flavors.
 
-    python benchmarks/slots.py [hosts ...]
+    python benchmarks/slots.py [--csv FILE] [hosts ...]
 
 A tenth as many locks as hosts, and three availability zones. Hosts have one
 resource provider each, or two NUMA nodes below it. It is processor time, and
 other work of the machine does not count.
 """
 
+import dataclasses
+import pathlib
 import sys
 import time
-import uuid
 
 from oslo_config import cfg
+import table
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.aggregates import Aggregate
@@ -22,17 +24,18 @@ from isolate_aggregates.inspect.metrics.slots import MOST, Slots
 from isolate_aggregates.placement.provider import Inventory, Provider
 from isolate_aggregates.request import Flavor
 
+_TESTS = pathlib.Path(__file__).parent.parent / 'tests' / 'support'
+sys.path.insert(0, str(_TESTS))
+from loaded import identity  # noqa: E402
+
 HOSTS = (100, 1_000)
 ZONES = 3
+# How many hosts there are for each lock.
+LOCKED = 10
 FLAVORS = tuple(
     Flavor(f'flavor-{number}', str(number), number + 1, 2048, 20)
     for number in range(MOST)
 )
-
-
-def identity(*parts: object) -> str:
-    """Return a uuid that is always the same."""
-    return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))
 
 
 def cloud(hosts: int, nodes: int) -> Snapshot:
@@ -40,7 +43,7 @@ def cloud(hosts: int, nodes: int) -> Snapshot:
 
     :param nodes: How many NUMA nodes each host has.
     """
-    locks = hosts // 10
+    locks = hosts // LOCKED
     aggregates = [
         Aggregate(
             identity('zone', zone),
@@ -96,22 +99,34 @@ def cloud(hosts: int, nodes: int) -> Snapshot:
     return Snapshot('made up', tuple(aggregates), tuple(providers), FLAVORS)
 
 
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Seconds of processor time."""
+
+    hosts: int
+    locks: int
+    without_numa: float
+    with_numa: float
+
+
 def main() -> None:
     """Measure and print a table."""
+    options = table.parser('hosts', HOSTS).parse_args()
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])
     conf.set_override('enable_isolated_aggregate_filtering', True, 'scheduler')
     conf.set_override('max_query_length', 0, ia_conf.GROUP)
-    print(f'{"hosts":>7} {"of one":>8} {"of three":>8} providers')
-    for hosts in map(int, sys.argv[1:] or HOSTS):
+    rows = []
+    for hosts in options.hosts:
         seconds = []
         for nodes in (0, 2):
             audited = AuditedCloud.of(cloud(hosts, nodes), conf)
             started_at = time.process_time()
             Slots(conf, list).families(audited)
             seconds.append(time.process_time() - started_at)
-        print(f'{hosts:>7} {seconds[0]:>6.2f} s {seconds[1]:>6.2f} s')
+        rows.append(Row(hosts, hosts // LOCKED, *seconds))
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

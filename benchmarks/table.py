@@ -1,13 +1,60 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps what was measured in a file."""
+"""Prints what was measured, and keeps it in a file."""
 
+import argparse
+from collections.abc import Sequence
 import csv
 import dataclasses
 import pathlib
 from typing import Any
 
+import prettytable
 
-def write(path: str | pathlib.Path, rows: list[Any]) -> None:
+
+def parser(name: str, default: int | Sequence[int]) -> argparse.ArgumentParser:
+    """Return a parser of what a benchmark is run with.
+
+    :param name: What it is run for several numbers of, or for one.
+    :param default: The numbers, or the number.
+    """
+    made = argparse.ArgumentParser()
+    made.add_argument(
+        name,
+        type=int,
+        nargs='?' if isinstance(default, int) else '*',
+        default=default,
+    )
+    made.add_argument('--csv', help='write the figures to this file too')
+    return made
+
+
+def report(rows: Sequence[Any], path: str | None) -> None:
+    """Print rows below the first line of their docstring, and write them.
+
+    Properties are printed as well.
+
+    :param rows: Values of one dataclass, at least one.
+    :param path: The file; None for none.
+    """
+    kind = type(rows[0])
+    heads = [field.name for field in dataclasses.fields(kind)]
+    heads += [
+        name
+        for name, value in vars(kind).items()
+        if isinstance(value, property)
+    ]
+    shown = prettytable.PrettyTable([head.replace('_', ' ') for head in heads])
+    shown.align = 'r'
+    for row in rows:
+        cells = [_rounded(getattr(row, head)) for head in heads]
+        shown.add_row([_shown(cell) for cell in cells])
+    print(kind.__doc__.partition('\n')[0])
+    print(shown)
+    if path:
+        write(path, rows)
+
+
+def write(path: str | pathlib.Path, rows: Sequence[Any]) -> None:
     """Write rows as CSV, with as many digits as mean anything.
 
     :param path: The file.
@@ -15,9 +62,15 @@ def write(path: str | pathlib.Path, rows: list[Any]) -> None:
     """
     with open(path, 'w', newline='', encoding='utf-8') as stream:
         writer = csv.writer(stream, lineterminator='\n')
-        writer.writerow(f.name for f in dataclasses.fields(rows[0]))
-        for row in rows:
-            writer.writerow(
-                float(f'{value:.4g}') if isinstance(value, float) else value
-                for value in dataclasses.astuple(row)
-            )
+        writer.writerow(field.name for field in dataclasses.fields(rows[0]))
+        writer.writerows(
+            map(_rounded, dataclasses.astuple(row)) for row in rows
+        )
+
+
+def _rounded(value: Any) -> Any:
+    return float(f'{value:.4g}') if isinstance(value, float) else value
+
+
+def _shown(cell: Any) -> str:
+    return f'{cell:,}' if isinstance(cell, int | float) else str(cell or '-')

@@ -156,6 +156,35 @@ CANDIDATE_LIMIT: Columns = {
     "No host by Nova's host filter": number('in_tree'),
     'No host by the request filter': number('ours'),
 }
+SLOTS: Columns = {
+    'Hosts': number('hosts'),
+    'Locks': number('locks'),
+    'One provider for each host': amount('without_numa'),
+    'Two NUMA nodes below it': amount('with_numa'),
+}
+METRICS: Columns = {
+    'Metrics': text('what'),
+    'Microseconds': amount('cost'),
+}
+
+
+def work(name: str, calls: str) -> Callable[[Row], str]:
+    """Return what writes the seconds and the calls of a command."""
+    took, counted = amount(name), number(calls)
+    return lambda row: f'{took(row)} s, {counted(row)}'
+
+
+RESERVATIONS: Columns = {
+    'Hosts': number('hosts'),
+    'Reservations': number('reservations'),
+    'Plan': lambda row: f'{shown(1000 * float(row["plan"]))} ms',
+    'Create one more': work('create', 'create_calls'),
+    'List': work('list', 'list_calls'),
+    'First round': work('first_round', 'first_calls'),
+    'Next round': work('next_round', 'next_calls'),
+    'One in 100 starts': work('starting', 'starting_calls'),
+    'List needs': lambda row: f'{shown(float(row["memory"]))} MiB',
+}
 
 
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
@@ -182,6 +211,9 @@ def _tables() -> Iterator[tuple[str, Columns, Sequence[Row]]]:
     yield 'verification', VERIFICATION, results('verification')
     yield 'leases', LEASES, results('leases')
     yield 'candidate-limit', CANDIDATE_LIMIT, results('candidate_limit')
+    yield 'slots', SLOTS, results('slots')
+    yield 'metrics', METRICS, results('metrics')
+    yield 'reservations', RESERVATIONS, results('reservations')
 
 
 def _written(columns: Columns, rows: Sequence[Row]) -> str:

@@ -14,7 +14,6 @@ of a request: of the first one, of one after the lease, and while Placement
 hangs, of the first and of all later ones.
 """
 
-import argparse
 from collections.abc import Iterable
 import dataclasses
 import threading
@@ -187,24 +186,9 @@ def measure(number: int) -> Row:
 
 def main() -> None:
     """Measure and print a table."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument('aggregates', nargs='*', type=int, default=AGGREGATES)
-    parser.add_argument('--csv', help='write the figures to this file too')
-    options = parser.parse_args()
+    options = table.parser('aggregates', AGGREGATES).parse_args()
     rows = [measure(number) for number in options.aggregates]
-    print(
-        f'{"aggregates":>10} {"first":>6} {"minute":>7} {"with keys":>10} '
-        f'{"lease":>6} {"wait":>9} {"lease":>7} {"hanging":>9} {"later":>7}'
-    )
-    for row in rows:
-        print(
-            f'{row.aggregates:>10,} {row.first:>6} {row.minute:>7} '
-            f'{row.minute_keys:>10} {row.lease:>6} {row.wait:>6.0f} ms '
-            f'{row.wait_lease:>4.0f} ms {row.wait_hanging:>6.0f} ms '
-            f'{row.wait_later:>4.0f} ms'
-        )
-    if options.csv:
-        table.write(options.csv, rows)
+    table.report(rows, options.csv)
 
 
 if __name__ == '__main__':

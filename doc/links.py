@@ -81,7 +81,7 @@ def faults(root: pathlib.Path) -> Iterator[str]:
 
 
 def is_online() -> bool:
-    """Tell whether other sites can be asked from here."""
+    """Return whether other sites can be asked from here."""
     try:
         requests.head(OUTSIDE, timeout=5)
     except requests.RequestException:

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way from a request to a query that fits.
+"""Turns a request into a query to Placement that is within the limit.
 
-nova-scheduler, every command and the upgrade check call :func:`decide` and
-then :meth:`Decision.fit`, and do not do these steps themselves. There are two
-functions because other request filters of Nova may add to the query in
-between.
+nova-scheduler, all commands and the upgrade check use :func:`decide` and then
+:meth:`Decision.fit`. These are separate because Nova's other request filters
+may extend the query in between.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,21 +24,21 @@ from isolate_aggregates.query_limit import (
 )
 from isolate_aggregates.request import Request, RequestSpec
 
-# Concludes that a query would be too long, as a filter concludes something.
+# The name under which a query that is too long is reported, like a filter's.
 QUERY_LIMIT = 'max_query_length'
 
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """Where a request may go, and what to ask of Placement for it.
+    """The constraints on a request, and the query for them.
 
-    :param destination: What the filters concluded, perhaps a refusal.
-    :param aggregates: The aggregates that the request was compared with.
-    :param shortened: What the query forbids instead of what they forbid;
-        None if it is short enough as it is.
-    :param fewer: What the query requires in place of what they require; None
-        if it requires all of it.
-    :param too_long: Why no query fits; None if one does.
+    :param destination: The conclusions of the filters, possibly a refusal.
+    :param aggregates: The aggregates that the filters used.
+    :param shortened: The aggregates that the query forbids instead of those of
+        the destination; None if it was not shortened.
+    :param fewer: The aggregates that the query requires instead of those of
+        the destination; None if it requires all of them.
+    :param too_long: Why the query cannot be shortened enough; None if it can.
     """
 
     destination: Destination
@@ -56,7 +55,7 @@ class Decision:
         found = self.destination
         if len(found.forbidden) < 2:
             return found.forbidden_aggregates
-        # Filters return the same sets for many requests.
+        # Cached, as filters return the same sets for many requests.
         return self.aggregates.remember(
             ('forbidden together', found.forbidden),
             lambda: found.forbidden_aggregates,
@@ -64,9 +63,9 @@ class Decision:
 
     @property
     def required(self) -> Sequence[frozenset[str]]:
-        """The sets of uuids of Placement aggregates that the query requires.
+        """The sets of Placement aggregate uuids that the query requires.
 
-        Of each set a host has to be in one.
+        A host must be in at least one aggregate of each set.
         """
         if self.fewer is not None:
             return self.fewer.choices
@@ -74,7 +73,7 @@ class Decision:
 
     @property
     def left(self) -> Sequence[Conclusion]:
-        """What is left to host filters of Nova, as the query has no room."""
+        """The conclusions that are left to Nova's host filters."""
         if self.fewer is None or not self.fewer.left:
             return ()
         return [
@@ -87,14 +86,14 @@ class Decision:
 
     @property
     def is_looked_at_again(self) -> bool:
-        """Whether hosts are to be judged again after Placement."""
+        """Whether hosts must be checked again after Placement."""
         return bool(self.shortened or self.left)
 
     def check(self) -> None:
         """Raise if the request was refused.
 
-        :raises QueryNotShortened: if no query fits.
-        :raises RequestRefused: with every reason of the filters for it.
+        :raises QueryNotShortened: if the query cannot be shortened enough.
+        :raises RequestRefused: with all reasons of the filters.
         """
         if self.too_long is not None:
             raise self.too_long
@@ -106,14 +105,16 @@ class Decision:
         length: Callable[[], int],
         host_forced: bool = False,
     ) -> 'Decision':
-        """Return the decision with a query that fits.
+        """Return the decision with a query that is within the limit.
 
-        :param shortener: Makes queries fit.
-        :param length: Returns the bytes of the query without what this
-            decision forbids; not called if it does not matter.
-        :param host_forced: Whether Nova asks no host filters.
-        :returns: The decision; a refusal if no query fits.
-        :raises IsolateAggregatesError: if that cannot be found out.
+        :param shortener: Shortens queries.
+        :param length: Returns the length in bytes of the query without the
+            aggregates that this decision forbids. It is not called if the
+            length does not matter.
+        :param host_forced: Whether Nova skips its host filters.
+        :returns: The decision; a refusal if the query cannot be shortened
+            enough.
+        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
         found = self.destination
         narrows = found.forbidden or found.required_aggregates
@@ -134,12 +135,12 @@ class Decision:
     def fit_own(
         self, request: Request, shortener: Shortener, limit: int | None
     ) -> 'Decision':
-        """Return the decision with a query of :meth:`query` that fits.
+        """Return the decision so that :meth:`query` is within the limit.
 
         :param request: The request that was decided on.
-        :param shortener: Makes queries fit.
-        :param limit: The most candidates to ask for; None for all.
-        :raises IsolateAggregatesError: if that cannot be found out.
+        :param shortener: Shortens queries.
+        :param limit: The maximum number of candidates; None for all.
+        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
 
         def length() -> int:
@@ -152,10 +153,10 @@ class Decision:
     def query(
         self, request: Request, limit: int | None = None
     ) -> ResourceRequest:
-        """Return what to ask of Placement.
+        """Return the query to Placement.
 
         :param request: The request that was decided on.
-        :param limit: The most candidates to ask for; None for all.
+        :param limit: The maximum number of candidates; None for all.
         :raises RequestRefused: if the request was refused.
         :raises InvalidRequest: if flavor and image contradict each other.
         """
@@ -168,14 +169,15 @@ class Decision:
 def decide(
     request: RequestSpec, aggregates: AggregateIndex, pipeline: Pipeline
 ) -> Decision:
-    """Decide where a request may go.
+    """Run the request filters for a request.
 
-    :param request: What is being scheduled.
-    :param aggregates: The aggregates as of one moment.
+    :param request: The request that is being scheduled.
+    :param aggregates: An index of all aggregates.
     :param pipeline: The request filters.
-    :returns: The decision; it may be a refusal, see :meth:`Decision.check`.
-    :raises RequestRefused: if an image property that a filter declares cannot
-        be had.
+    :returns: The decision, which may be a refusal; see
+        :meth:`Decision.check`.
+    :raises RequestRefused: if an image property that a filter needs cannot be
+        read.
     :raises FilterError: if a filter fails or breaks its contract.
     """
     return Decision(pipeline.evaluate(request, aggregates), aggregates)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads plugins by name from their entry points, all of them or none.
+"""Loads plugins by name from their entry points; fails if one is missing.
 
-stevedore by default logs a plugin it cannot load and goes on without it; for
-us that would be a lock that is not there.
+By default stevedore logs a plugin that it cannot load and ignores it. Here
+this would disable a lock.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,11 +20,10 @@ def load(
     """Return plugins by name, in the order of the names.
 
     :param namespace: The namespace of the entry points.
-    :param names: The names.
-    :param error: Makes the exception to raise from the name and what is wrong
-        with it.
-    :raises Exception: what ``error`` makes, if a plugin is missing or cannot
-        be loaded.
+    :param names: The names of the entry points.
+    :param error: Builds the exception to raise from a name and a problem.
+    :raises Exception: the result of ``error``, if a plugin is missing or
+        cannot be loaded.
     """
 
     def missing(absent: Iterable[str]) -> NoReturn:

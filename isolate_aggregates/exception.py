@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every error this package raises, under one base class.
+"""All exceptions of this package, with a common base class.
 
-Each error keeps its facts as attributes and builds the one sentence an
-operator sees from them. Errors of other libraries are translated where they
-come in, so callers need not know which library does the work.
+Each exception has its data as attributes and builds the message from them.
+Exceptions of other libraries are translated where they occur, so that callers
+do not depend on these libraries.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,10 +12,10 @@ from isolate_aggregates.text import escaped, meant
 
 
 class IsolateAggregatesError(Exception):
-    """Something foreseeable went wrong; the text says what and what to do."""
+    """An expected error; the message says what is wrong and what to do."""
 
     def __str__(self) -> str:
-        """Return the text, in which every character can be seen."""
+        """Return the message with control characters escaped."""
         return escaped(super().__str__())
 
 
@@ -23,7 +23,7 @@ class ConfigError(IsolateAggregatesError):
     """A configuration value cannot be used.
 
     :param option: The option, as ``[group] name``.
-    :param problem: What is wrong and what would be right.
+    :param problem: What is wrong and which values are valid.
     """
 
     def __init__(self, option: str, problem: str) -> None:
@@ -43,7 +43,7 @@ class CredentialsError(IsolateAggregatesError):
 class NoCredentialsError(CredentialsError):
     """There are no credentials for a cloud.
 
-    :param instead: What can be done without them; empty if nothing can.
+    :param instead: An alternative that needs no credentials; may be empty.
     """
 
     def __init__(self, instead: str = '') -> None:
@@ -55,7 +55,7 @@ class NoCredentialsError(CredentialsError):
 
 
 class FilterError(IsolateAggregatesError):
-    """A request filter cannot be loaded or does not keep its contract.
+    """A request filter cannot be loaded or violates its contract.
 
     :param name: The name of the filter's entry point.
     :param problem: What is wrong with it.
@@ -68,9 +68,9 @@ class FilterError(IsolateAggregatesError):
 
 
 class RequestRefused(IsolateAggregatesError):
-    """No host may serve this request, so Placement is not even asked.
+    """No host may serve the request, so Placement is not queried.
 
-    :param reasons: Every reason found, in the order of the filters.
+    :param reasons: All reasons, in the order of the filters.
     """
 
     def __init__(self, reasons: Iterable[str]) -> None:
@@ -79,18 +79,18 @@ class RequestRefused(IsolateAggregatesError):
 
 
 class QueryNotShortened(RequestRefused):
-    """The query to Placement would be too long, whatever is tried."""
+    """The query to Placement is too long and cannot be shortened enough."""
 
 
 class InvalidRequest(IsolateAggregatesError):
-    """A flavor, image or argument holds a value that has no meaning."""
+    """A flavor, image or argument has an invalid value."""
 
 
 class AggregatesUnreadable(IsolateAggregatesError):
-    """The host aggregates cannot be read, and nothing may take their place.
+    """The host aggregates cannot be read, and the cached ones are too old.
 
     :param cause: Why they cannot be read.
-    :param age: How many seconds ago they were read last; None if never.
+    :param age: The seconds since they were last read; None if never.
     """
 
     def __init__(self, cause: object, age: float | None) -> None:
@@ -108,9 +108,9 @@ class AggregatesUnreadable(IsolateAggregatesError):
 
 
 class ChangedMeanwhile(IsolateAggregatesError):
-    """Others change the same thing at the same time.
+    """Other clients keep changing the same objects.
 
-    :param steps: What was done last and may have been undone again.
+    :param steps: The last changes, which may have been undone.
     """
 
     def __init__(self, steps: Iterable[str]) -> None:
@@ -126,7 +126,7 @@ class CloudFileError(IsolateAggregatesError):
     """A cloud file cannot be read, or does not describe a cloud.
 
     :param path: The file.
-    :param problems: What is wrong, each naming the place in the file.
+    :param problems: The problems, each with its place in the file.
     """
 
     def __init__(self, path: object, problems: Sequence[str]) -> None:
@@ -136,12 +136,12 @@ class CloudFileError(IsolateAggregatesError):
 
 
 class NotFound(IsolateAggregatesError):
-    """The cloud has nothing of that name.
+    """An object does not exist in the cloud.
 
-    :param kind: What was looked for: ``flavor``, ``image``, ``host`` ...
-    :param name: The name or id that was asked for.
-    :param place: Where it was looked for.
-    :param known: The names there are, of which one may be meant.
+    :param kind: The kind of object, for example ``flavor`` or ``host``.
+    :param name: The name or id.
+    :param place: The service or file that was searched.
+    :param known: The existing names, to suggest a similar one.
     """
 
     def __init__(
@@ -156,11 +156,11 @@ class NotFound(IsolateAggregatesError):
 
 
 class NotUnique(IsolateAggregatesError):
-    """A name stands for several things and only one can be meant.
+    """A name is ambiguous.
 
-    :param kind: What was looked for.
-    :param name: The name that was asked for.
-    :param ids: What the name may mean.
+    :param kind: The kind of object.
+    :param name: The name.
+    :param ids: The objects with this name.
     """
 
     def __init__(self, kind: str, name: str, ids: Iterable[str]) -> None:
@@ -176,9 +176,9 @@ class NotUnique(IsolateAggregatesError):
 class ServiceError(IsolateAggregatesError):
     """An OpenStack service did not give a usable answer.
 
-    :param service: Its name, such as ``Nova``.
-    :param url: The endpoint or the address that was called.
-    :param problem: What happened, and what to look at.
+    :param service: The name of the service, for example ``Nova``.
+    :param url: The endpoint or URL.
+    :param problem: What happened and what to check.
     """
 
     def __init__(self, service: str, url: str | None, problem: str) -> None:
@@ -190,7 +190,7 @@ class ServiceError(IsolateAggregatesError):
 
 
 class ServiceUnreachable(ServiceError):
-    """No answer at all: not listening, not resolvable, timed out, bad TLS."""
+    """The service did not answer: connection, DNS, timeout or TLS error."""
 
 
 class ServiceDenied(ServiceError):
@@ -198,13 +198,13 @@ class ServiceDenied(ServiceError):
 
 
 class ServiceTooOld(ServiceError):
-    """The service does not speak the microversion that is needed.
+    """The service does not support a required microversion.
 
-    :param service: The service.
+    :param service: The name of the service.
     :param url: Its endpoint.
-    :param maximum: The newest microversion it offers, if it said so.
-    :param needed: The microversion that is needed.
-    :param purpose: What it is needed for, and the release that brought it.
+    :param maximum: The newest microversion that it supports, if known.
+    :param needed: The required microversion.
+    :param purpose: The feature that requires it, with its release.
     """
 
     def __init__(
@@ -227,28 +227,28 @@ class ServiceTooOld(ServiceError):
 
 
 class ServiceConflict(ServiceError):
-    """The service answered 409: another client changed the same thing."""
+    """The service answered 409: a conflict with another client."""
 
 
 class ServiceNotFound(ServiceError):
-    """The service answered 404: the thing is not there, or not any more."""
+    """The service answered 404: the object does not exist."""
 
 
 class ServiceFailed(ServiceError):
-    """The service answered 500: it failed over the request."""
+    """The service answered 500: an internal error."""
 
 
 class BadQuery(ServiceError):
-    """The service answered 400: it says the question is invalid."""
+    """The service answered 400: the request is invalid."""
 
 
 class QueryTooLong(ServiceError):
-    """The query is longer than the web server before the service takes.
+    """The query is too long for the web server in front of the service.
 
-    :param service: The service.
+    :param service: The name of the service.
     :param url: Its endpoint.
-    :param happened: What the web server did, such as ``answered 414``.
-    :param length: The bytes of the query.
+    :param happened: The failure, for example ``answered 414``.
+    :param length: The length of the query in bytes.
     """
 
     def __init__(
@@ -274,7 +274,7 @@ class EmbeddedPlacementUnavailable(IsolateAggregatesError):
 class ReportError(IsolateAggregatesError):
     """The report cannot be written.
 
-    :param path: Where to.
+    :param path: The path of the report.
     :param problem: What is wrong.
     """
 
@@ -285,13 +285,13 @@ class ReportError(IsolateAggregatesError):
 
 
 class MetricsError(IsolateAggregatesError):
-    """Metrics cannot be worked out, served or written."""
+    """Metrics cannot be computed, served or written."""
 
 
 class ReservationError(IsolateAggregatesError):
-    """A reservation cannot be made, read or changed.
+    """A reservation cannot be created, read or changed.
 
-    :param reservation: Its id.
+    :param reservation: The id of the reservation.
     :param problem: What is wrong.
     """
 
@@ -302,9 +302,9 @@ class ReservationError(IsolateAggregatesError):
 
 
 class ReservationHostError(IsolateAggregatesError):
-    """A host cannot be made one for reservations, or stop being one.
+    """A host cannot be enabled or disabled for reservations.
 
-    :param host: Its name.
+    :param host: The name of the host.
     :param problem: What is wrong.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names and numbers in English sentences, and texts that can be shown."""
+"""Formats names and numbers for messages, and escapes untrusted text."""
 
 from collections.abc import Iterable, Iterator
 import contextlib
@@ -12,14 +12,12 @@ _LONGEST = 200
 
 
 def escaped(text: str) -> str:
-    r"""Return a text in which every character can be seen.
+    r"""Return a text with control characters escaped.
 
-    Tenants choose names, image properties and hints. Whatever shows them, such
-    as a log, a terminal or a page, must not obey them: control characters,
-    line and paragraph separators and marks that change the direction of
-    writing become escape sequences, such as ``\n``, ``\x1b`` or ``\u202e``.
-
-    :param text: The text.
+    Tenants choose names, image properties and hints. To make these safe in
+    logs, terminals and pages, control characters, line and paragraph
+    separators and marks that change the writing direction become escape
+    sequences, for example ``\n``, ``\x1b`` or ``\u202e``.
     """
     if text.isprintable():
         return text
@@ -30,21 +28,21 @@ def escaped(text: str) -> str:
 
 
 def short(said: object) -> str:
-    """Return what was said as one line that fits into a sentence.
+    """Return a message as one line to embed in a sentence.
 
-    Passwords in URLs are left out, and the full stop at the end.
+    Passwords in URLs and the final full stop are removed.
     """
     line = public(' '.join(str(said).split()))
     return line.rstrip('.') if len(line) <= _LONGEST else f'{line[:200]}...'
 
 
 def public(url: str) -> str:
-    """Return a URL, or a text with URLs, without user and password in it."""
+    """Remove user names and passwords from the URLs in a text."""
     return re.sub(r'//[^/@\s]*@', '//', url)
 
 
 def all_escaped(value: Any) -> Any:
-    """Return a value with every text in it escaped, however deep.
+    """Escape all texts in a nested value.
 
     :param value: Texts, numbers, and lists, tuples and dicts of these.
     """
@@ -64,7 +62,7 @@ _is_unabridged = contextvars.ContextVar('unabridged', default=False)
 
 @contextlib.contextmanager
 def unabridged() -> Iterator[None]:
-    """Let sentences give all names, however many."""
+    """Within this context, :func:`listed` does not abbreviate names."""
     token = _is_unabridged.set(True)
     try:
         yield
@@ -76,7 +74,7 @@ def listed(names: Iterable[str], most: int | None = 5) -> str:
     """Return sorted names: ``a, b and 7 more``.
 
     :param names: The names, at least one.
-    :param most: How many to give before counting the rest; None for all, as
+    :param most: The most names; the others are only counted. None for all, as
         within :func:`unabridged`.
     """
     ordered = sorted(names)
@@ -88,36 +86,35 @@ def listed(names: Iterable[str], most: int | None = 5) -> str:
 
 
 def named(noun: str, names: Iterable[str], most: int | None = 5) -> str:
-    """Return sorted names after what they are: ``hosts a, b and 7 more``.
+    """Return sorted names after a noun: ``hosts a, b and 7 more``.
 
-    :param noun: What each is, in the singular.
+    :param noun: The noun, in the singular.
     :param names: The names, at least one.
-    :param most: How many to give before counting the rest; None for all.
+    :param most: The most names; the others are only counted. None for all.
     """
     found = tuple(names)
     return f'{plural(len(found), noun)} {listed(found, most)}'
 
 
 def plural(number: int, one: str, many: str | None = None) -> str:
-    """Return the form of a word that goes with a number.
+    """Return the singular or plural of a word.
 
-    :param one: The form that goes with 1: ``host``, ``has``.
-    :param many: The form that goes with all other numbers; None for the first
-        one with an s.
+    :param one: The form for 1, for example ``host`` or ``has``.
+    :param many: The form for all other numbers; None to append an ``s``.
     """
     return one if number == 1 else many or f'{one}s'
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things: ``1 host``, ``12 hosts``."""
+    """Return a number with its noun: ``1 host``, ``12 hosts``."""
     return f'{number} {plural(number, noun)}'
 
 
 def meant(name: str, known: Iterable[str], prefix: str = '') -> str:
-    """Return the known name that was perhaps meant, as a question.
+    """Suggest the known name that is most similar, as a question.
 
-    :param prefix: What all names begin with, which makes none similar.
-    :returns: It begins with a blank; empty if nothing is near.
+    :param prefix: A prefix that all names have and that does not count.
+    :returns: The question with a leading space; empty if no name is similar.
     """
     near = difflib.get_close_matches(
         name.removeprefix(prefix),

@@ -31,7 +31,7 @@ class Aggregate:
 def grants(
     aggregate: Aggregate, project_id: str | None, owner_key: str
 ) -> bool:
-    """Tell whether a reserved aggregate is meant for a project.
+    """Return whether a reserved aggregate is meant for a project.
 
     Blazar writes the owner's id under ``blazar:owner``, and for each further
     project a key that is that project's id (see BlazarFilter of blazar-nova).

@@ -269,7 +269,7 @@ class IndexCache:
         return snapshot
 
     def _is_news(self, level: int, now: float) -> bool:
-        """Tell whether to log the trouble: once a minute, or if it grows."""
+        """Return whether to log the trouble: once a minute, or if it grows."""
         with self._lock:
             if self._logged:
                 last, at = self._logged

@@ -22,7 +22,7 @@ _MOST = 2**14
 
 @functools.lru_cache(_MOST)
 def may_equal(text: str, wanted: str) -> bool:
-    """Tell whether a text may equal another one in some database.
+    """Return whether a text may equal another one in some database.
 
     :param text: The text, as it was read.
     :param wanted: What it is compared with: in lower case, and ASCII.
@@ -34,7 +34,7 @@ def may_equal(text: str, wanted: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def may_start_with(text: str, prefix: str) -> bool:
-    """Tell whether a text may start with another one in some database.
+    """Return whether a text may start with another one in some database.
 
     :param text: The text, as it was read.
     :param prefix: What it must start with: in lower case, and ASCII.

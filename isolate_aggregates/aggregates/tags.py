@@ -50,7 +50,7 @@ def all_required(index: AggregateIndex) -> frozenset[str]:
 
 
 def is_trait_name(name: str) -> bool:
-    """Tell whether a trait can have a name.
+    """Return whether a trait can have a name.
 
     :param name: The name.
     """
@@ -58,7 +58,7 @@ def is_trait_name(name: str) -> bool:
 
 
 def is_lock(key: str, value: str) -> bool:
-    """Tell whether a tag isolates, as the index of the aggregates reads it.
+    """Return whether a tag isolates, as the index of the aggregates reads it.
 
     :param key: The metadata key.
     :param value: Its value.

@@ -174,18 +174,15 @@ class AuditCloud(consent.Asking, output.ReportLister):
 
     def _fix(self, args: argparse.Namespace) -> bool:
         """Apply the safe repairs; return whether there were any."""
-        safe = _safe(self._findings)
-        if not safe:
+
+        def find() -> list[str]:
+            self._findings = self._audit(args)
+            return _told(self._findings)
+
+        told = _told(self._findings)
+        if not told or not self.agrees(args, told, find):
             return False
-        told = [
-            f'{repairs.shown(finding.repair)}: {finding.subject}: '
-            f'{finding.problem}'
-            for finding in self._findings
-            if finding.repair in safe
-        ]
-        if not self.agrees(args, told):
-            return False
-        for repair in safe:
+        for repair in _safe(self._findings):
             for command in repair:
                 # That was asked already.
                 status = _run((*command, '--yes'), _Beside(self.app))
@@ -215,6 +212,17 @@ def _run(command: repairs.Command, app: Any) -> int:
     factory, name, rest = manager.find_command(arguments)
     found = factory(app, None)
     return int(found.run(found.get_parser(name).parse_args(rest)))
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    """Return what the safe repairs repair."""
+    safe = _safe(findings)
+    return [
+        f'{repairs.shown(finding.repair)}: {finding.subject}: '
+        f'{finding.problem}'
+        for finding in findings
+        if finding.repair in safe
+    ]
 
 
 def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:

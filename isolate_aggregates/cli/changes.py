@@ -53,11 +53,10 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Make the changes."""
-        cloud = LiveCloud(self.app.conf, self.app.connect)
-        plan = self.plan(cloud, parsed_args)
+        outcome = self._outcome(parsed_args)
+        cloud, plan = self._cloud, self._plan
         self._problems = plan.problems
         self._is_needed = bool(plan.steps)
-        outcome = self._outcome(cloud, plan, parsed_args)
         self._rows, self._error = outcome.rows, outcome.error
         for problem in plan.problems:
             LOG.warning('%s.', _sentence(problem))
@@ -115,19 +114,25 @@ class ChangeCommand(consent.Asking, output.ReportLister):
             self._error = exc
             return []
 
-    def _outcome(
-        self, cloud: LiveCloud, plan: Plan, args: argparse.Namespace
-    ) -> plans.Outcome:
-        steps = [step.what for step in plan.steps]
-        if not self.agrees(args, steps):
-            return plans.Outcome([(step, consent.PLANNED) for step in steps])
+    def _outcome(self, args: argparse.Namespace) -> plans.Outcome:
+        def find() -> list[str]:
+            self._cloud = self._unread_cloud()
+            self._plan = self.plan(self._cloud, args)
+            return [step.what for step in self._plan.steps]
 
-        def again(done: Plan) -> Plan:
-            # Of this one nothing was read yet.
-            fresh = LiveCloud(self.app.conf, lambda: cloud.connection)
-            return self.again(fresh, args, done)
+        if not self.agrees(args, find(), find):
+            return plans.Outcome(
+                [(step.what, consent.PLANNED) for step in self._plan.steps]
+            )
+        return plans.carry_out(
+            self._plan,
+            lambda done: self.again(self._unread_cloud(), args, done),
+            progress.changing,
+        )
 
-        return plans.carry_out(plan, again, progress.changing)
+    def _unread_cloud(self) -> LiveCloud:
+        """Return the cloud, of which nothing was read yet."""
+        return LiveCloud(self.app.conf, self.app.connect)
 
 
 def _sentence(text: str) -> str:

@@ -5,10 +5,13 @@ They show what they would do, ask, and do it. With ``--yes`` they do not ask,
 with ``--dry-run`` they only show it. Without a terminal to ask on and without
 ``--yes`` nothing is done. Whenever something was to be done and was not, the
 exit status is 3. With nothing to be done they do not ask, and do nothing.
+
+A question may wait for hours. So after a yes it is found out again what would
+be done, and if that is more, they ask again.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from isolate_aggregates.cli import terminal
@@ -38,6 +41,8 @@ class Asking:
     is_declined = False
     # Whether the output has more than what would be done.
     shows_more = False
+    # What --yes was called once.
+    old_yes: str | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -53,14 +58,28 @@ class Asking:
         group.add_argument(
             '--yes', action='store_true', help='Do it without asking'
         )
+        if self.old_yes:
+            group.add_argument(
+                self.old_yes,
+                action='store_true',
+                dest='yes',
+                help=argparse.SUPPRESS,
+            )
         return parser
 
-    def agrees(self, args: argparse.Namespace, changes: Sequence[str]) -> bool:
+    def agrees(
+        self,
+        args: argparse.Namespace,
+        changes: Sequence[str],
+        afresh: Callable[[], Sequence[str]],
+    ) -> bool:
         """Tell whether to make changes; ask if need be.
 
         :param changes: What would be done, such as ``add trait CUSTOM_A to
             host1``; if there is nothing, nothing is asked, and only
             ``--yes`` agrees.
+        :param afresh: Finds out again what would be done. What is done then
+            must be what it has found last.
         """
         if args.yes:
             return True
@@ -76,6 +95,17 @@ class Asking:
             )
             return False
         self._say('To be done:\n')
+        while self._is_wanted(changes):
+            shown, changes = changes, afresh()
+            if set(changes) <= set(shown):
+                self.is_left = False
+                return True
+            self._say('The cloud has changed meanwhile. Now to be done:\n')
+        self.is_declined = True
+        return False
+
+    def _is_wanted(self, changes: Sequence[str]) -> bool:
+        """Show changes, and tell whether the answer is yes."""
         for change in changes[:_MOST]:
             self._say(f'  {escaped(change)}\n')
         if len(changes) > _MOST:
@@ -85,12 +115,10 @@ class Asking:
         self.app.stderr.flush()
         answer = self.app.stdin.readline()
         if answer.strip().lower() in _YES:
-            self.is_left = False
             return True
         # The end of input leaves the cursor beside the question.
         end = '' if answer else '\n'
         self._say(f'{end}Nothing was changed.\n')
-        self.is_declined = True
         return False
 
     def produce_output(

@@ -3,6 +3,7 @@
 
 import os
 import socket
+import threading
 
 from oslo_log import log as logging
 import tooz
@@ -11,6 +12,9 @@ from tooz import coordination, locking
 from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
+
+# Seconds until a lock that could not be refreshed is refreshed again.
+_PAUSE = 1.0
 
 
 class Election:
@@ -27,6 +31,7 @@ class Election:
         # Wrong here is what is configured; it does not connect yet.
         self._coordinator = self._new_coordinator()
         self._is_started = False
+        self._is_over = threading.Event()
         self._lock: locking.Lock | None = None
         self._told = ''
 
@@ -38,7 +43,8 @@ class Election:
         """
         try:
             is_won = self._has_lock()
-        except (tooz.ToozError, OSError, ValueError) as exc:
+        except Exception as exc:
+            # Drivers let pass what the libraries below them raise.
             self._tell(
                 logging.WARNING,
                 'No process can be elected, so this one goes on with the '
@@ -54,20 +60,23 @@ class Election:
 
     def close(self) -> None:
         """Let another one be elected."""
+        self._is_over.set()
         try:
             if self._lock:
                 self._lock.release()
             if self._is_started:
                 self._coordinator.stop()
-        except (tooz.ToozError, OSError) as exc:
+        except Exception as exc:
             LOG.warning('The election could not be left: %s.', _said(exc))
 
     def _has_lock(self) -> bool:
         if not self._is_started:
             # Where the last attempt has failed half-way.
             self._coordinator = self._new_coordinator()
-            self._coordinator.start(start_heart=True)
+            self._coordinator.start()
             self._is_started = True
+            if self._coordinator.requires_beating:
+                threading.Thread(target=self._refresh, daemon=True).start()
         if self._lock and self._is_kept(self._lock):
             return True
         lock = self._coordinator.get_lock(self._name)
@@ -79,8 +88,25 @@ class Election:
         try:
             return lock.is_still_owner()
         except tooz.NotImplemented:
-            # As far as this driver knows.
-            return True
+            # Such as etcd's, which may have let it expire. Given back, if it
+            # is there still, it can be had again.
+            lock.release()
+            return False
+
+    def _refresh(self) -> None:
+        """Keep locks from expiring, until the election is over.
+
+        tooz's own thread logs each failure, each second, and cannot be ended
+        before the next success.
+        """
+        pause = 0.0
+        while not self._is_over.wait(pause):
+            try:
+                # Better too soon than too late.
+                pause = (self._coordinator.heartbeat() or _PAUSE) / 2
+            except Exception:
+                # Told by the next round, which asks for the lock itself.
+                pause = _PAUSE
 
     def _new_coordinator(self) -> coordination.CoordinationDriver:
         return coordination.get_coordinator(self._url, self._member)

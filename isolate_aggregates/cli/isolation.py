@@ -7,7 +7,6 @@ from typing import Any
 
 import os_resource_classes as orc
 
-from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.cli import base, fields, output
 from isolate_aggregates.filters import loading
 from isolate_aggregates.inspect import details
@@ -96,8 +95,7 @@ class ShowDetails(output.ShowOne):
         """Look it up."""
         with base.opened(self.app, parsed_args) as cloud:
             locks = loading.locks(self.app.conf, cloud.index)
-            sources = self.app.conf[ia_conf.GROUP].trait_sources
-            found = details.Details(cloud, locks, sources).find(
+            found = details.Details(cloud, locks, self.app.conf).find(
                 parsed_args.name, parsed_args.kind
             )
             base.warn_if_unguarded(cloud, self.app.conf)

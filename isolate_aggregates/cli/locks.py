@@ -51,7 +51,12 @@ class LockAggregate(changes.ChangeCommand):
         """Yield who can use the hosts."""
         base.warn_if_unguarded(cloud, self.app.conf)
         sources = self.app.conf[ia_conf.GROUP].trait_sources
-        return openers.after_lock(cloud, plan.traits, sources)
+        yield from openers.after_lock(cloud, plan.traits, sources)
+        if plan.aggregate:
+            for told in openers.sent_without_key(
+                cloud, plan.aggregate, plan.traits, self.app.conf
+            ):
+                yield False, told
 
 
 class UnlockAggregate(changes.ChangeCommand):

@@ -47,18 +47,12 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     too.
     """
 
+    old_yes = '--apply'
     _told: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        # What --yes was called once.
-        parser.add_argument(
-            '--apply',
-            action='store_true',
-            dest='yes',
-            help=argparse.SUPPRESS,
-        )
         parser.add_argument(
             '--watch',
             type=base.positive,
@@ -129,25 +123,27 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
         """Find out what is to be changed, and change it if that is asked."""
         self._result: apply.SyncResult | None = None
-        with base.opened(self.app, parsed_args) as cloud:
-            self._plan = self._plan_for(cloud, parsed_args)
-        changes = [
-            f'{c.host}, {c.provider}: {c.action} {c.subject}'
-            for c in self._plan.changes
-        ]
-        told = [
-            *changes,
-            *(
-                f'delete trait {mark}, {_IDLE}'
-                for mark in self._plan.old_marks
-            ),
-        ]
-        if self.agrees(parsed_args, told):
+
+        def find() -> list[str]:
+            with base.opened(self.app, parsed_args) as cloud:
+                self._plan = self._plan_for(cloud, parsed_args)
+            return [
+                *(
+                    f'{c.host}, {c.provider}: {c.action} {c.subject}'
+                    for c in self._plan.changes
+                ),
+                *(
+                    f'delete trait {mark}, {_IDLE}'
+                    for mark in self._plan.old_marks
+                ),
+            ]
+
+        if self.agrees(parsed_args, find(), find):
             live = LiveCloud(self.app.conf, self.app.connect)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
         # Placement may keep a mark, which does no harm.
-        self.is_left = self.is_left and bool(changes)
+        self.is_left = self.is_left and bool(self._plan.changes)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
             [

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clouds to ask: a live one, or the picture of one in a cloud file."""
+"""Reads the state of a cloud, live or from a cloud file."""

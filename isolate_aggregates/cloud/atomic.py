@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files whole or not at all."""
+"""Writes files atomically."""
 
 from collections.abc import Iterator
 import contextlib
@@ -12,7 +12,7 @@ from typing import TextIO
 
 
 def check(path: str | os.PathLike[str]) -> pathlib.Path:
-    """Return where a file is, if it can be written; follow a link.
+    """Check that a file can be written; return its path with links resolved.
 
     :raises OSError: if it cannot be written.
     """
@@ -20,9 +20,9 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if target.exists() and not target.is_file():
-        # Such as /dev/stdout, which must not be replaced.
+        # For example /dev/stdout, which must not be replaced.
         raise OSError(errno.EINVAL, 'Not a regular file')
-    # With the slash it must be a directory.
+    # With the slash, this fails unless it is a directory.
     os.stat(f'{target.parent}/')
     if not os.access(target.parent, os.W_OK):
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
@@ -31,13 +31,13 @@ def check(path: str | os.PathLike[str]) -> pathlib.Path:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """Open a file for writing that takes the place of another at the end.
+    """Open a temporary file that replaces the given file when it is closed.
 
-    A new file is for its owner alone; one that takes the place of another has
-    the other's permissions. What is not Unicode text, such as half of a
-    surrogate pair, is written as a question mark.
+    A new file is accessible only to its owner; a replaced file keeps its
+    permissions. Characters that cannot be encoded, for example lone
+    surrogates, are written as question marks.
 
-    :raises OSError: if it cannot be written; what was there is left alone.
+    :raises OSError: if it cannot be written; an existing file is unchanged.
     """
     target = check(path)
     handle, name = tempfile.mkstemp(

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud a question is asked of.
-
-A live one (``live.py``) and a saved one (``saved.py``) answer the same
-questions, so a command need not know which it is.
-"""
+"""The interface of a cloud, live (``live.py``) or saved (``saved.py``)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -22,113 +18,114 @@ from isolate_aggregates.request.spec import ResourceGroup
 
 
 class Cloud(Protocol):
-    """What a question needs of a cloud.
+    """The data that commands read from a cloud.
 
-    Errors in reading are IsolateAggregatesErrors. Properties are read once;
-    methods that do not look up one name read each time.
+    If reading fails, an IsolateAggregatesError is raised. Properties are read
+    once and cached. Methods read each time, except those that look up a single
+    name.
     """
 
     @property
     def index(self) -> AggregateIndex:
-        """All host aggregates, from the source that is configured."""
+        """All host aggregates, from the configured source."""
 
     @property
     def placement(self) -> PlacementClient:
-        """The Placement of the cloud."""
+        """The Placement client of the cloud."""
 
     @property
     def placement_at_hand(self) -> bool:
-        """Whether Placement answers without having to be filled for long."""
+        """Whether Placement can be queried without a long preparation."""
 
     @property
     def provider_names(self) -> Mapping[str, str]:
-        """Names of all resource providers, by uuid."""
+        """The names of all resource providers, by uuid."""
 
     @property
     def compute_nodes(self) -> Mapping[str, str]:
-        """Names of the compute services, by uuid of their compute nodes.
+        """The names of the compute services, by uuid of their compute nodes.
 
-        None if Nova does not provide the uuids.
+        Empty if Nova does not provide the uuids.
         """
 
     @property
     def snapshot(self) -> Snapshot:
-        """The aggregates and resource providers as of one moment."""
+        """A snapshot of the aggregates and resource providers."""
 
     @property
     def flavors(self) -> tuple[Flavor, ...]:
-        """All flavors, private ones too."""
+        """All flavors, including private ones."""
 
     @property
     def images(self) -> tuple[Image, ...]:
-        """All images that can be seen."""
+        """All images that are visible to the user."""
 
     def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates as Nova has them now."""
+        """Return all host aggregates in Nova now."""
 
     def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
-        """Return the root resource providers, without their resources."""
+        """Return the root resource providers, without their inventories."""
 
     def traits(self) -> frozenset[str]:
-        """Return all traits that Placement knows."""
+        """Return all traits in Placement."""
 
     def holders_below(self, traits: Iterable[str]) -> Below:
-        """Return which providers below a root have some traits.
+        """Return the child providers that have the given traits.
 
-        :param traits: The names of traits that Placement knows.
+        :param traits: The names of traits that exist in Placement.
         """
 
     def survey(
         self, servers: bool = False, track: Track = untracked
     ) -> Survey:
-        """Return all that there is to know.
+        """Read everything that an audit needs.
 
-        :param servers: Whether to read the servers of all projects too, which
-            a saved cloud does not have.
+        :param servers: Whether to include the servers of all projects. A saved
+            cloud has none.
         """
 
     def members(self, max_length: int) -> Members:
-        """Return who is a member of what.
+        """Return an object that verifies rollups.
 
-        :param max_length: The most bytes of a query to Placement.
+        :param max_length: The maximum length of a query to Placement in bytes.
         """
 
     def flavor(self, name: str) -> Flavor:
-        """Return the flavor of an id or, if there is none, of a name.
+        """Return the flavor with an id or, if there is none, a name.
 
-        :raises NotFound: if there is none.
+        :raises NotFound: if there is no such flavor.
         """
 
     def image(self, name: str) -> Image:
-        """Return the image of an id or, if there is none, of a name.
+        """Return the image with an id or, if there is none, a name.
 
-        :raises NotFound: if there is none.
+        :raises NotFound: if there is no such image.
         :raises NotUnique: if several images have the name.
         """
 
     def requested_host(self, name: str) -> ComputeHost:
-        """Return a host with its compute nodes, none if it is unknown.
+        """Return a host with its compute nodes; no nodes if it is unknown.
 
         :param name: The name of a compute service or of a compute node.
         """
 
     def project(self, name: str, domain: str | None = None) -> str:
-        """Return the id of the project of an id or a name.
+        """Return the id of the project with an id or name.
 
-        A saved cloud has no projects and takes what is given for the id.
+        A saved cloud has no projects and returns the argument.
 
-        :param domain: Id or name of its domain; None for any.
-        :raises NotFound: if there is none.
-        :raises NotUnique: if projects of several domains have the name.
+        :param domain: The id or name of its domain; None for any.
+        :raises NotFound: if there is no such project.
+        :raises NotUnique: if projects in several domains have the name.
         """
 
     @property
     def nova_releases(self) -> tuple[int, ...]:
-        """The releases of Nova that it may be; none if that is not known."""
+        """The possible releases of Nova; empty if unknown."""
 
     @property
     def owned_nodes(self) -> tuple[int, int]:
-        """How many compute nodes have the trait OWNER_NOVA, and how many not.
+        """The numbers of compute nodes with and without the trait OWNER_NOVA.
 
         Nova requires the trait once all its compute services set it.
         """
@@ -136,30 +133,30 @@ class Cloud(Protocol):
     def ports(self, server_id: str) -> Sequence[Port]:
         """Return the ports of a server.
 
-        :raises ServiceError: if Neutron cannot be asked.
+        :raises ServiceError: if they cannot be read from Neutron.
         """
 
     def segment_aggregates(self, port: Port) -> Sequence[frozenset[str]]:
-        """Return the aggregates of each segment that a port may be on.
+        """Return the aggregates of each segment that a port can be on.
 
-        :raises ServiceError: if Neutron cannot be asked.
+        :raises ServiceError: if they cannot be read from Neutron.
         """
 
     def device_groups(
         self, profile: str, owner: str = ''
     ) -> Sequence[ResourceGroup]:
-        """Return what a device profile asks for.
+        """Return the request groups of a device profile.
 
-        :param owner: Id of the port that names it; empty for a flavor.
-        :raises NotFound: if there is none, as in every saved cloud.
-        :raises ServiceError: if Cyborg cannot be asked.
+        :param owner: The id of the port that names it; empty for a flavor.
+        :raises NotFound: if it does not exist, as in every saved cloud.
+        :raises ServiceError: if it cannot be read from Cyborg.
         """
 
     def server(self, server_id: str) -> Server:
-        """Return what an existing server was asked for with.
+        """Return the request that an existing server was created with.
 
-        :raises NotFound: if there is none, as in every saved cloud.
+        :raises NotFound: if it does not exist, as in every saved cloud.
         """
 
     def close(self) -> None:
-        """Give back whatever answering needed."""
+        """Release all resources."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cyborg's API: what device profiles ask for.
+"""Cyborg's API: the request groups of device profiles.
 
 See the `Accelerator API reference
 <https://docs.openstack.org/api-ref/accelerator/>`_.
@@ -22,11 +22,11 @@ class CyborgClient(client.ApiClient):
     TYPE = 'accelerator'
 
     def groups(self, profile: str, owner: str = '') -> list[ResourceGroup]:
-        """Return what a device profile asks for.
+        """Return the request groups of a device profile.
 
-        :param profile: Its name.
-        :param owner: Id of the port that names it; empty for a flavor.
-        :raises NotFound: if there is none.
+        :param profile: The name of the profile.
+        :param owner: The id of the port that names it; empty for a flavor.
+        :raises NotFound: if it does not exist.
         :raises ServiceError: if Cyborg gives no usable answer.
         """
         query = parse.urlencode({'name': profile})

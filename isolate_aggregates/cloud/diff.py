@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What has changed between two snapshots."""
+"""Computes the differences between two snapshots."""
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
@@ -8,7 +8,7 @@ from typing import Any
 from isolate_aggregates.cloud import written
 from isolate_aggregates.cloud.snapshot import Snapshot
 
-# Sections of a cloud file, and what a thing in them is called.
+# The sections of a cloud file, with the name of an item.
 _KINDS = {
     'aggregates': 'aggregate',
     'placement_aggregates': 'Placement aggregate',
@@ -16,7 +16,7 @@ _KINDS = {
     'flavors': 'flavor',
     'images': 'image',
 }
-# Sections that are lists of names.
+# The sections that are lists of names.
 _NAMES = {'traits': 'trait', 'resource_classes': 'resource class'}
 
 
@@ -24,10 +24,10 @@ _NAMES = {'traits': 'trait', 'resource_classes': 'resource class'}
 class Change:
     """One difference.
 
-    :param what: Which part of it: a path such as ``metadata.trait:X``; empty
-        for the whole thing.
-    :param before: What it was; None if it was not there.
-    :param after: What it is; None if it is not there any more.
+    :param what: The path of the changed part, for example
+        ``metadata.trait:X``; empty for the whole object.
+    :param before: The old value; None if it did not exist.
+    :param after: The new value; None if it no longer exists.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Change:
 def changes(before: Snapshot, after: Snapshot) -> Iterator[Change]:
     """Yield the differences between two snapshots, by kind and name.
 
-    Things are the same if they have the same uuid or id.
+    Objects are compared with those of the same uuid or id.
     """
     old, new = (written.document(one) for one in (before, after))
     yield from _parts('setting', 'settings', old['settings'], new['settings'])

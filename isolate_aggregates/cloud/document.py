@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The document of a cloud file, and the snapshot it stands for.
+"""Converts the document of a cloud file to a snapshot.
 
-Short where people write one: uuids may be left out and are then derived from
-the names, an inventory may be just its total, aggregates may be named, and
-membership of host aggregates is mirrored onto the root providers as Nova does
-it (`Aggregates in Placement
+Cloud files can be short: uuids may be omitted and are then derived from the
+names, an inventory may be only its total, aggregates may be given by name, and
+membership of host aggregates is mirrored to the root providers, as Nova does
+(`Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_).
 """
 
@@ -33,14 +33,14 @@ from isolate_aggregates.text import meant
 
 VERSION = 1
 
-# Fixed, so that the same file gives the same uuids everywhere.
+# Constant, so that equal files result in equal uuids.
 _NAMESPACE = uuid.UUID('5f0d7c5a-6f0e-4f5b-9d0c-3f3a7b0e9c11')
 
 
 class Contradictions(ValueError):
-    """Each part of a document is well-formed, but they do not fit together.
+    """The parts of a document contradict each other.
 
-    :param problems: What does not fit, and where.
+    :param problems: The contradictions with their places.
     """
 
     def __init__(self, problems: Iterable[Problem]) -> None:
@@ -49,7 +49,7 @@ class Contradictions(ValueError):
 
 
 def derived_uuid(kind: str, name: str) -> str:
-    """Return the uuid that a thing without one gets in a cloud file.
+    """Return the uuid for an object that has none in a cloud file.
 
     :param kind: ``aggregate``, ``provider``, ``flavor`` or ``image``.
     """
@@ -57,9 +57,9 @@ def derived_uuid(kind: str, name: str) -> str:
 
 
 def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
-    """Return the cloud that a document describes.
+    """Return the snapshot that a document describes.
 
-    :raises Contradictions: if its parts do not fit together.
+    :raises Contradictions: if its parts contradict each other.
     """
     reader = _Reader(document)
     snapshot = reader.read(origin)
@@ -93,15 +93,15 @@ def _texts(mapping: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 class _Reader:
-    """Reads a valid document, noting what does not fit together."""
+    """Reads a valid document and collects contradictions."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.problems: list[Problem] = []
         self._document = document
         self._names: dict[str, str] = {}
-        # Names that nothing has, of which one report is enough.
+        # Unknown names, each of which is reported once.
         self._unknown: set[str] = set()
-        # Each name and uuid of a provider, and where it is.
+        # The names and uuids of the providers, with their places.
         self._providers: list[tuple[str, str, Place]] = []
 
     def read(self, origin: str) -> Snapshot:
@@ -127,7 +127,7 @@ class _Reader:
             )
         )
         if providers and mirror:
-            # A misspelt host would leave a real one out of the aggregate.
+            # A misspelled name would leave a host out of the aggregate.
             self._check_hosts({p.host for p in providers if p.host})
         self._distinct('uuid', self._providers)
         flavors = tuple(self._flavors())
@@ -172,7 +172,7 @@ class _Reader:
         problem: str,
         remedy: str = '',
     ) -> None:
-        """Note a name that nothing has, where it is for the first time."""
+        """Report an unknown name at its first place."""
         if name not in known and name not in self._unknown:
             self._unknown.add(name)
             self._note(
@@ -183,9 +183,9 @@ class _Reader:
     def _distinct(
         self, key: str, things: Sequence[tuple[str, str, Place]]
     ) -> None:
-        """Note names and keys that several things have."""
+        """Report names and keys that are not unique."""
         self._once('the name', ((name, place) for name, _, place in things))
-        # The same name may have led to the same key, which is no news.
+        # Equal names lead to equal derived keys; report only the names.
         keys = {(name, value): place for name, value, place in things}
         self._once(
             f'the {key}',
@@ -245,7 +245,7 @@ class _Reader:
         mirrored: Mapping[str, frozenset[str]],
     ) -> Iterator[Provider]:
         traits = frozenset(entry.get('traits', []))
-        # A root is a compute node unless it says otherwise or shares.
+        # A root provider is a compute node by default, unless it shares.
         sharing = os_traits.MISC_SHARES_VIA_AGGREGATE in traits
         default = None if parent or sharing else entry['name']
         host = entry.get('host', default)
@@ -277,7 +277,7 @@ class _Reader:
             )
 
     def _check_names(self, entry: Mapping[str, Any], place: Place) -> None:
-        """Note traits and resource classes that there cannot be."""
+        """Report invalid names of traits and resource classes."""
         named: list[tuple[Place, str | None]] = [
             (('traits', number), names.wrong_trait(trait))
             for number, trait in enumerate(entry.get('traits', []))
@@ -369,7 +369,7 @@ class _Reader:
 def _placed(
     key: str, things: Iterable[tuple[str, str]]
 ) -> list[tuple[str, str, Place]]:
-    """Return things of a list of the document with their places."""
+    """Return the items of a list in the document with their places."""
     return [
         (name, value, (key, number))
         for number, (name, value) in enumerate(things)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes cloud files: the description of a cloud in YAML."""
+"""Reads and writes cloud files, which describe a cloud in YAML."""
 
 from collections.abc import Iterator, Sequence
 import functools
@@ -20,10 +20,10 @@ from isolate_aggregates.cloud.places import Problem
 from isolate_aggregates.cloud.snapshot import Snapshot
 from isolate_aggregates.text import meant, short
 
-# How many problems of one file are worth telling at once.
+# The most problems in one error message.
 _MOST_PROBLEMS = 5
 
-# Text, and "<<", which takes in another mapping.
+# Strings, and "<<", which merges another mapping.
 _KEY_TAGS = ('tag:yaml.org,2002:str', 'tag:yaml.org,2002:merge')
 
 _RARE_BREAK = re.compile('[\x85\u2028\u2029]')
@@ -32,8 +32,8 @@ _RARE_BREAK = re.compile('[\x85\u2028\u2029]')
 def load(path: str | os.PathLike[str]) -> Snapshot:
     """Read a cloud file.
 
-    :raises CloudFileError: if it cannot be read or does not describe a
-        cloud; the message names the file, the places in it and the problems.
+    :raises CloudFileError: if it cannot be read or is invalid. The message has
+        the file, the problems and their places.
     """
     try:
         root, document = _parse(path)
@@ -54,9 +54,9 @@ def load(path: str | os.PathLike[str]) -> Snapshot:
 
 
 def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
-    """Write a cloud file, whole or not at all.
+    """Write a cloud file atomically.
 
-    :param path: An existing file is replaced at the end.
+    :param path: The path; an existing file is replaced.
     :raises CloudFileError: if it cannot be written.
     """
     document = written.document(snapshot)
@@ -76,10 +76,10 @@ def save(snapshot: Snapshot, path: str | os.PathLike[str]) -> None:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses keys that no cloud file can mean.
+    """Rejects duplicate keys and keys that are not strings.
 
-    Of a key that is given twice YAML would lose one, and one such as ``1`` or
-    ``yes`` would be a number or a truth value to YAML.
+    YAML would ignore all but one of the duplicates, and read keys like ``1``
+    or ``yes`` as numbers or booleans.
     """
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -100,7 +100,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """Escapes the rarer line breaks, which YAML would read as blanks."""
+    """Escapes Unicode line breaks, which YAML would read as spaces."""
 
     def represent_str(self, text: str) -> yaml.ScalarNode:
         style = '"' if _RARE_BREAK.search(text) else None
@@ -111,7 +111,7 @@ _Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
-    """Return a document with the lines that it is in, and as it is."""
+    """Return a document as nodes with line numbers, and as values."""
     try:
         loader = _Loader(pathlib.Path(path).read_text(encoding='utf-8'))
         root = loader.get_single_node()
@@ -146,8 +146,7 @@ def _validator() -> jsonschema.protocols.Validator:
     source = importlib.resources.files(__package__) / 'schema.yaml'
     schema = yaml.safe_load(source.read_text(encoding='utf-8'))
     base = jsonschema.Draft202012Validator
-    # JSON has one kind of numbers; for Python 4.0 is no integer, and YAML has
-    # infinity.
+    # For JSON schema 4.0 is an integer, and YAML has infinity.
     checker = base.TYPE_CHECKER.redefine_many(
         {
             'integer': lambda _, value: type(value) is int,
@@ -174,7 +173,7 @@ def _explained(
 
 
 def _explain(error: jsonschema.ValidationError) -> str:
-    """Return what is wrong in the words of those who write such files."""
+    """Return a message for a violation of the schema."""
     found, rule = error.instance, error.validator_value
     match error.validator:
         case 'const':
@@ -184,7 +183,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
             what = ' or '.join(_TYPES[one] for one in wanted)
             return f'must be {what}, not {_described(found)}{_colon(error)}'
         case 'required':
-            # The message is of this one, the rule is all of them.
+            # The message names one property, the rule lists all of them.
             name = error.message.removesuffix(' is a required property')
             return f'has no {name}'
         case 'minimum':
@@ -219,7 +218,7 @@ def _described(value: Any) -> str:
 
 
 def _colon(error: jsonschema.ValidationError) -> str:
-    """Return how to write a value that YAML has taken for part of a key."""
+    """Return a hint if a space after a colon is missing."""
     key = error.absolute_path[-1] if error.absolute_path else ''
     text = error.instance if error.instance is not None else key
     if not isinstance(text, str) or ':' not in text:

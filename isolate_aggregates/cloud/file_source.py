@@ -13,11 +13,9 @@ from isolate_aggregates.rest.connection import Connection
 
 
 class FileSource:
-    """The aggregates of a cloud file.
+    """The aggregates of the file in ``[isolate_aggregates] cloud_file``.
 
-    ``[isolate_aggregates] cloud_file`` names it.
-
-    :raises ConfigError: if no file is named.
+    :raises ConfigError: if the option is not set.
     """
 
     def __init__(
@@ -31,8 +29,8 @@ class FileSource:
             )
 
     def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates of the file, as it is now.
+        """Read all host aggregates from the file.
 
-        :raises CloudFileError: if the file does not describe a cloud.
+        :raises CloudFileError: if the file cannot be read or is invalid.
         """
         return cloud_file.load(self._path).aggregates

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Glance's API: the images and their properties.
 
-novaclient knows images only for its own lookups, a page at most, and says so;
-the same session asks Glance directly. See the `Image API reference
+It is called directly, because novaclient supports images only for its own
+lookups, and only the first page. See the `Image API reference
 <https://docs.openstack.org/api-ref/image/v2/>`_.
 """
 
@@ -16,8 +16,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.request import Image
 from isolate_aggregates.rest import client
 
-# What Glance itself says of an image; all other keys are custom properties,
-# which stand beside them.
+# Glance's own attributes of an image. All other keys are custom properties.
 _CORE = frozenset({
     'checksum', 'container_format', 'created_at', 'direct_url',
     'disk_format', 'file', 'id', 'locations', 'min_disk', 'min_ram', 'name',
@@ -37,14 +36,14 @@ class GlanceClient(client.ApiClient):
     TYPE = 'image'
 
     def images(self) -> list[Image]:
-        """Return all images the credentials can see."""
+        """Return all images that are visible to the user."""
         return list(self._list({}))
 
     def image(self, name: str) -> Image:
         """Return an image.
 
-        :param name: Its id or its name; an id takes precedence.
-        :raises NotFound: if there is none.
+        :param name: Its id or name; an id takes precedence.
+        :raises NotFound: if there is no such image.
         :raises NotUnique: if several images have the name.
         """
         if uuidutils.is_uuid_like(name):
@@ -54,7 +53,7 @@ class GlanceClient(client.ApiClient):
                 return self._service.parsed(
                     path, _image, self._service.decode(answer, path)
                 )
-        # Some databases compare names without regard to case.
+        # Some databases compare names case-insensitively.
         found = [i for i in self._list({'name': name}) if i.name == name]
         if not found:
             raise exception.NotFound(
@@ -65,12 +64,12 @@ class GlanceClient(client.ApiClient):
         return found[0]
 
     def set_property(self, image: Image, key: str, value: str) -> None:
-        """Set one property of an image; the others stay.
+        """Set one property of an image; others do not change.
 
         :raises ServiceNotFound: if the image is gone.
         :raises ServiceDenied: if the property is protected.
         """
-        # Instead of what is there, if anything is.
+        # "add" also replaces an existing value.
         self._patch(image, {'op': 'add', 'path': _at(key), 'value': value})
 
     def unset_property(self, image: Image, key: str) -> None:
@@ -82,7 +81,7 @@ class GlanceClient(client.ApiClient):
         try:
             self._patch(image, {'op': 'remove', 'path': _at(key)})
         except exception.ServiceConflict:
-            # Glance's answer for a property that is not there, among others.
+            # Glance also answers so if the property does not exist.
             if key in self.image(image.id).properties:
                 raise
 
@@ -99,7 +98,7 @@ class GlanceClient(client.ApiClient):
                 query['marker'] = page[-1].id
 
     def _patch(self, image: Image, operation: dict[str, Any]) -> None:
-        """Change an image by a JSON patch.
+        """Change an image with a JSON patch.
 
         See `Update image
         <https://docs.openstack.org/api-ref/image/v2/#update-image>`_.
@@ -138,5 +137,5 @@ def _image(found: Mapping[str, Any]) -> Image:
 
 
 def _at(key: str) -> str:
-    """Return where a property is (RFC 6901)."""
+    """Return the JSON pointer of a property (RFC 6901)."""
     return f'/{key.replace("~", "~0").replace("/", "~1")}'

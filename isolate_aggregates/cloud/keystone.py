@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds projects with Keystone's API.
 
-The Keystone that gives the tokens is asked: its address is known, while the
-service catalog may have none for the region or the interface of Nova. See the
-`Identity API reference
+It uses the auth URL, because the service catalog may have no Keystone endpoint
+for the configured region or interface. See the `Identity API reference
 <https://docs.openstack.org/api-ref/identity/v3/#projects>`_.
 """
 
@@ -20,15 +19,15 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 
-# The one id of a domain that is no uuid.
+# The only domain id that is not a uuid.
 _DEFAULT_DOMAIN = 'default'
 
 
 class KeystoneClient:
-    """Keystone, as far as projects are looked up in it.
+    """Keystone's API for projects.
 
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
+        second before the first retry, doubled for each further one.
     """
 
     def __init__(
@@ -53,14 +52,14 @@ class KeystoneClient:
     def project(self, name: str, domain: str | None = None) -> str:
         """Return the id of a project.
 
-        What looks like an id is taken as it is where there is no Keystone, or
-        where it does not let these credentials look.
+        If there is no Keystone, or it denies the request, an argument that
+        looks like an id is returned unchanged.
 
-        :param name: Its id or its name; an id takes precedence.
-        :param domain: Id or name of its domain; None for any.
-        :raises NotFound: if there is no such project, or no such domain.
-        :raises NotUnique: if projects of several domains have the name.
-        :raises ServiceDenied: if the credentials may not look for a name.
+        :param name: Its id or name; an id takes precedence.
+        :param domain: The id or name of its domain; None for any.
+        :raises NotFound: if there is no such project or domain.
+        :raises NotUnique: if projects in several domains have the name.
+        :raises ServiceDenied: if the user may not look up names.
         :raises ServiceError: if Keystone gives no usable answer.
         """
         if uuidutils.is_uuid_like(name) and self._may_be_id('project', name):
@@ -81,7 +80,7 @@ class KeystoneClient:
         return str(self._named('domain', {'name': name})[0]['id'])
 
     def _may_be_id(self, kind: str, name: str) -> bool:
-        """Tell whether Keystone knows an id, or does not say."""
+        """Return whether an id exists or cannot be checked."""
         if not self._address:
             return True
         path = f'{self._root}/{kind}s/{parse.quote(name, safe="")}'
@@ -91,7 +90,10 @@ class KeystoneClient:
     def _named(
         self, kind: str, query: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        """Return what has a name; at least one."""
+        """Return the objects with a name.
+
+        :raises NotFound: if there is none.
+        """
         if not self._address:
             raise exception.ServiceError(
                 'Keystone',
@@ -103,7 +105,7 @@ class KeystoneClient:
         answer = self._service.request('GET', path, accept=(200, 403))
         if answer.status_code == 403:
             raise self._denied(kind, query['name'], answer)
-        # Some databases compare names without regard to case.
+        # Some databases compare names case-insensitively.
         found = self._service.parsed(
             path,
             lambda document: [

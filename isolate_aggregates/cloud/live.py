@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A live cloud, asked over its APIs."""
+"""A live cloud, read through its APIs."""
 
 from collections.abc import Callable, Iterable, Mapping
 import functools
@@ -33,16 +33,16 @@ from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.spec import ResourceGroup
 from isolate_aggregates.rest.connection import Connection
 
-# The source that only works inside nova-scheduler.
+# The aggregate source that works only inside nova-scheduler.
 _IN_SCHEDULER = 'nova'
 _OWNER = 'OWNER_NOVA'
 
 
 class LiveCloud:
-    """A :class:`~isolate_aggregates.cloud.cloud.Cloud` that can be changed.
+    """A live :class:`~isolate_aggregates.cloud.cloud.Cloud`.
 
-    :param connect: Returns the connection to the cloud; called once, when
-        something is asked.
+    :param connect: Returns the connection to the cloud; called once, on first
+        use.
     """
 
     def __init__(
@@ -80,17 +80,18 @@ class LiveCloud:
 
     @functools.cached_property
     def index(self) -> AggregateIndex:
-        """All host aggregates, from the source that is configured."""
+        """All host aggregates, from the configured source."""
         name = self._conf[ia_conf.GROUP].aggregate_source
         if name == _IN_SCHEDULER:
-            # The nova.conf of a scheduler; its database is not ours to read.
+            # With the nova.conf of a scheduler: commands use the API, not the
+            # database.
             name = 'novaclient'
         source = sources.load(self._conf, lambda: self.connection, name)
         return AggregateIndex(source.aggregates())
 
     @functools.cached_property
     def provider_names(self) -> Mapping[str, str]:
-        """Names of all resource providers, by uuid."""
+        """The names of all resource providers, by uuid."""
         return {
             provider['uuid']: provider['name']
             for provider in self.placement.resource_providers()
@@ -98,7 +99,7 @@ class LiveCloud:
 
     @functools.cached_property
     def compute_nodes(self) -> Mapping[str, str]:
-        """Names of the compute services, by uuid of their compute nodes."""
+        """The names of the compute services, by compute node uuid."""
         return {n.uuid: n.host for n in self.nova.compute_nodes() or ()}
 
     @functools.cached_property
@@ -112,39 +113,39 @@ class LiveCloud:
 
     @functools.cached_property
     def flavors(self) -> tuple[Flavor, ...]:
-        """All flavors, private ones too."""
+        """All flavors, including private ones."""
         return tuple(self.nova.flavors())
 
     @functools.cached_property
     def images(self) -> tuple[Image, ...]:
-        """All images that the credentials can see."""
+        """All images that are visible to the user."""
         return tuple(self.glance.images())
 
     def aggregates(self) -> list[Aggregate]:
-        """Return all host aggregates as Nova has them now.
+        """Return all host aggregates in Nova now.
 
-        Whatever ``[isolate_aggregates] aggregate_source`` says.
+        The option ``[isolate_aggregates] aggregate_source`` is ignored.
         """
         return self.nova.aggregates()
 
     def roots(self, track: Track = untracked) -> tuple[Provider, ...]:
-        """Return the root resource providers, without their resources."""
+        """Return the root resource providers, without their inventories."""
         return save.take_roots(self.nova, self.placement, track)
 
     def traits(self) -> frozenset[str]:
-        """Return all traits that Placement knows."""
+        """Return all traits in Placement."""
         return providers.known_traits(self.placement)
 
     def holders_below(self, traits: Iterable[str]) -> providers.Below:
-        """Return which providers below a root have some traits."""
+        """Return the child providers that have the given traits."""
         return providers.holders_below(self.placement, traits)
 
     def survey(
         self, servers: bool = False, track: Track = untracked
     ) -> Survey:
-        """Return all that there is to know, and nothing if a part is missing.
+        """Read everything that an audit needs; fail if a part is missing.
 
-        An audit of half a cloud would call the other half clean.
+        An incomplete audit could report no problems where there are some.
         """
         snapshot = save.take(
             self.aggregates(),
@@ -169,7 +170,7 @@ class LiveCloud:
         placed = tuple(track(self.nova.servers(), 'servers', None))
         known = {image.id: image for image in images}
         missing = _used_images(placed) - known.keys()
-        # Glance lists no hidden images, but tells of each.
+        # Glance does not list hidden images, but returns them by id.
         for image_id in track(iter(sorted(missing)), 'images', len(missing)):
             try:
                 known[image_id] = self.glance.image(image_id)
@@ -178,7 +179,7 @@ class LiveCloud:
         return Servers(placed, known, self.nova.tells_hints)
 
     def members(self, max_length: int) -> Members:
-        """Return who is a member of what, asked of Placement when needed."""
+        """Return an object that verifies rollups in Placement on demand."""
         return PlacementMembers(lambda: self.placement, max_length)
 
     def flavor(self, name: str) -> Flavor:
@@ -192,8 +193,8 @@ class LiveCloud:
     def requested_host(self, name: str) -> ComputeHost:
         """Return a host with its compute nodes.
 
-        Where Nova is too old to tell the uuids of its compute nodes,
-        Placement does: a compute node's provider has its name.
+        If Nova is too old to return the uuids of compute nodes, Placement is
+        used: the provider of a compute node has the same name.
         """
         nodes = self.nova.compute_nodes()
         if nodes is None:
@@ -213,12 +214,12 @@ class LiveCloud:
 
     @property
     def nova_releases(self) -> tuple[int, ...]:
-        """The releases of Nova that it may be."""
+        """The possible releases of Nova."""
         return self.nova.releases
 
     @functools.cached_property
     def owned_nodes(self) -> tuple[int, int]:
-        """How many compute nodes have OWNER_NOVA, and how many have not."""
+        """The numbers of compute nodes with and without OWNER_NOVA."""
         nodes = self.compute_nodes.keys()
         if _OWNER not in self.traits():
             return 0, len(nodes)
@@ -231,7 +232,7 @@ class LiveCloud:
         return self.neutron.ports(server_id)
 
     def segment_aggregates(self, port: Port) -> list[frozenset[str]]:
-        """Return the aggregates of the segments; each is a provider."""
+        """Return the aggregates of a port's segments, which are providers."""
         return [
             self._aggregates_of(segment)
             for segment in self.neutron.segments(port)
@@ -246,7 +247,7 @@ class LiveCloud:
     def device_groups(
         self, profile: str, owner: str = ''
     ) -> list[ResourceGroup]:
-        """Return what a device profile asks for, from Cyborg."""
+        """Return the request groups of a device profile, from Cyborg."""
         return CyborgClient(self.connection).groups(profile, owner)
 
     def server(self, server_id: str) -> Server:
@@ -258,7 +259,7 @@ class LiveCloud:
 
 
 def _newest(document: Any) -> str:
-    """Return the newest microversion that Placement offers."""
+    """Return the newest microversion that Placement supports."""
     return str(document['versions'][0]['max_version'])
 
 

@@ -1,28 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts a snapshot into an empty Placement."""
+"""Loads a snapshot into an empty Placement."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 import contextlib
 import dataclasses
 import uuid
 
 from isolate_aggregates import exception
 from isolate_aggregates.cloud.snapshot import Snapshot
+from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import MAX_INT, Inventory, Provider
 
 _CUSTOM = 'CUSTOM_'
-# One project and user own all usage that a snapshot has.
+# The project and user of all allocations.
 OWNER = str(uuid.UUID(int=0))
-# Takes whatever usage a live cloud may have, beyond its limits too.
+# Accepts any usage, even one that exceeds the inventory of the live cloud.
 _BOTTOMLESS = Inventory(total=MAX_INT)
 
 
 def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
-    """Put all providers of a snapshot into an empty Placement.
+    """Create all providers of a snapshot in an empty Placement.
 
-    :raises CloudFileError: if Placement does not take something, such as a
-        standard trait it does not know.
+    :raises CloudFileError: if Placement rejects an object, for example a
+        standard trait that it does not have.
     """
     providers = snapshot.providers
     traits = {trait for p in providers for trait in p.traits}
@@ -41,13 +42,13 @@ def into_placement(snapshot: Snapshot, placement: PlacementClient) -> None:
 
 
 def consumer(provider: Provider) -> str:
-    """Return the uuid of what uses all that is used of a provider."""
+    """Return the uuid of the consumer of all usage of a provider."""
     return str(uuid.uuid5(uuid.UUID(provider.uuid), 'usage'))
 
 
 @contextlib.contextmanager
 def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
-    """Say what it is in the snapshot that Placement does not take."""
+    """Add the rejected object of the snapshot to the error."""
     try:
         yield
     except exception.ServiceError as exc:
@@ -57,7 +58,7 @@ def _naming(snapshot: Snapshot, what: str) -> Iterator[None]:
 
 
 def _load_provider(provider: Provider, placement: PlacementClient) -> None:
-    generation = placement.send(
+    at = placement.send(
         'POST',
         '/resource_providers',
         {
@@ -66,18 +67,21 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
             'parent_provider_uuid': provider.parent,
         },
     )['generation']
-    path = f'/resource_providers/{provider.uuid}'
+
+    def put(part: str, value: Collection[object]) -> None:
+        nonlocal at
+        answer = generations.replace(placement, provider.uuid, part, value, at)
+        at = answer[generations.KEY]
+
     if provider.traits:
-        body = {'traits': sorted(provider.traits)}
-        generation = _put(placement, f'{path}/traits', generation, body)
+        put('traits', sorted(provider.traits))
     if provider.aggregates:
-        body = {'aggregates': sorted(provider.aggregates)}
-        generation = _put(placement, f'{path}/aggregates', generation, body)
+        put('aggregates', sorted(provider.aggregates))
     if provider.usages:
-        # A usage may be more than one allocation may take, or more than
-        # there is; Placement lets an inventory shrink below its usage.
+        # The usage may exceed max_unit or the capacity. Placement allows an
+        # inventory to shrink below its usage.
         inventories = dict.fromkeys(provider.inventories, _BOTTOMLESS)
-        _put_inventories(placement, path, generation, inventories)
+        put('inventories', _inventories(inventories))
         placement.send(
             'PUT',
             f'/allocations/{consumer(provider)}',
@@ -90,33 +94,16 @@ def _load_provider(provider: Provider, placement: PlacementClient) -> None:
                 'consumer_generation': None,
             },
         )
-        generation = placement.get(path)['generation']
+        path = f'/resource_providers/{provider.uuid}'
+        at = placement.get(path)['generation']
     if provider.inventories:
-        _put_inventories(placement, path, generation, provider.inventories)
+        put('inventories', _inventories(provider.inventories))
 
 
-def _put_inventories(
-    placement: PlacementClient,
-    path: str,
-    generation: int,
+def _inventories(
     inventories: Mapping[str, Inventory],
-) -> int:
-    body = {
-        'inventories': {
-            resource_class: dataclasses.asdict(inventory)
-            for resource_class, inventory in inventories.items()
-        }
+) -> dict[str, dict[str, object]]:
+    return {
+        resource_class: dataclasses.asdict(inventory)
+        for resource_class, inventory in inventories.items()
     }
-    return _put(placement, f'{path}/inventories', generation, body)
-
-
-def _put(
-    placement: PlacementClient,
-    path: str,
-    generation: int,
-    body: Mapping[str, object],
-) -> int:
-    answer = placement.send(
-        'PUT', path, {'resource_provider_generation': generation, **body}
-    )
-    return int(answer['resource_provider_generation'])

@@ -26,12 +26,13 @@ class NeutronClient(client.ApiClient):
     def ports(self, server_id: str) -> list[Port]:
         """Return the ports of a server.
 
-        :raises ServiceDenied: if Neutron does not tell what they ask of
-            Placement, as it tells operators alone.
+        :raises ServiceDenied: if Neutron leaves out their resource requests,
+            which only administrators can see.
         """
         path = f'/ports?{parse.urlencode({"device_id": server_id})}'
         ports = self._list(path, 'ports')
-        # Where no port can ask for anything, operators are told this.
+        # Administrators see these attributes even if no port can request
+        # resources.
         if not all(port.keys() & _FOR_OPERATORS for port in ports):
             raise exception.ServiceDenied(
                 'Neutron',
@@ -43,9 +44,9 @@ class NeutronClient(client.ApiClient):
         return [self._service.parsed(path, _port, port) for port in ports]
 
     def segments(self, port: Port) -> list[str]:
-        """Return the ids of the segments that a port may be on.
+        """Return the ids of the segments that a port can be on.
 
-        None of a network that is not routed.
+        Empty if the network is not a routed network.
         """
         if port.subnet:
             query = {'id': port.subnet}
@@ -70,7 +71,7 @@ def _port(found: Mapping[str, Any]) -> Port:
     asked = found.get('resource_request') or {}
     groups = asked.get('request_groups')
     if groups is None:
-        # As it was before ports could have several groups.
+        # The format before ports could have several request groups.
         groups = [{'id': found['id'], **asked}] if asked else []
     fixed = found.get('fixed_ips') or []
     return Port(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's API: what is read from it, and what is written into it.
+"""Reads and writes Nova's API.
 
-python-novaclient asks it, with the newest microversion that both the server
-and this module know. What novaclient does not know is asked directly. See the
-`Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
+It uses python-novaclient with the newest microversion that both Nova and this
+module support. Requests that novaclient does not support are sent directly.
+See the `Compute API reference <https://docs.openstack.org/api-ref/compute/>`_.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,22 +25,22 @@ from isolate_aggregates.request import Flavor
 from isolate_aggregates.rest import client
 from isolate_aggregates.rest.connection import Connection
 
-# What servers without microversions speak.
+# Nova without support for microversions.
 _NO_MICROVERSIONS = api_versions.APIVersion('2.0')
 
-# Aggregates have had a uuid since 2.41, compute nodes since 2.53. Flavors are
-# listed with their extra specs since 2.61, servers in cells that are down
-# since 2.69, the scheduler hints of servers since 2.100.
+# 2.41: uuids of aggregates; 2.53: uuids of compute nodes; 2.61: flavors are
+# listed with extra specs; 2.69: servers in cells that are down; 2.100:
+# scheduler hints of servers.
 _AGGREGATE_UUIDS = api_versions.APIVersion('2.41')
 _NODE_UUIDS = api_versions.APIVersion('2.53')
 INLINE_EXTRA_SPECS = api_versions.APIVersion('2.61')
 _DOWN_CELLS = api_versions.APIVersion('2.69')
 _SCHEDULER_HINTS = api_versions.APIVersion('2.100')
-# Releases 31 and 32 end with that, 33 ends before the next.
+# Releases 31 and 32 support up to 2.100, release 33 more, but less than this.
 _RELEASE_34 = api_versions.APIVersion('2.104')
 
-# novaclient is asked with no newer one: what it reads and writes here is the
-# same since then.
+# novaclient uses no newer microversion, as its requests here have not changed
+# since.
 _NEWEST = INLINE_EXTRA_SPECS
 
 _PAGE = 1000
@@ -52,8 +52,8 @@ LOG = logging.getLogger(__name__)
 class ComputeNode:
     """A compute node.
 
-    :param uuid: Its uuid, which is that of its root resource provider.
-    :param name: Its hypervisor hostname, the name of the provider.
+    :param uuid: Its uuid, which is also that of its root resource provider.
+    :param name: Its hypervisor hostname, which is also the provider's name.
     :param host: The name of its compute service.
     """
 
@@ -65,12 +65,12 @@ class ComputeNode:
 class NovaClient:
     """Nova's API.
 
-    Every method raises ServiceError, or the one of its kinds that says what
-    happened, if Nova gives no usable answer, and ServiceTooOld if it does not
-    provide the uuids of aggregates.
+    Every method raises a ServiceError or one of its subclasses if Nova gives
+    no usable answer, and ServiceTooOld if it does not provide the uuids of
+    aggregates.
 
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
+        second before the first retry, doubled for each further one.
     """
 
     def __init__(
@@ -88,29 +88,29 @@ class NovaClient:
             status_code_retry_delay=retry_delay,
             retriable_status_codes=list(client.RETRIABLE),
         )
-        # For what novaclient does not know.
+        # For requests that novaclient does not support.
         self.direct = client.Service(
             'Nova', connection.adapter('compute'), retry_delay
         )
 
     @property
     def releases(self) -> tuple[int, ...]:
-        """The releases of Nova that it may be, oldest first.
+        """The possible releases of Nova, oldest first.
 
-        Those that are older or newer than all that are known count as the
-        next to them.
+        Releases older or newer than all known ones count as the oldest or
+        newest known one.
         """
         return _releases(self.newest)
 
-    # How it is asked.
+    # Microversions and errors.
 
     @functools.cached_property
     def newest(self) -> api_versions.APIVersion:
-        """The newest microversion that Nova offers, asked for once."""
+        """The newest microversion that Nova supports."""
         with self.translated('its versions'):
             current = self._client.versions.get_current()
             if current is None:
-                # novaclient makes this of a 401.
+                # novaclient raises this for a 401.
                 raise nova_exceptions.Unauthorized(
                     401, method='GET', url='its versions'
                 )
@@ -120,7 +120,7 @@ class NovaClient:
 
     @functools.cached_property
     def client(self) -> Any:
-        """novaclient, with the microversion to speak."""
+        """novaclient, with the microversion to use."""
         self.require(
             _AGGREGATE_UUIDS, 'Ocata', 'reading the uuids of aggregates'
         )
@@ -130,11 +130,11 @@ class NovaClient:
     def require(
         self, oldest: api_versions.APIVersion, release: str, purpose: str
     ) -> None:
-        """Check that Nova offers a microversion.
+        """Check that Nova supports a microversion.
 
-        :param release: The release that brought it.
-        :param purpose: What needs it, such as "reading the flavors".
-        :raises ServiceTooOld: if Nova does not offer it.
+        :param release: The release that introduced it.
+        :param purpose: What needs it, for example "reading the flavors".
+        :raises ServiceTooOld: if Nova does not support it.
         """
         if self.newest < oldest:
             raise exception.ServiceTooOld(
@@ -149,9 +149,9 @@ class NovaClient:
 
     @contextlib.contextmanager
     def translated(self, what: str) -> Iterator[None]:
-        """Turn novaclient's errors into ours.
+        """Translate novaclient's exceptions into ours.
 
-        :param what: What is asked for, such as "the flavors".
+        :param what: The requested objects, for example "the flavors".
         """
         try:
             with self.direct.translated(what):
@@ -195,9 +195,9 @@ class NovaClient:
     def set_metadata(
         self, aggregate: Aggregate, metadata: Mapping[str, str | None]
     ) -> None:
-        """Set metadata of an aggregate; keys that are not given stay.
+        """Set metadata of an aggregate; other keys do not change.
 
-        :param metadata: None for a value takes the key away.
+        :param metadata: The new values; None removes the key.
         :raises ServiceNotFound: if the aggregate is gone.
         """
         nova = self.client
@@ -207,18 +207,18 @@ class NovaClient:
     # Flavors.
 
     def flavors(self) -> list[Flavor]:
-        """Return all flavors, private ones too."""
+        """Return all flavors, including private ones."""
         with self.translated('the flavors'):
             return [self._flavor(found) for found in self._all_flavors()]
 
     def flavor(self, name: str) -> Flavor:
         """Return a flavor with its extra specs.
 
-        It is looked up in the list: an address with the name in it may mean
-        something else, as that of a flavor named ``detail`` does.
+        It is looked up in the list of flavors, because a name in the URL could
+        mean something else: ``/flavors/detail`` is the list itself.
 
-        :param name: Its id or its name; an id takes precedence.
-        :raises NotFound: if there is none.
+        :param name: Its id or name; an id takes precedence.
+        :raises NotFound: if there is no such flavor.
         """
         with self.translated('the flavors'):
             flavors = list(self._all_flavors())
@@ -237,7 +237,7 @@ class NovaClient:
     def set_extra_specs(
         self, flavor: Flavor, extra_specs: Mapping[str, str]
     ) -> None:
-        """Set extra specs of a flavor; keys that are not given stay.
+        """Set extra specs of a flavor; other keys do not change.
 
         :raises ServiceNotFound: if the flavor is gone.
         """
@@ -253,7 +253,7 @@ class NovaClient:
             self._resource(flavor).unset_keys([key])
 
     def _all_flavors(self) -> Iterator[Any]:
-        # None means public and private ones.
+        # is_public=None lists public and private flavors.
         return paged(
             functools.partial(self.client.flavors.list, is_public=None)
         )
@@ -265,9 +265,9 @@ class NovaClient:
         )
 
     def _resource(self, flavor: Flavor) -> Any:
-        """Return novaclient's flavor without asking Nova for it.
+        """Return a novaclient flavor without a request to Nova.
 
-        An id is part of the address and may be anything.
+        Its id is quoted, because ids may contain any character.
         """
         manager = self.client.flavors
         return manager.resource_class(
@@ -277,7 +277,7 @@ class NovaClient:
     # Compute nodes.
 
     def compute_nodes(self) -> list[ComputeNode] | None:
-        """Return all compute nodes; None if Nova has no uuids for them."""
+        """Return all compute nodes; None if Nova does not return uuids."""
         nova = self.client
         if self.newest < _NODE_UUIDS:
             return None
@@ -291,7 +291,7 @@ class NovaClient:
                 for found in paged(nova.hypervisors.list)
             ]
 
-    # Servers, directly: novaclient does not know 2.100.
+    # Servers, without novaclient, which does not support 2.100.
 
     @property
     def tells_hints(self) -> bool:
@@ -303,8 +303,9 @@ class NovaClient:
 
         Logs a warning if Nova does not provide its scheduler hints.
 
-        :raises NotFound: if there is none.
-        :raises ServiceTooOld: if Nova does not provide flavors as they were.
+        :raises NotFound: if there is no such server.
+        :raises ServiceTooOld: if Nova does not return the flavor that the
+            server was created with.
         """
         self.require(
             INLINE_EXTRA_SPECS,
@@ -331,10 +332,10 @@ class NovaClient:
         return found
 
     def servers(self) -> Iterator[servers.PlacedServer]:
-        """Yield the servers of all projects, as they are read.
+        """Yield the servers of all projects, while they are read.
 
-        :raises ServiceTooOld: if Nova leaves out servers that it cannot
-            reach.
+        :raises ServiceTooOld: if Nova leaves out servers in cells that are
+            down.
         """
         self.require(
             _DOWN_CELLS, 'Stein', 'listing the servers of cells that are down'
@@ -357,7 +358,7 @@ def _releases(newest: api_versions.APIVersion) -> tuple[int, ...]:
 
 
 def flavor_of(found: Any, extra_specs: Mapping[str, str]) -> Flavor:
-    """Return a flavor as novaclient has it."""
+    """Convert a flavor of novaclient."""
     return Flavor(
         name=found.name,
         id=found.id,
@@ -365,23 +366,23 @@ def flavor_of(found: Any, extra_specs: Mapping[str, str]) -> Flavor:
         ram=found.ram,
         disk=found.disk,
         ephemeral=found.ephemeral,
-        # Until 2.75 no swap is an empty string.
+        # Before 2.75, no swap is an empty string.
         swap=int(found.swap or 0),
         extra_specs=dict(extra_specs),
     )
 
 
 def paged(fetch: Callable[..., list[Any]]) -> Iterator[Any]:
-    """Yield all items of a list that Nova gives out in pages.
+    """Yield all items of a paginated list.
 
-    :param fetch: Returns the page after a ``marker``, of at most ``limit``
+    :param fetch: Returns the page after a ``marker``, with at most ``limit``
         items.
-    :raises ValueError: if a page ends where it begins.
+    :raises ValueError: if a page ends with its own marker.
     """
     marker = None
     while page := fetch(marker=marker, limit=_PAGE):
         yield from page
         if page[-1].id == marker:
             raise ValueError(f'the page after {marker} ends with {marker}')
-        # The server may have a smaller page than was asked for.
+        # Continue even after a short page: Nova may have a lower limit.
         marker = page[-1].id

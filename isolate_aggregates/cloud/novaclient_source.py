@@ -19,7 +19,7 @@ class NovaclientSource:
         self._nova = NovaClient(connect())
 
     def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates, as Nova has them now.
+        """Read all host aggregates from Nova.
 
         :raises ServiceError: if Nova gives no usable answer.
         """

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says where in a cloud file something is wrong, with the line."""
+"""Describes places in a cloud file, with line numbers."""
 
 from collections.abc import Iterable, Iterator
 import dataclasses
 
 import yaml
 
-# A key of a mapping or the number of an item, from the top of the document.
+# A path of keys and item numbers from the top of the document.
 Place = tuple[str | int, ...]
 
-# What is in the lists of a cloud file.
+# The names of the items in the lists of a cloud file.
 _KINDS = {
     'aggregates': 'aggregate',
     'placement_aggregates': 'placement aggregate',
@@ -22,11 +22,10 @@ _KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """Something that is wrong.
+    """A problem in a cloud file.
 
-    :param place: Where it is.
-    :param text: What is wrong, as it follows the name of the place and a
-        colon.
+    :param place: The place of the problem.
+    :param text: The text that follows the description of the place.
     """
 
     place: Place
@@ -34,10 +33,10 @@ class Problem:
 
 
 def told(problems: Iterable[Problem], document: yaml.Node) -> list[str]:
-    """Return what is wrong and where, in the order of the file.
+    """Return messages with places and lines, in the order of the file.
 
     :param problems: The problems.
-    :param document: The document that has the places.
+    :param document: The document in which the problems are.
     """
     found = {_told(problem, document) for problem in problems}
     return [text for _, text in sorted(found)]
@@ -65,7 +64,7 @@ def _told(problem: Problem, document: yaml.Node) -> tuple[int, str]:
 def _way(
     node: yaml.Node, place: Place
 ) -> Iterator[tuple[str | int, yaml.Node, yaml.Node]]:
-    """Yield each step, the node with its line, and the node it leads to."""
+    """Yield the steps to a place, each with the nodes of key and value."""
     for key in place:
         marked = node
         if isinstance(node, yaml.SequenceNode) and isinstance(key, int):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a live cloud into plain values: a snapshot, or parts of one."""
+"""Reads a live cloud into a snapshot, completely or in part."""
 
 from collections.abc import Iterable, Mapping
 from concurrent import futures
@@ -36,8 +36,8 @@ def take(
     """Return a snapshot of a live cloud.
 
     :param settings: Its scheduler settings, as far as they are known.
-    :raises IsolateAggregatesError: if anything cannot be read; there is no
-        such thing as part of a snapshot.
+    :raises IsolateAggregatesError: if anything cannot be read, because a
+        snapshot must be complete.
     """
     return Snapshot(
         origin='live cloud',
@@ -54,9 +54,9 @@ def take_providers(
 ) -> tuple[Provider, ...]:
     """Return all resource providers of a live cloud, parents first.
 
-    One answer to a question for candidates tells traits and usages of most of
-    them; the rest is asked provider by provider. Those that changed meanwhile
-    are read once more.
+    A single query for allocation candidates returns traits and usages of most
+    providers; the rest is read one by one. Providers that have changed
+    meanwhile are read again.
 
     :raises IsolateAggregatesError: if anything cannot be read.
     """
@@ -93,14 +93,14 @@ def take_roots(
 ) -> tuple[Provider, ...]:
     """Return the root providers with their traits and aggregates, by name.
 
-    Little is read, so that this can be done often: one answer tells the
-    traits of most, so only the aggregates are asked provider by provider.
-    Those of a provider that is no compute node may be left out.
+    This is cheap enough to be called often. A single query returns the traits
+    of most providers, so only the aggregates are read one by one. Aggregates
+    of providers that are not compute nodes may be left out.
 
     :raises IsolateAggregatesError: if anything cannot be read.
     """
     hosts = _hosts(nova)
-    # A compute node is the root of its tree.
+    # Compute nodes are always root providers.
     roots = [
         entry
         for entry in placement.resource_providers()
@@ -120,13 +120,16 @@ def take_roots(
 
 
 def _hosts(nova: NovaClient) -> Mapping[str, str] | None:
-    """Return the compute services by uuid of their nodes, if Nova tells."""
+    """Return the compute services by node uuid; None if Nova is too old."""
     nodes = nova.compute_nodes()
     return None if nodes is None else {n.uuid: n.host for n in nodes}
 
 
 def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
-    """Return all resource providers as Placement lists them, in order."""
+    """List all resource providers in Placement, parents first.
+
+    :raises ServiceError: if Placement hides parents of listed providers.
+    """
     listed = placement.resource_providers()
     ordered = _parents_first(listed)
     reached = {entry['uuid'] for entry in ordered}
@@ -142,14 +145,14 @@ def _listed(placement: PlacementClient) -> list[dict[str, Any]]:
 
 
 def _summaries(placement: PlacementClient) -> Mapping[str, ProviderSummary]:
-    """Return what one answer tells of every tree with a CPU to give."""
+    """Return the summaries of all trees with a free CPU, with one query."""
     request = ResourceRequest()
     request.group().resources[orc.VCPU] = 1
     return placement.allocation_candidates(request).summaries
 
 
 def _parents_first(listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one tree after the other, in the order of a cloud file."""
+    """Return the providers tree by tree, in the order of a cloud file."""
     children: dict[str | None, list[dict[str, Any]]] = {}
     for entry in listed:
         children.setdefault(entry['parent_provider_uuid'], []).append(entry)
@@ -211,7 +214,7 @@ def _root(
     placement: PlacementClient,
     summary: ProviderSummary | None,
 ) -> Provider | None:
-    """Read a root provider; None if it is gone by now."""
+    """Read a root provider; None if it was deleted meanwhile."""
     uuid = entry['uuid']
     traits: frozenset[str] = frozenset()
     try:
@@ -236,10 +239,10 @@ def _host_of(
     traits: frozenset[str],
     hosts: Mapping[str, str] | None,
 ) -> str | None:
-    """Return the compute service whose node a provider is, if it is one."""
+    """Return the compute service of a provider; None if it is not a node."""
     if hosts is not None:
         return hosts.get(entry['uuid'])
-    # Such a Nova does not say; then the roots that do not share are nodes.
+    # If Nova is too old, all roots that are not sharing providers are nodes.
     is_node = not (
         entry['parent_provider_uuid']
         or os_traits.MISC_SHARES_VIA_AGGREGATE in traits

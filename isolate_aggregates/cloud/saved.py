@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A saved cloud: a snapshot that is asked instead of a live cloud."""
+"""A saved cloud: a snapshot in place of a live cloud."""
 
 from collections.abc import Iterable, Mapping
 import contextlib
@@ -20,14 +20,15 @@ from isolate_aggregates.placement.providers import Below
 from isolate_aggregates.query_limit import Members, SnapshotMembers
 from isolate_aggregates.request.spec import ResourceGroup
 
-# So many resource providers are put into a Placement within about ten seconds.
+# The number of providers that can be loaded into Placement in about ten
+# seconds.
 _FEW = 200
 
 
 class SnapshotCloud:
-    """A :class:`~isolate_aggregates.cloud.cloud.Cloud` that never changes.
+    """A :class:`~isolate_aggregates.cloud.cloud.Cloud` from a snapshot.
 
-    A real Placement is made from the snapshot when it is asked.
+    An embedded Placement is created from the snapshot on first use.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -42,12 +43,12 @@ class SnapshotCloud:
 
     @functools.cached_property
     def placement(self) -> PlacementClient:
-        """An embedded Placement that holds the snapshot.
+        """An embedded Placement, loaded with the snapshot.
 
         :raises EmbeddedPlacementUnavailable: if it cannot run.
-        :raises CloudFileError: if it does not take the snapshot.
+        :raises CloudFileError: if it rejects the snapshot.
         """
-        # It is asked with keystoneauth, which takes long to import.
+        # Imported late: it needs keystoneauth, which is slow to import.
         from isolate_aggregates.placement.embedded import EmbeddedPlacement
 
         placement = self._exit.enter_context(EmbeddedPlacement())
@@ -56,18 +57,18 @@ class SnapshotCloud:
 
     @property
     def placement_at_hand(self) -> bool:
-        """Whether Placement has the snapshot, or takes it within seconds."""
+        """Whether the snapshot is loaded, or can be loaded within seconds."""
         few = len(self.snapshot.providers) <= _FEW
         return few or 'placement' in vars(self)
 
     @property
     def provider_names(self) -> Mapping[str, str]:
-        """Names of all resource providers, by uuid."""
+        """The names of all resource providers, by uuid."""
         return {p.uuid: p.name for p in self.snapshot.providers}
 
     @functools.cached_property
     def compute_nodes(self) -> Mapping[str, str]:
-        """Names of the compute services, by uuid of their compute nodes."""
+        """The names of the compute services, by compute node uuid."""
         return {p.uuid: p.host for p in self.snapshot.providers if p.host}
 
     def aggregates(self) -> tuple[Aggregate, ...]:
@@ -79,14 +80,14 @@ class SnapshotCloud:
         return tuple(p for p in self.snapshot.providers if p.parent is None)
 
     def traits(self) -> frozenset[str]:
-        """Return all traits that the snapshot tells of."""
+        """Return all traits in the snapshot."""
         return self.snapshot.traits.union(
             os_traits.get_traits(),
             *(p.traits for p in self.snapshot.providers),
         )
 
     def holders_below(self, traits: Iterable[str]) -> Below:
-        """Return which providers below a root have some traits."""
+        """Return the child providers that have the given traits."""
         wanted = frozenset(traits)
         found: dict[str, dict[str, tuple[str, ...]]] = {}
         for root, tree in trees(self.snapshot.providers).items():
@@ -99,57 +100,45 @@ class SnapshotCloud:
     def survey(
         self, servers: bool = False, track: Track = untracked
     ) -> Survey:
-        """Return all that there is to know: the snapshot."""
+        """Return the snapshot as a survey."""
         return Survey(self.snapshot)
 
     def members(self, max_length: int) -> Members:
-        """Return who is a member of what; nothing has to be asked."""
+        """Return an object that verifies rollups in the snapshot."""
         return SnapshotMembers(self.snapshot.providers)
 
     def project(self, name: str, domain: str | None = None) -> str:
-        """Return the id as it is: a snapshot has no projects."""
+        """Return the argument: a snapshot has no projects."""
         return name
 
-    # A file says in its settings which Nova it was.
+    # Unknown: the settings in the file describe the behaviour of its Nova.
     nova_releases = ()
 
     @property
     def owned_nodes(self) -> tuple[int, int]:
-        """How many compute nodes have OWNER_NOVA, and how many have not."""
+        """The numbers of compute nodes with and without OWNER_NOVA."""
         nodes = [p for p in self.snapshot.providers if p.host]
         owned = sum('OWNER_NOVA' in node.traits for node in nodes)
         return owned, len(nodes) - owned
 
     def ports(self, server_id: str) -> tuple[Port, ...]:
-        """Refuse: a snapshot has no servers.
-
-        :raises NotFound: always.
-        """
+        """Raise NotFound: a snapshot has no servers."""
         raise exception.NotFound('server', server_id, self.snapshot.origin)
 
     def segment_aggregates(self, port: Port) -> tuple[frozenset[str], ...]:
-        """Refuse: a snapshot has no networks.
-
-        :raises NotFound: always.
-        """
+        """Raise NotFound: a snapshot has no networks."""
         raise exception.NotFound('port', port.id, self.snapshot.origin)
 
     def device_groups(
         self, profile: str, owner: str = ''
     ) -> tuple[ResourceGroup, ...]:
-        """Refuse: a snapshot has no device profiles.
-
-        :raises NotFound: always.
-        """
+        """Raise NotFound: a snapshot has no device profiles."""
         raise exception.NotFound(
             'device profile', profile, self.snapshot.origin
         )
 
     def server(self, server_id: str) -> Server:
-        """Refuse: a snapshot has no servers.
-
-        :raises NotFound: always.
-        """
+        """Raise NotFound: a snapshot has no servers."""
         raise exception.NotFound('server', server_id, self.snapshot.origin)
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from isolate_aggregates.request.spec import ResourceGroup
 if TYPE_CHECKING:
     from isolate_aggregates.rest import client
 
-# What Nova gives by default at most; it may give less.
+# Nova's default maximum page size; it can be configured lower.
 _PAGE = 1000
 _EVERYBODY = {'all_tenants': '1'}
 
@@ -28,15 +28,15 @@ _EVERYBODY = {'all_tenants': '1'}
 class Server:
     """The request that an existing server was created with.
 
-    :param flavor: Its flavor as it was then.
-    :param image_id: Id of its image; None if it boots from a volume.
+    :param flavor: The flavor that it was created with.
+    :param image_id: The id of its image; None if it boots from a volume.
     :param scheduler_hints: Its scheduler hints, if Nova provides them.
-    :param availability_zone: The zone that it was asked for in, and that it
-        stays in.
+    :param availability_zone: The zone that was requested, and to which it is
+        pinned.
     :param zone_known: Whether Nova provides that zone.
-    :param image_properties: What it keeps of the properties of its image that
-        Nova knows; None if Nova does not provide them.
-    :param host: The compute service it is on; None if it is on none.
+    :param image_properties: The image properties that Nova stores with the
+        server; None if Nova does not provide them.
+    :param host: Its compute service; None if it has no host.
     """
 
     flavor: Flavor
@@ -53,13 +53,13 @@ class Server:
 class Port:
     """A port of a server.
 
-    :param network: Id of its network.
-    :param subnet: Id of the subnet of its first fixed address; None without
-        one.
-    :param remote_managed: Whether it is of the type ``remote-managed``.
-    :param groups: What it asks Placement for.
-    :param same_subtree: Ids of those groups that one subtree must serve.
-    :param device_profile: The device profile that it names.
+    :param network: The id of its network.
+    :param subnet: The id of the subnet of its first fixed address; None if it
+        has no address.
+    :param remote_managed: Whether its type is ``remote-managed``.
+    :param groups: Its request groups.
+    :param same_subtree: The ids of the groups that must be in one subtree.
+    :param device_profile: The name of its device profile.
     """
 
     id: str
@@ -73,15 +73,15 @@ class Port:
 
 @dataclasses.dataclass(frozen=True)
 class PlacedServer:
-    """A server and where it is.
+    """A server and its host.
 
-    :param name: Its name, which its owner chose.
-    :param project_id: Id of its project; empty if Nova does not know.
-    :param status: Its status, such as ``ACTIVE``.
-    :param host: The compute service it is on; None if it is on none.
-    :param flavor: Its flavor as it was booted with or resized to; None if Nova
-        does not know, as its cell was down.
-    :param image_id: Id of its image; None if it boots from a volume.
+    :param name: Its name, chosen by its owner.
+    :param project_id: The id of its project; empty if unknown.
+    :param status: Its status, for example ``ACTIVE``.
+    :param host: Its compute service; None if it has no host.
+    :param flavor: Its current flavor; None if unknown because its cell is
+        down.
+    :param image_id: The id of its image; None if it boots from a volume.
     :param scheduler_hints: Its scheduler hints, if Nova provides them.
     """
 
@@ -101,8 +101,8 @@ class PlacedServer:
 class Servers:
     """The servers of a cloud.
 
-    :param placed: All servers, also those without a host.
-    :param images: Their images by id; those that are gone are not in it.
+    :param placed: All servers, including those without a host.
+    :param images: Their images by id, without deleted ones.
     :param hints_known: Whether Nova provides the scheduler hints.
     """
 
@@ -112,11 +112,11 @@ class Servers:
 
 
 def asked_for(document: Mapping[str, Any]) -> Server:
-    """Return what a server was asked for with, from 2.47 on."""
+    """Parse a server in the format of microversion 2.47 or later."""
     found = document['server']
     host = found.get('OS-EXT-SRV-ATTR:host')
     zone = found.get('OS-EXT-AZ:availability_zone')
-    # Before 2.96 that is where it is, once it is somewhere.
+    # Before 2.96, this is the zone of its host once it has a host.
     zone_known = 'pinned_availability_zone' in found or not (host and zone)
     image = found['image'] or {}
     properties = image.get('properties')
@@ -140,7 +140,7 @@ def asked_for(document: Mapping[str, Any]) -> Server:
 def hints_from(
     found: Mapping[str, Any] | None,
 ) -> dict[str, tuple[str, ...]]:
-    """Return the scheduler hints that a server was booted with."""
+    """Return the scheduler hints that a server was created with."""
     return {
         key: (value,) if isinstance(value, str) else tuple(value)
         for key, value in (found or {}).items()
@@ -152,12 +152,13 @@ def listed(
 ) -> Iterator[PlacedServer]:
     """Yield the servers of all projects and cells.
 
-    :param microversion: What to ask for, at least 2.69: an older Nova does
-        not tell of the servers of a cell that is down.
-    :raises ServiceDenied: if the credentials may not see all of them.
+    :param microversion: The microversion, at least 2.69: earlier ones leave
+        out servers in cells that are down.
+    :raises ServiceDenied: if the user may not list the servers of all
+        projects.
     :raises ServiceError: if Nova gives no usable answer.
     """
-    # Nova tells of them first, and only when no page is asked for.
+    # Servers in cells that are down come first, and only without pagination.
     path = f'/servers?{parse.urlencode(_EVERYBODY)}'
     yield from nova.parsed(path, _out_of_reach, nova.get(path, microversion))
     query = {**_EVERYBODY, 'limit': str(_PAGE)}
@@ -178,7 +179,7 @@ def listed(
 
 
 def _out_of_reach(document: Mapping[str, Any]) -> list[PlacedServer]:
-    """Return the servers of which Nova knows little, as a cell is down."""
+    """Return the servers in cells that are down, with few attributes."""
     return [
         PlacedServer(found['id'], found['id'], '', found['status'])
         for found in document['servers']
@@ -196,7 +197,7 @@ def _placed(found: Mapping[str, Any]) -> PlacedServer:
         name=found['name'],
         project_id=found['tenant_id'],
         status=found['status'],
-        # Only operators are told; without it nothing could be judged.
+        # Visible only to administrators; a KeyError reports its absence.
         host=found['OS-EXT-SRV-ATTR:host'],
         flavor=_flavor(found['flavor']),
         image_id=_image_id(found),
@@ -217,5 +218,5 @@ def _flavor(found: Mapping[str, Any]) -> Flavor:
 
 
 def _image_id(found: Mapping[str, Any]) -> str | None:
-    # An empty text for a server that boots from a volume.
+    # An empty string if the server boots from a volume.
     return found['image']['id'] if found['image'] else None

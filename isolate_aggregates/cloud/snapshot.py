@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A cloud at one moment, as plain values."""
+"""The state of a cloud, as plain values."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -16,16 +16,16 @@ _T = TypeVar('_T', Flavor, Image)
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """Everything that decides where servers may go.
+    """All data that determines which hosts a request may use.
 
-    :param origin: Where it comes from, for messages.
+    :param origin: The source of the data, for messages.
     :param providers: All resource providers; parents before children.
     :param settings: Scheduler settings of the cloud, by ``(group, option)``.
-    :param placement_aggregates: Names of aggregates that only Placement
-        knows, by uuid.
-    :param traits: Custom traits that exist although no provider has them.
-    :param resource_classes: Custom resource classes that exist although no
-        provider has an inventory of them.
+    :param placement_aggregates: The names of aggregates that exist only in
+        Placement, by uuid.
+    :param traits: Further custom traits, which no provider has.
+    :param resource_classes: Further custom resource classes, of which no
+        provider has an inventory.
     """
 
     origin: str
@@ -44,26 +44,25 @@ class Snapshot:
 
     @functools.cached_property
     def index(self) -> AggregateIndex:
-        """The index of the host aggregates."""
         return AggregateIndex(self.aggregates)
 
     def flavor(self, name: str) -> Flavor:
-        """Return the flavor of an id or, if there is none, of a name.
+        """Return the flavor with an id or, if there is none, a name.
 
-        :raises NotFound: if there is none.
+        :raises NotFound: if there is no such flavor.
         """
         return self._find('flavor', name, self.flavors)
 
     def image(self, name: str) -> Image:
-        """Return the image of an id or, if there is none, of a name.
+        """Return the image with an id or, if there is none, a name.
 
-        :raises NotFound: if there is none.
+        :raises NotFound: if there is no such image.
         :raises NotUnique: if several images have the name.
         """
         return self._find('image', name, self.images)
 
     def requested_host(self, name: str) -> ComputeHost:
-        """Return a host with its compute nodes, none if it is unknown.
+        """Return a host with its compute nodes; no nodes if it is unknown.
 
         :param name: The name of a compute service or of a compute node.
         """

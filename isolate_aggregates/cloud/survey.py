@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that there is to know of a cloud, for an audit."""
+"""The data of a cloud that an audit needs."""
 
 import dataclasses
 
@@ -9,19 +9,18 @@ from isolate_aggregates.cloud.snapshot import Snapshot
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """A cloud at one moment, with what no cloud file has.
+    """A snapshot with further data that is not in cloud files.
 
     :param snapshot: Aggregates, resource providers, flavors and images.
-    :param nova: The newest microversion of Nova; None if it is not known.
-    :param placement: The newest microversion of Placement; None if it is not
-        known.
-    :param traits: All traits that Placement knows; None if only the standard
-        ones and those that some provider has are known.
-    :param resource_classes: Names of all resource classes; None if only those
-        that some provider has are known.
+    :param nova: Nova's newest microversion; None if unknown.
+    :param placement: Placement's newest microversion; None if unknown.
+    :param traits: All traits in Placement; None if only the standard traits
+        and those that a provider has are known.
+    :param resource_classes: The names of all resource classes; None if only
+        those that a provider has are known.
     :param servers: The servers; None if they are not checked.
-    :param nova_releases: The releases of Nova that it may be, oldest first;
-        none if that is not known.
+    :param nova_releases: The possible releases of Nova, oldest first; empty if
+        unknown.
     """
 
     snapshot: Snapshot

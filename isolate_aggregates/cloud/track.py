@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a person can be shown the progress of what takes long."""
+"""The interface for showing the progress of long operations."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-# Takes what comes one by one, what it is, in the plural, and how many will
-# come if that is known; gives it back.
+# Takes an iterator, the plural name of its items and their number if known;
+# yields the items.
 Track = Callable[[Iterator[Any], str, int | None], Iterable[Any]]
 
 

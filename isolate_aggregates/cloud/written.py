@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot as the document of a cloud file."""
+"""Converts a snapshot to the document of a cloud file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from isolate_aggregates.placement.provider import Provider
 def document(snapshot: Snapshot) -> dict[str, Any]:
     """Return a snapshot as the document of a cloud file.
 
-    Reading the document back gives an equal one, but for its origin.
+    Reading the document returns an equal snapshot, except for its origin.
     """
     children: dict[str | None, list[Provider]] = {}
     for provider in snapshot.providers:
@@ -27,8 +27,8 @@ def document(snapshot: Snapshot) -> dict[str, Any]:
             traits=sorted(snapshot.traits),
             resource_classes=sorted(snapshot.resource_classes),
         ),
-        # Memberships are written out as they are, even where Nova's mirror
-        # is incomplete.
+        # All memberships are written explicitly, as the mirror in the live
+        # cloud may be incomplete.
         'mirror_host_aggregates': False,
         'aggregates': [
             _without_empty(
@@ -101,7 +101,7 @@ def _tree_document(
 
 
 def _without_empty(**fields: Any) -> dict[str, Any]:
-    """Drop what reads back the same when it is left out."""
+    """Leave out empty values, which are the defaults of a cloud file."""
     return {
         key: value
         for key, value in fields.items()

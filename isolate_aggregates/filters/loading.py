@@ -40,7 +40,7 @@ class LoadedFilter(NamedFilter):
     switch: tuple[str, str] | None = None
 
     def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
-        """Tell whether the filter is switched on.
+        """Return whether the filter is switched on.
 
         :raises FilterError: if its switch is not registered.
         """

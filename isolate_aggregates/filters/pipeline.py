@@ -65,7 +65,7 @@ class NamedFilter:
         return None
 
     def reads(self, key: str) -> bool:
-        """Tell whether it says that it reads a metadata key."""
+        """Return whether it says that it reads a metadata key."""
         return any(matches(pattern, key) for pattern in self.metadata or ())
 
     @property

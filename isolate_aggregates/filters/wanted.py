@@ -16,7 +16,9 @@ from isolate_aggregates.aggregates import Aggregate
 # The host filter of Nova that looks at this.
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
 
-_SCOPE = 'aggregate_instance_extra_specs'
+# The request filter that does, and the scope of extra specs for both.
+REQUEST_FILTER = 'aggregate_instance_extra_specs'
+
 _ZONE = 'availability_zone'
 _ALTERNATIVES = '<or>'
 _ALL = '<all-in>'
@@ -76,7 +78,7 @@ class Wanted:
         return ''
 
     def is_met_by(self, value: str) -> bool:
-        """Tell whether one of the values of metadata is what is wanted.
+        """Return whether one of the values of metadata is what is wanted.
 
         :raises ValueError: if Nova fails on it.
         """
@@ -116,7 +118,7 @@ def wanted_metadata(extra_specs: Mapping[str, str]) -> tuple[Wanted, ...]:
         scope, colon, name = key.partition(':')
         if not colon:
             found.append(Wanted(key, value, key))
-        elif scope == _SCOPE:
+        elif scope == REQUEST_FILTER:
             found.append(Wanted(name, value, key))
     return tuple(found)
 

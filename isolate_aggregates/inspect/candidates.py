@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The main job: from a request to the hosts that may be used, and why."""
+"""Computes the candidate hosts for a request, live or from a snapshot."""
 
 from collections.abc import Iterable, Iterator, Mapping
 import dataclasses
@@ -15,13 +15,13 @@ from isolate_aggregates.request import Request
 
 @dataclasses.dataclass(frozen=True)
 class CandidateHost:
-    """A host that may be used.
+    """A host with allocation candidates for a request.
 
     :param name: The name of its root resource provider.
     :param uuid: The uuid of that provider.
-    :param free: What is left of each requested resource class, over the
-        providers that could serve the request.
-    :param candidates: In how many ways the host could serve the request.
+    :param free: The free capacity by requested resource class, summed over the
+        providers that can serve the request.
+    :param candidates: The number of its allocation candidates.
     """
 
     name: str
@@ -32,10 +32,10 @@ class CandidateHost:
 
 @dataclasses.dataclass(frozen=True)
 class DroppedHost:
-    """A host that Placement offers, but a host filter of Nova drops.
+    """A host that Placement offers and one of Nova's host filters drops.
 
     :param name: The name of its root resource provider.
-    :param reasons: Why, by each host filter that drops it.
+    :param reasons: The reason of each host filter that drops it.
     """
 
     name: str
@@ -44,13 +44,13 @@ class DroppedHost:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """Where a request may go.
+    """The hosts for a request.
 
-    :param decision: What the request filters concluded, and whether the query
-        had to be shortened.
-    :param query: What was asked of Placement.
-    :param hosts: The hosts it answered with and Nova keeps, by name.
-    :param dropped: The hosts it answered with and Nova drops, by name.
+    :param decision: The conclusions of the request filters, and whether the
+        query had to be shortened.
+    :param query: The query sent to Placement.
+    :param hosts: The hosts that Placement returned and Nova keeps, by name.
+    :param dropped: The hosts that Placement returned and Nova drops, by name.
     """
 
     decision: Decision
@@ -66,13 +66,11 @@ def decide_on(
     limit: int | None,
     max_length: int = 0,
 ) -> Decision:
-    """Decide where a request may go in a cloud.
+    """Run the request filters for a request in a cloud.
 
-    :param cloud: The cloud.
-    :param pipeline: The request filters.
-    :param request: The request.
-    :param limit: The most candidates to ask for; None for all.
-    :param max_length: The most bytes of the query; 0 for no limit.
+    :param limit: The maximum number of candidates to query; None for all.
+    :param max_length: The maximum length of the query in bytes; 0 for no
+        limit.
     :raises InvalidRequest: if flavor and image contradict each other.
     :raises FilterError: if a filter fails or breaks its contract.
     """
@@ -93,16 +91,14 @@ def find(
     limit: int | None,
     max_length: int = 0,
 ) -> Outcome:
-    """Return the hosts that may be used for a request.
+    """Return the candidate hosts for a request.
 
-    :param cloud: The cloud.
-    :param pipeline: The request filters.
-    :param request: The request.
-    :param limit: The most candidates to ask for; None for all.
-    :param max_length: The most bytes of the query; 0 for no limit.
-    :raises RequestRefused: if a filter refuses the request, or the query
-        cannot be made to fit.
-    :raises IsolateAggregatesError: if it cannot be worked out.
+    :param limit: The maximum number of candidates to query; None for all.
+    :param max_length: The maximum length of the query in bytes; 0 for no
+        limit.
+    :raises RequestRefused: if a filter refuses the request, or the query is
+        too long even when shortened.
+    :raises IsolateAggregatesError: if the hosts cannot be determined.
     """
     decision = decide_on(cloud, pipeline, request, limit, max_length)
     return allowed(cloud, request, decision, limit)
@@ -111,11 +107,11 @@ def find(
 def allowed(
     cloud: Cloud, request: Request, decision: Decision, limit: int | None
 ) -> Outcome:
-    """Return the hosts that a decision leaves to a request.
+    """Return the candidate hosts for a request after a decision.
 
-    :param limit: The most candidates to ask for; None for all.
+    :param limit: The maximum number of candidates to query; None for all.
     :raises RequestRefused: if the request was refused.
-    :raises IsolateAggregatesError: if Placement cannot be asked.
+    :raises IsolateAggregatesError: if the query to Placement fails.
     """
     query = decision.query(request, limit)
     answer = cloud.placement.allocation_candidates(query)
@@ -129,7 +125,7 @@ def allowed(
 def _dropped(
     hosts: Iterable[CandidateHost], decision: Decision, cloud: Cloud
 ) -> Iterator[DroppedHost]:
-    """Yield the hosts that host filters of Nova drop."""
+    """Yield the hosts that Nova's host filters drop."""
     destination = decision.destination
     if not destination.host_objections:
         return
@@ -158,7 +154,7 @@ def _hosts(
         for resource_class, provider in serving:
             summary = answer.summaries[provider]
             free[resource_class] += summary.free(resource_class)
-        # A provider made since the names were read goes by its uuid.
+        # The provider may have been created after the names were read.
         name = cloud.provider_names.get(root, root)
         hosts.append(CandidateHost(name, root, free, len(candidates)))
     return tuple(sorted(hosts, key=lambda host: host.name))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many more servers fit, found out by placing them one by one.
+"""Computes how many more servers fit, by simulating their placement.
 
-Each server uses the first candidate of its host, as with a scheduler that
-claims it and asks again. With trees of providers another choice of candidates
-may fit more servers.
+Servers are placed one after the other. Each claims the first candidate of its
+host, as a scheduler would. With nested providers, other candidates might fit
+more servers.
 """
 
 from collections.abc import Container, Hashable, Iterable, Sequence
@@ -19,12 +19,12 @@ from isolate_aggregates.placement.simulator.index import ProviderIndex
 
 @dataclasses.dataclass(frozen=True)
 class HostFit:
-    """How many servers fit on a host.
+    """The number of servers that fit on a host.
 
     :param host: The name of its compute service.
     :param provider: The uuid of its root provider.
-    :param servers: How many fit on it, after the hosts before it are full:
-        that matters where hosts share storage.
+    :param servers: The number of servers that fit once all previous hosts are
+        full. The order matters if hosts use the same sharing providers.
     """
 
     host: str
@@ -37,22 +37,22 @@ def fitting_servers(
     request: ResourceRequest,
     destination: Destination | None = None,
 ) -> tuple[HostFit, ...]:
-    """Return how many servers fit on each host that may be used.
+    """Return how many servers fit on each candidate host.
 
-    :param request: What each server asks for, filters included; its limit is
-        not looked at.
-    :param destination: What the filters concluded, for the hosts that are
-        dropped after Placement has answered.
-    :returns: The hosts that take at least one, by name.
-    :raises BadQuery: if Placement would call the query invalid.
+    :param request: The request of each server, with the constraints of the
+        filters. Its limit is ignored.
+    :param destination: The conclusions of the filters, for hosts that a host
+        filter drops.
+    :returns: The hosts that fit at least one server, sorted by name.
+    :raises BadQuery: if Placement would answer the query with 400.
     """
     return Packing(snapshot, request, destination).fitting()
 
 
 class Packing:
-    """Servers of one kind on the hosts of a snapshot.
+    """Places equal servers on the hosts of a snapshot.
 
-    The parameters and the errors are those of :func:`fitting_servers`.
+    Parameters and exceptions are those of :func:`fitting_servers`.
     """
 
     def __init__(
@@ -77,15 +77,16 @@ class Packing:
                 for group in request.groups.values()
             )
         )
-        # By what decides how many fit into a tree that nothing is lent to.
+        # Cache: number of servers by likeness, for trees without sharing
+        # providers.
         self._known: dict[Hashable, int] = {}
 
     def fitting(
         self, among: Container[str] | None = None
     ) -> tuple[HostFit, ...]:
-        """Return how many servers fit on each host, by name.
+        """Return how many servers fit on each host, sorted by name.
 
-        :param among: The names of the hosts to look at; None for all.
+        :param among: The names of the hosts to consider; None for all.
         """
         usages = {p.uuid: dict(p.usages) for p in self._providers}
         found = []
@@ -110,19 +111,19 @@ class Packing:
                     involved, root, self._request, usages
                 )
             return self._known[likeness]
-        # What is lent to several hosts is left to the first of them.
+        # Shared resources are counted for the first host that uses them.
         return _in_a_tree(involved, root, self._request, usages)
 
 
 def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
-    """Return the providers that a host's servers may take from."""
+    """Return the providers that can serve servers on a host."""
     number = index.numbers[root.uuid]
     lenders = [
         lender
         for lender, borrowers in index.borrowers.items()
         if borrowers >> number & 1
     ]
-    # A lender belongs to a tree that may be needed whole to judge it.
+    # Conditions on a sharing provider may depend on its whole tree.
     trees = {number, *(index.root_of[lender] for lender in lenders)}
     return [
         index.providers[member]
@@ -134,9 +135,9 @@ def _involved(index: ProviderIndex, root: Provider) -> list[Provider]:
 def _likeness(
     tree: Sequence[Provider], aggregates: frozenset[str]
 ) -> Hashable:
-    """Return what trees have in common into which as many servers fit.
+    """Return a key; trees with equal keys fit the same number of servers.
 
-    :param aggregates: The uuids of the aggregates that matter.
+    :param aggregates: The uuids of the aggregates in the query.
     """
     places = {provider.uuid: place for place, provider in enumerate(tree)}
     return tuple(
@@ -152,7 +153,7 @@ def _likeness(
 
 
 def _on_one_provider(root: Provider, request: ResourceRequest) -> int:
-    """Return how often a request fits on one provider that offers it."""
+    """Return how often a request fits on a host with a single provider."""
     return min(
         root.free(resource_class) // amount
         for resource_class, amount in request.merged_resources().items()
@@ -165,9 +166,10 @@ def _in_a_tree(
     request: ResourceRequest,
     usages: dict[str, dict[str, int]],
 ) -> int:
-    """Claim the first candidate as often as it fits, until there is none.
+    """Claim the first candidate repeatedly until there is none.
 
-    It stays the first one: claims only ever take candidates away.
+    Claims only remove candidates, so a candidate remains the first one until
+    it does not fit any more.
     """
     servers = 0
     while True:
@@ -199,7 +201,7 @@ def _in_a_tree(
 def simulator(
     providers: Iterable[Provider], request: ResourceRequest
 ) -> Simulator:
-    """Return a simulator to which all that a request names exists."""
+    """Return a simulator in which all requested names exist."""
     traits = request.root_required | request.root_forbidden
     for group in request.groups.values():
         traits |= group.required_traits | group.forbidden_traits

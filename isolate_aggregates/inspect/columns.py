@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The columns of a matrix: single hosts, hosts alike, aggregates, locks."""
+"""The columns of a matrix: hosts, groups of hosts, aggregates or locks."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -10,14 +10,14 @@ from isolate_aggregates.inspect.matrix import Matrix, Row
 from isolate_aggregates.inspect.rules import Objection
 from isolate_aggregates.text import listed
 
-# What the hosts are called that no lock keeps anybody out of.
+# The name of the column for hosts without a lock.
 UNLOCKED = '(no lock)'
-# So many hosts are listed by name.
+# The most hosts whose names are listed.
 _LISTED = 2
 
 
 class Access(enum.Enum):
-    """Whether a request may go to the hosts of a column."""
+    """Whether a request may use the hosts of a column."""
 
     YES = 'yes'
     SOME = 'some'
@@ -28,9 +28,9 @@ class Access(enum.Enum):
 class Column:
     """Hosts that are shown together.
 
-    :param name: What they are called.
-    :param groups: The places of their groups in the matrix; none if there
-        are no such hosts.
+    :param name: The name of the column.
+    :param groups: The indexes of their groups in the matrix; empty if the
+        column has no hosts.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Column:
 
 @dataclasses.dataclass(frozen=True)
 class Exclusion:
-    """The hosts that one objection keeps a request from.
+    """The hosts that one objection excludes.
 
-    :param hosts: Their names, sorted.
+    :param hosts: The names of the hosts, sorted.
     """
 
     objection: Objection
@@ -61,7 +61,7 @@ def by_host(matrix: Matrix) -> list[Column]:
 
 
 def alike(matrix: Matrix) -> list[Column]:
-    """Return a column for all hosts that the same requests may go to."""
+    """Return a column for each set of hosts with the same access."""
     places: dict[tuple[bool, ...], list[int]] = {}
     for place in range(len(matrix.groups)):
         access = tuple(not row.objections[place] for row in matrix.rows)
@@ -75,10 +75,11 @@ def alike(matrix: Matrix) -> list[Column]:
 def named(
     matrix: Matrix, some: Iterable[Column], known: Iterable[Column]
 ) -> list[Column]:
-    """Name columns whose hosts are too many to list after what they are.
+    """Rename columns with too many hosts to list.
 
-    :param known: What columns may be named after, the preferred first: it
-        has all hosts of the column and no others.
+    :param some: The columns to rename.
+    :param known: Columns whose names may be used, in order of preference. The
+        first one with exactly the same hosts is used.
     """
     names: dict[frozenset[int], str] = {}
     for one in known:
@@ -127,9 +128,9 @@ def hosts_of(matrix: Matrix, places: Iterable[int]) -> tuple[str, ...]:
 
 
 def access(row: Row, column: Column) -> Access:
-    """Tell whether a request may go to all hosts of a column, some or none.
+    """Return whether a request may use all hosts of a column, some or none.
 
-    :param column: The column. If it has no hosts there are none to go to.
+    A column without hosts counts as none.
     """
     may = [not row.objections[place] for place in column.groups]
     if not any(may):
@@ -138,7 +139,7 @@ def access(row: Row, column: Column) -> Access:
 
 
 def exclusions(matrix: Matrix, row: Row, column: Column) -> list[Exclusion]:
-    """Return why a request may not go to hosts of a column."""
+    """Return the hosts of a column that a request may not use, by reason."""
     if not column.groups:
         return [Exclusion(Objection(None, 'has no hosts'), ())]
     places: dict[Objection, list[int]] = {}

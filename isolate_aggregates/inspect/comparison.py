@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Placement does not answer as its documentation says.
+"""Compares Placement's response with its documentation.
 
-What a request comes to is worked out in memory by the documented rules, and
-the service is asked as well where one of its known mistakes may show. Nova
-only ever sees the service's answer.
+The simulator computes the documented response. If the query may trigger a
+known bug, the real Placement is queried as well. Nova always uses the response
+of the real Placement.
 """
 
 from collections import Counter
@@ -33,9 +33,9 @@ from isolate_aggregates.request import extra_specs as xs
 def difference(
     cloud: Cloud, request: Request, decision: Decision
 ) -> Difference | None:
-    """Return how the service answers otherwise than it should.
+    """Return how Placement's response differs from its documentation.
 
-    :returns: None if it answers as documented, or no known mistake may show.
+    :returns: None if it does not differ, or the query triggers no known bug.
     :raises RequestRefused: if the request was refused.
     """
     query = decision.query(request)
@@ -45,9 +45,9 @@ def difference(
 def difference_behind(
     cloud: Cloud, request: Request, decision: Decision
 ) -> Difference | None:
-    """Return the same after the service has answered.
+    """Return the same as :func:`difference`, after Placement has answered.
 
-    The resource providers are only read where a known mistake may show.
+    The resource providers are read only if the query may trigger a known bug.
 
     :raises RequestRefused: if the request was refused.
     :raises IsolateAggregatesError: if they cannot be read.
@@ -69,9 +69,9 @@ def explained(
     decision: Decision,
     error: exception.ServiceFailed,
 ) -> exception.ServiceError:
-    """Return the failure of a service with the known mistake behind it.
+    """Add the known bug that may have caused a failure of Placement.
 
-    :returns: The failure itself if there is none, or none to be found.
+    :returns: The unchanged failure if no known bug is found.
     """
     try:
         found = difference(cloud, request, decision)
@@ -84,7 +84,8 @@ def explained(
     return exception.ServiceFailed(error.service, error.url, problem)
 
 
-# A candidate, and how often each host has it.
+# A candidate, independent of the order of providers and resource classes, and
+# the number of times that each host has it.
 _Candidate = frozenset[tuple[str, frozenset[tuple[str, int]]]]
 _Ways = Mapping[str, Counter[_Candidate]]
 
@@ -104,7 +105,7 @@ class _Comparison:
     def _hosts(self) -> Mapping[str, str]:
         """The names of the hosts, by uuid of their root providers."""
         return {
-            # A service for bare metal has many nodes.
+            # A compute service for bare metal can have many nodes.
             node.uuid: host if len(nodes) == 1 else f'{host} ({node.name})'
             for host, nodes in nodes_by_host(self._providers).items()
             for node in nodes
@@ -115,7 +116,7 @@ class _Comparison:
         return suspects(self.query, self._providers)
 
     def difference(self) -> Difference | None:
-        """Return what differs; None if nothing does."""
+        """Return the difference; None if there is none."""
         if not self._suspects:
             return None
         documented = self._documented(self.query)
@@ -134,7 +135,7 @@ class _Comparison:
             mistake
             for mistake in self._suspects
             if mistake is not Mistake.SHARING_CHILD
-            # It makes fewer of them, and no others.
+            # This bug only removes candidates.
             and not (mistake is Mistake.LOST_ANCHORS and not left_out)
         )
         if other and Mistake.ADDED_AMOUNTS not in mistakes:
@@ -171,7 +172,7 @@ class _Comparison:
         )
 
     def _advised(self, found: Difference, documented: _Ways) -> Difference:
-        """Add a flavor that gets the documented answer, if there is one."""
+        """Add extra specs that get the documented response, if possible."""
         specs = self.request.flavor.extra_specs
         for written in _variants(specs, found.mistakes):
             flavor = dataclasses.replace(
@@ -227,7 +228,7 @@ def _frozen(candidate: Mapping[str, Mapping[str, int]]) -> _Candidate:
 
 
 def _others(answered: _Ways, documented: _Ways) -> set[str]:
-    """Return the hosts with candidates that they should not have."""
+    """Return the hosts with candidates that are not documented."""
     return {
         root
         for root, ways in answered.items()
@@ -238,7 +239,7 @@ def _others(answered: _Ways, documented: _Ways) -> set[str]:
 def _variants(
     specs: Mapping[str, str], mistakes: Iterable[Mistake]
 ) -> Iterator[dict[str, str]]:
-    """Yield extra specs that may say the same, least changed first."""
+    """Yield extra specs with the same meaning, the least changed first."""
     if Mistake.ADDED_AMOUNTS in mistakes and xs.GROUP_POLICY not in specs:
         yield {**specs, xs.GROUP_POLICY: 'none'}
     suffixes = [spec.suffix for spec in xs.parse(specs) if spec.suffix]
@@ -250,7 +251,7 @@ def _variants(
 def _without_suffixes(
     specs: Mapping[str, str], suffixes: Iterable[str]
 ) -> dict[str, str]:
-    """Write what some request groups ask for without their suffixes."""
+    """Move the contents of suffixed request groups to the unsuffixed one."""
     written = dict(specs)
     for spec in xs.parse(specs):
         if spec.suffix not in suffixes:

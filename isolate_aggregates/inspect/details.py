@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Everything about one lock, one aggregate or one host."""
+"""Collects all details of a lock, an aggregate or a host."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 import functools
 from typing import Any
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, Lock, tags
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.inspect import reach
-from isolate_aggregates.inspect.openers import openers
+from isolate_aggregates.inspect.openers import openers, sent
 from isolate_aggregates.inspect.overview import (
     overview,
     usage_by_host,
@@ -29,31 +32,30 @@ KINDS = ('lock', 'aggregate', 'host')
 
 
 class Details:
-    """Looks things of a cloud up and tells everything about them.
+    """Finds locks, aggregates and hosts, and returns their details.
 
-    :param trait_sources: Whose traits open an aggregate, as in the option of
-        that name.
+    :param conf: A configuration with our options registered.
     """
 
     def __init__(
         self,
         cloud: Cloud,
         locks: Iterable[Lock],
-        trait_sources: Collection[str],
+        conf: cfg.ConfigOpts,
     ) -> None:
         self._cloud = cloud
         self._locks = tuple(locks)
-        self._sources = trait_sources
+        self._conf = conf
+        self._sources = conf[ia_conf.GROUP].trait_sources
 
     def find(self, name: str, kind: str | None = None) -> dict[str, Any]:
-        """Return everything about the one thing of a name.
+        """Return the details of the object with a name.
 
-        :param name: The name of a lock, which is that of its metadata key or
-            just its trait; the name, uuid or number of an aggregate; or the
-            name of a host or a compute node.
-        :param kind: One of :data:`KINDS`; None if the name tells.
-        :raises NotFound: if there is nothing of that name.
-        :raises NotUnique: if the name may mean several things.
+        :param name: The metadata key or the trait of a lock; the name, uuid or
+            numeric id of an aggregate; or the name of a host or compute node.
+        :param kind: One of :data:`KINDS`; None for any.
+        :raises NotFound: if no object has that name.
+        :raises NotUnique: if several objects have that name.
         """
         finders: dict[str, Callable[[str], Any]] = {
             'lock': self._lock,
@@ -79,7 +81,7 @@ class Details:
         return {'kind': one, **tell[one](found[one])}
 
     def _names(self, kinds: Collection[str]) -> Iterator[str]:
-        """Yield the names there are of some kinds."""
+        """Yield the names of all objects of some kinds."""
         snapshot = self._cloud.snapshot
         if 'lock' in kinds:
             yield from (lock.name for lock in self._locks)
@@ -113,6 +115,7 @@ class Details:
             'hosts': list(found.hosts),
             'capacity': usage_document(found.capacity),
             **self._keys(locks),
+            **self._sent(aggregate),
             'problems': list(self._problems([aggregate])),
         }
 
@@ -168,7 +171,7 @@ class Details:
         return None
 
     def _on(self, aggregates: Iterable[Aggregate]) -> list[Lock]:
-        """Return the locks on any of some aggregates."""
+        """Return the locks on at least one of the aggregates."""
         uuids = {aggregate.uuid for aggregate in aggregates}
         return [
             lock
@@ -177,10 +180,9 @@ class Details:
         ]
 
     def _keys(self, locks: Iterable[Lock]) -> dict[str, list[str]]:
-        """Return the flavors and images that open all of some locks.
+        """Return the flavors and images that open all of the locks.
 
-        Only those that ask for traits can be told so; the rest is for the
-        filters to decide.
+        This is known only for locks that are opened by traits.
         """
         wanted = list(locks)
         if not wanted or any(one.family != TRAIT_PREFIX for one in wanted):
@@ -201,6 +203,13 @@ class Details:
             keys['images'] = [f'not read: {found[0].unread}']
         return keys
 
+    def _sent(self, aggregate: Aggregate) -> dict[str, list[str]]:
+        """Return the flavors that metadata sends to an aggregate."""
+        flavors = sent(self._cloud, aggregate, self._conf)
+        if flavors is None:
+            return {}
+        return {'sent_flavors': sorted(flavor.name for flavor in flavors)}
+
     def _problems(
         self, aggregates: Iterable[Aggregate], only: str | None = None
     ) -> Iterator[str]:
@@ -219,16 +228,19 @@ class Details:
     def _wrong(
         self, aggregate: Aggregate, host: str, node: Provider
     ) -> Iterator[str]:
-        """Yield what keeps the locks of an aggregate from working on a host.
+        """Yield why the locks of an aggregate do not work on a host.
 
-        Whether a host has a trait is for all of its tree to say, as it is for
-        Placement.
+        As in Placement, a host has a trait if any provider of its tree has it.
         """
         if aggregate.uuid not in node.aggregates:
+            consequence = (
+                'the locks of the aggregate do not hold'
+                if self._on([aggregate])
+                else 'servers that are sent there cannot use it'
+            )
             yield (
                 f'host {host} is in aggregate {aggregate.name}, but its '
-                f'resource provider {node.name} is not, so that the locks of '
-                'the aggregate do not hold'
+                f'resource provider {node.name} is not, so that {consequence}'
             )
         missing = []
         for trait in sorted(tags.required_traits(aggregate)):

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which requests may use which hosts, by locks and keys only.
+"""Computes which requests may use which hosts, regardless of capacity.
 
-Free capacity does not count. A request may use a host unless a configured
-request filter keeps it out, or the host lacks a required trait or has a
-forbidden one. The hosts of an aggregate are read from Nova.
+A request may use a host unless a configured request filter excludes it, or the
+host lacks a required trait or has a forbidden one. The hosts of an aggregate
+are those in Nova.
 
 Each request is evaluated once, and hosts that are equal for all requests are
-judged together.
+evaluated together.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,10 +23,10 @@ from isolate_aggregates.request import Flavor, Image, Request
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What there is against a request on each host.
+    """The access of a request to all hosts.
 
-    :param objections: Those for each group of hosts, in the order of the
-        groups; where there are none, the request may go there.
+    :param objections: The objections for each group of hosts, in the order of
+        the groups. The request may use a group without objections.
     """
 
     request: Request
@@ -35,9 +35,9 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Matrix:
-    """Which request may go to which host.
+    """The access of requests to hosts.
 
-    :param groups: All hosts, in groups of which the first hosts are sorted.
+    :param groups: Groups of all hosts, sorted by their first host.
     """
 
     groups: tuple[HostGroup, ...]
@@ -51,7 +51,7 @@ def requests(
 ) -> list[Request]:
     """Return a request for each flavor, or for each flavor with each image.
 
-    :param images: The images; without any, the requests have no image.
+    :param images: The images; if empty, the requests have no image.
     """
     return [
         Request(flavor, image, project_id)
@@ -62,9 +62,9 @@ def requests(
 def matrix(
     snapshot: Snapshot, pipeline: Pipeline, asked: Iterable[Request]
 ) -> Matrix:
-    """Tell which request may go to which host.
+    """Return which request may use which host.
 
-    :param asked: The requests. One that is invalid may use no host.
+    :param asked: The requests. An invalid request may use no host.
     :raises FilterError: if a filter fails.
     """
     rules = [Rules.of(one, pipeline, snapshot.index) for one in asked]
@@ -117,7 +117,7 @@ def _groups(snapshot: Snapshot, rules: Sequence[Rules]) -> Iterator[HostGroup]:
 
 
 def _names(snapshot: Snapshot) -> dict[str, str]:
-    """Return what each compute node is called, by its uuid."""
+    """Return the name to show for each compute node, by uuid."""
     return {
         node.uuid: host if len(some) == 1 else f'{host} ({node.name})'
         for host, some in nodes_by_host(snapshot.providers).items()
@@ -128,7 +128,7 @@ def _names(snapshot: Snapshot) -> dict[str, str]:
 def _holders(
     index: ProviderIndex, traits: Iterable[str]
 ) -> dict[int, frozenset[str]]:
-    """Return which traits each tree has or is lent, by its root."""
+    """Return the traits in each tree and of its sharing providers, by root."""
     found: dict[int, set[str]] = {}
     for trait in traits:
         having = index.with_trait(trait)
@@ -143,7 +143,7 @@ def _holders(
 def _holders_of_trees(
     index: ProviderIndex, providers: Iterable[str]
 ) -> dict[int, frozenset[str]]:
-    """Return which of some providers are in each tree, by its root."""
+    """Return which of the given providers are in each tree, by root."""
     found: dict[int, set[str]] = {}
     for uuid in providers:
         if uuid in index.numbers:

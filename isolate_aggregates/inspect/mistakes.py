@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The known mistakes of Placement: where they may show, and what to say.
+"""The known bugs of Placement: when they may occur, and their messages.
 
 See the page "Known mistakes of Placement" of the documentation.
 """
@@ -16,7 +16,7 @@ from isolate_aggregates.placement.provider import Provider
 
 
 class Mistake(enum.Enum):
-    """A known mistake of Placement, as the documentation calls it."""
+    """A known bug of Placement, by its name in the documentation."""
 
     LOST_ANCHORS = 'lost anchors'
     ADDED_AMOUNTS = 'added amounts'
@@ -24,7 +24,7 @@ class Mistake(enum.Enum):
 
     @property
     def effect(self) -> str:
-        """What Placement does wrong."""
+        """The effect of the bug."""
         return _EFFECTS[self]
 
 
@@ -45,21 +45,22 @@ _EFFECTS = {
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What a service answers, and by its documentation would not.
+    """The difference between Placement's response and its documentation.
 
-    :param documented: How many hosts may be used by the documentation.
-    :param left_out: The hosts among them that the service leaves out.
-    :param roots: The uuids of the root providers of these.
-    :param added: The hosts that it offers beside them.
-    :param other_amounts: The hosts of which it offers amounts that were not
-        asked for.
-    :param mistakes: The known mistakes that do so; perhaps none.
-    :param suspects: Those that may show, where the service was not asked.
-    :param failure: Why there is no answer; None if there is one.
-    :param instead: Extra specs that say the same and are answered as
-        documented; none if that was not found.
+    :param documented: The number of hosts in the documented response.
+    :param left_out: The hosts that are missing in Placement's response.
+    :param roots: The uuids of the root providers of the missing hosts.
+    :param added: The hosts that are only in Placement's response.
+    :param other_amounts: The hosts with candidates whose amounts were not
+        requested.
+    :param mistakes: The known bugs that cause the difference, if any.
+    :param suspects: If Placement was not queried: the known bugs that may
+        occur.
+    :param failure: Why Placement returned an error; None if it did not.
+    :param instead: Extra specs with the same meaning that get the documented
+        response; empty if none were found.
     :param of: The extra specs that they replace.
-    :param sharing: Names and uuids of the providers that share and are not
+    :param sharing: Names and uuids of the sharing providers that are not
         roots.
     """
 
@@ -77,7 +78,7 @@ class Difference:
 
     @property
     def sentences(self) -> Iterator[str]:
-        """Sentences that say what is different and what to do."""
+        """Sentences that describe the difference and what to do."""
         for mistake in self.suspects:
             yield (
                 'Placement may answer otherwise, by its known mistake '
@@ -147,7 +148,7 @@ def _written(specs: Iterable[tuple[str, str]]) -> str:
 def suspects(
     query: ResourceRequest, providers: Iterable[Provider]
 ) -> tuple[Mistake, ...]:
-    """Return the known mistakes that may show in the answer to a query."""
+    """Return the known bugs that a query may trigger."""
     sharing = [provider for provider in providers if provider.is_sharing]
     suspected = {
         Mistake.LOST_ANCHORS: _is_lent(query, sharing),
@@ -158,7 +159,10 @@ def suspects(
 
 
 def _is_lent(query: ResourceRequest, sharing: Iterable[Provider]) -> bool:
-    """Tell whether all of the group without a suffix may be borrowed."""
+    """Return whether all unsuffixed resources can come from sharing providers.
+
+    This only matters if there are other groups.
+    """
     group = query.groups.get('')
     if group is None or not group.resources or len(query.groups) < 2:
         return False
@@ -167,7 +171,7 @@ def _is_lent(query: ResourceRequest, sharing: Iterable[Provider]) -> bool:
 
 
 def is_added(query: ResourceRequest) -> bool:
-    """Tell whether several groups ask for one resource class."""
+    """Return whether several groups request the same resource class."""
     asked = Counter(
         resource_class
         for group in query.groups.values()

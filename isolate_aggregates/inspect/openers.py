@@ -1,23 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds the key to a lock: flavors and images that require a trait."""
+"""Finds the flavors and images with the key to a lock.
+
+And the flavors that the metadata of an aggregate attracts, with the key or
+without.
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 import dataclasses
 
+from oslo_config import cfg
+
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception, text
-from isolate_aggregates.aggregates import tags
+from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 from isolate_aggregates.cloud.cloud import Cloud
+from isolate_aggregates.filters.aggregate_instance_extra_specs import find
+from isolate_aggregates.filters.wanted import (
+    HOST_FILTER,
+    REQUEST_FILTER,
+    wanted_metadata,
+)
 from isolate_aggregates.request import Flavor, Image
 from isolate_aggregates.request import extra_specs as xs
 
 
 @dataclasses.dataclass(frozen=True)
 class Openers:
-    """What requires a trait.
+    """The flavors and images that require a trait.
 
-    :param flavors: The flavors that do.
-    :param images: The images that do, as far as they can be seen.
-    :param unread: Why the images could not be read; None if they were.
+    :param flavors: The flavors.
+    :param images: The images that are visible to the user.
+    :param unread: Why the images could not be read; None if they were read.
     """
 
     flavors: tuple[Flavor, ...]
@@ -26,7 +39,7 @@ class Openers:
 
     @property
     def named(self) -> str:
-        """Their names for a sentence; empty if there are none."""
+        """The names as text; empty if there are none."""
         return ' and '.join(
             text.named(kind, (one.name for one in found), most=10)
             for kind, found in (
@@ -40,10 +53,10 @@ class Openers:
 def openers(
     cloud: Cloud, trait: str, sources: Collection[str] = ('flavor', 'image')
 ) -> Openers:
-    """Return what requires a trait.
+    """Return the flavors and images that require a trait.
 
-    :param sources: Whose traits open an aggregate, as in the option
-        ``trait_sources``.
+    :param sources: The sources of traits that open an aggregate; see the
+        option ``trait_sources``.
     :raises ServiceError: if the flavors cannot be read.
     """
     flavors = tuple(
@@ -60,19 +73,72 @@ def openers(
             if trait in xs.image_required_traits(image.properties)
         )
     except exception.ServiceError as exc:
-        # Without Glance there is still a cloud to look at.
+        # Glance is optional.
         return Openers(flavors, (), str(exc))
     return Openers(flavors, images)
+
+
+def sent(
+    cloud: Cloud, aggregate: Aggregate, conf: cfg.ConfigOpts
+) -> tuple[Flavor, ...] | None:
+    """Return the flavors that want metadata which an aggregate has.
+
+    :returns: None if nothing that is configured looks at it.
+    :raises ServiceError: if the flavors cannot be read.
+    """
+    # Not told on every machine.
+    after = conf[ia_conf.HOST_FILTERS].enabled_filters or ()
+    before = conf[ia_conf.GROUP].request_filters
+    if REQUEST_FILTER not in before and HOST_FILTER not in after:
+        return None
+    alone = AggregateIndex([aggregate])
+    return tuple(
+        flavor
+        for flavor in cloud.flavors
+        if any(
+            find(wanted, alone).aggregates
+            for wanted in wanted_metadata(flavor.extra_specs)
+            if not wanted.problem
+        )
+    )
+
+
+def sent_without_key(
+    cloud: Cloud,
+    aggregate: Aggregate,
+    traits: Collection[str],
+    conf: cfg.ConfigOpts,
+) -> Iterator[str]:
+    """Yield a sentence if a lock excludes flavors that metadata sends there.
+
+    :param traits: The traits that lock the aggregate.
+    :raises ServiceError: if the flavors cannot be read.
+    """
+    found = [
+        flavor.name
+        for flavor in sent(cloud, aggregate, conf) or ()
+        if not xs.required_traits(flavor.extra_specs).issuperset(traits)
+    ]
+    if found:
+        number = len(found)
+        by_image = 'image' in conf[ia_conf.GROUP].trait_sources
+        yield (
+            f'{text.named("flavor", found, most=10)} '
+            f'{text.plural(number, "wants", "want")} metadata of aggregate '
+            f'{aggregate.name} and {text.plural(number, "does", "do")} not '
+            f'require {", ".join(sorted(traits))}, so servers cannot use its '
+            f'hosts{" unless their image requires it" if by_image else ""}'
+        )
 
 
 def after_lock(
     cloud: Cloud, traits: Iterable[str], sources: Collection[str]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield who can use hosts that some traits lock.
+    """Yield which flavors and images can use hosts that traits lock.
 
-    :param sources: Whose traits open an aggregate.
-    :returns: One sentence for each trait or more, and whether it says that
-        something is left to do.
+    :param sources: The sources of traits that open an aggregate.
+    :returns: One or more sentences per trait, each with whether it asks the
+        operator to do something.
     :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:
@@ -95,12 +161,12 @@ def after_lock(
 def after_unlock(
     cloud: Cloud, traits: Iterable[str], sources: Collection[str]
 ) -> Iterator[tuple[bool, str]]:
-    """Yield who asks for traits that no aggregate requires any more.
+    """Yield which flavors and images require traits that no longer lock.
 
-    :param cloud: The cloud, its aggregates read before or after.
-    :param sources: Whose traits open an aggregate.
-    :returns: One sentence for each trait or more, and whether it says that
-        something is left to do.
+    :param cloud: The cloud; its aggregates may be those before the change.
+    :param sources: The sources of traits that open an aggregate.
+    :returns: One or more sentences per trait, each with whether it asks the
+        operator to do something.
     :raises ServiceError: if the flavors cannot be read.
     """
     for trait in traits:

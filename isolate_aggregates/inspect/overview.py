@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind each lock: aggregates, hosts, and their capacity."""
+"""Summarizes aggregates, hosts and capacity behind each lock."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -11,11 +11,11 @@ from isolate_aggregates.placement.provider import Provider
 
 @dataclasses.dataclass(frozen=True)
 class ResourceUsage:
-    """How much of a resource class some providers have together.
+    """Capacity and usage of a resource class, summed over providers.
 
-    :param total: What may be given out in all: ``(total - reserved) *
-        allocation_ratio`` of each inventory, as Placement counts.
-    :param used: What is given out.
+    :param total: The capacity: ``(total - reserved) * allocation_ratio`` of
+        each inventory, as in Placement.
+    :param used: The allocated amount.
     """
 
     total: int
@@ -23,7 +23,7 @@ class ResourceUsage:
 
     @property
     def free(self) -> int:
-        """What is left; less than nothing if too much is in use."""
+        """The free amount; negative if the usage exceeds the capacity."""
         return self.total - self.used
 
     def __add__(self, other: 'ResourceUsage') -> 'ResourceUsage':
@@ -32,13 +32,13 @@ class ResourceUsage:
 
 @dataclasses.dataclass(frozen=True)
 class LockOverview:
-    """What is behind a lock.
+    """The hosts behind a lock and their capacity.
 
     :param lock: The lock, with its aggregates.
     :param hosts: The names of the compute services in any of its aggregates,
         sorted.
-    :param capacity: What the provider trees of these hosts have, by resource
-        class; what other providers share with them is not in it.
+    :param capacity: The capacity of the provider trees of these hosts by
+        resource class, without sharing providers of other trees.
     """
 
     lock: Lock
@@ -49,12 +49,10 @@ class LockOverview:
 def overview(
     snapshot: Snapshot, locks: Iterable[Lock]
 ) -> tuple[LockOverview, ...]:
-    """Return what is behind each lock.
+    """Return an overview for each lock, in the same order.
 
-    A host in several aggregates of a lock counts once for it, and for each
-    lock it is behind.
-
-    :returns: One overview for each lock, in the order of the locks.
+    A host counts once for each lock that it is behind, even if it is in
+    several aggregates with this lock.
     """
     by_host = usage_by_host(snapshot)
     return tuple(_overview(lock, by_host) for lock in locks)
@@ -63,7 +61,7 @@ def overview(
 def usage_document(
     usage: Mapping[str, ResourceUsage],
 ) -> dict[str, dict[str, int]]:
-    """Return what is free and used of each resource class, for a document."""
+    """Return usage as a JSON document."""
     return {
         resource_class: {'free': one.free, 'used': one.used}
         for resource_class, one in sorted(usage.items())
@@ -71,10 +69,10 @@ def usage_document(
 
 
 def usage_by_host(snapshot: Snapshot) -> dict[str, dict[str, ResourceUsage]]:
-    """Return what the provider trees of each host have, by resource class.
+    """Return the usage of each host's provider trees, by resource class.
 
-    :returns: By name of the compute service; a service without a compute
-        node in Placement is not in it.
+    :returns: The usage by name of the compute service. Services without a
+        compute node in Placement are left out.
     """
     hosts: dict[str, str] = {}
     found: dict[str, dict[str, ResourceUsage]] = {}

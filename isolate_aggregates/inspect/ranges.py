@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many names or texts in few words: ``cn-[0001-0050]``."""
+"""Abbreviates lists of names or texts, for example to ``cn-[0001-0050]``."""
 
 from collections.abc import Iterable, Iterator, Sequence
 import re
 
-# The most characters of names in a sentence or in a column.
+# The most characters for names in a sentence or column.
 _LONGEST = 60
 
-# Every second part of a name is a number, and of a text it is a word.
+# Splitting by these, every second part of a name is a number, and every second
+# part of a text is a word.
 _NUMBER = re.compile(r'([0-9]+)')
 _WORD = re.compile(r'([^\s,;:()]+)')
 _AMOUNT = re.compile(r'[0-9]+(?:\.[0-9]+)?')
@@ -16,24 +17,24 @@ _Parts = tuple[str, ...]
 
 
 def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
-    """Return names in natural order, with ranges for runs of numbers.
+    """Return names in natural order, with ranges for consecutive numbers.
 
-    As ClusterShell writes them: ``cn-[0001-0050,0052]``.
+    The syntax is that of ClusterShell: ``cn-[0001-0050,0052]``.
 
     :param names: The names, at least one.
-    :param longest: The most characters before the rest is counted; None for
-        all names.
+    :param longest: The most characters; further names are only counted. None
+        for all names.
     """
     ordered = sorted(map(_parts, set(names)), key=_natural)
     if longest is None:
         return _joined(ordered)
-    # Most often all fit, or few do.
+    # Exponential, then binary search for the number of names that fit.
     too_many = 1
     while len(_joined(ordered[:too_many])) <= longest:
         if too_many >= len(ordered):
             return _joined(ordered)
         too_many *= 2
-    # As many as fit: at least one.
+    # At least one name, and as many as fit.
     fitting = max(too_many // 2, 1)
     while too_many - fitting > 1:
         middle = (fitting + too_many) // 2
@@ -47,11 +48,11 @@ def folded(names: Iterable[str], longest: int | None = _LONGEST) -> str:
 
 
 def alike(texts: Iterable[str], most: int = 3) -> tuple[str, ...]:
-    """Return texts that differ in names and numbers alone as one.
+    """Merge texts that differ only in names and numbers.
 
-    Names become ranges, and amounts the smallest and the largest.
+    Names become ranges, and amounts become the smallest and the largest.
 
-    :param most: How many texts to return before the rest is counted.
+    :param most: The most texts to return; further texts are only counted.
     """
     shapes: dict[_Parts, list[_Parts]] = {}
     for text in dict.fromkeys(texts):
@@ -81,7 +82,7 @@ def _natural(parts: _Parts) -> list[tuple[str, int, str]]:
 
 
 def _joined(names: Sequence[_Parts]) -> str:
-    """Fold the names of each shape, at the number that varies most first."""
+    """Fold names of the same shape, first at the number that varies most."""
     shapes: dict[_Parts, list[_Parts]] = {}
     for parts in names:
         shapes.setdefault(parts[::2], []).append(parts)
@@ -110,7 +111,7 @@ def _with_ranges(names: list[_Parts]) -> list[_Parts]:
 
 
 def _range(numbers: Sequence[str]) -> str:
-    """Return numbers in brackets, as they are written, runs as ranges."""
+    """Return numbers in brackets, unchanged, consecutive ones as ranges."""
     if len(numbers) == 1:
         return numbers[0]
     found = [

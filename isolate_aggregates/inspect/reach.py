@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether servers find a trait on the provider that has it.
+"""Checks whether required traits are on providers that servers use.
 
-Placement does not look for a trait on every provider of a tree: only on those
-from which a server takes something.
+Placement does not look for a required trait on every provider of a tree, but
+only on the providers that the candidate allocates from.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -18,14 +18,14 @@ from isolate_aggregates.request import extra_specs as xs
 def requests(
     trait: str, flavors: Iterable[Flavor], images: Iterable[Image] = ()
 ) -> Iterator[ResourceRequest]:
-    """Yield what servers that require a trait ask of Placement.
+    """Yield the queries of servers that require a trait.
 
-    :param flavors: The flavors that servers may have.
-    :param images: The images whose traits count.
+    :param flavors: The flavors of the servers.
+    :param images: The images whose traits are taken into account.
     """
     requiring = [i for i in images if _requires(trait, Request(Flavor(''), i))]
     for flavor in flavors:
-        # Images that require it make the same of a flavor.
+        # All images that require it have the same effect.
         for image in (None, *requiring[:1]):
             request = Request(flavor, image)
             if _requires(trait, request):
@@ -44,13 +44,13 @@ def unreached(
     trait: str,
     asked: Iterable[ResourceRequest],
 ) -> bool:
-    """Tell whether none of some requests looks where a trait is.
+    """Return whether no query can use the providers with a trait.
 
-    :param holders: The providers of a tree that have it.
-    :param asked: The requests; of none at all nothing is said.
+    :param holders: The providers of a tree that have the trait.
+    :param asked: The queries; False if there are none.
     """
     if trait == xs.RESERVATION_TRAIT:
-        # Where nothing is reserved, nobody is to find it.
+        # Without reservations, no flavor requests slots from these providers.
         return False
     looking = [
         any(_looks_at(query, holder, trait) for holder in holders)
@@ -65,7 +65,7 @@ def _looks_at(query: ResourceRequest, holder: Provider, trait: str) -> bool:
         if trait not in group.required_traits:
             continue
         asked = group.resources.keys()
-        # One provider serves all of a group with a suffix.
+        # A suffixed group is served by a single provider.
         if asked <= classes if group.suffix else asked & classes:
             return True
     return False

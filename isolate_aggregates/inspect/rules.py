@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The objections to one request, for all hosts."""
+"""Evaluates one request for all hosts."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 import dataclasses
@@ -13,16 +13,16 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
 
-# Says why the host of a compute service is dropped after Placement.
+# Returns why a host filter drops the host of a compute service.
 HostObjection = Callable[[str], str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Objection:
-    """Why a request may not go to a host.
+    """Why a request may not use a host.
 
-    :param filter_name: The request filter that keeps it out; None if it is
-        Placement, for a trait, or if the request is invalid.
+    :param filter_name: The request filter that excludes the host; None for a
+        trait of the request itself, or if the request is invalid.
     :param text: The reason, without a full stop.
     """
 
@@ -32,18 +32,18 @@ class Objection:
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts that are equal for all requests, so that they are judged together.
+    """Hosts that are equal for all requests, and so are evaluated together.
 
-    :param hosts: Their names, sorted; where a compute service has several
-        nodes, each with the name of the node in brackets.
-    :param aggregates: Uuids of the host aggregates that all of them are in.
-    :param traits: What they have, in their tree or shared with it, of the
-        traits that some request requires.
-    :param root_traits: What their compute nodes have of the traits that some
-        request forbids or requires there.
-    :param trees: Uuids of those providers of their tree that some request
-        asks for the tree of.
-    :param dropped: Who drops them after Placement has answered, and why.
+    :param hosts: Their names, sorted. If a compute service has several nodes,
+        the name of the node follows in brackets.
+    :param aggregates: The uuids of the host aggregates of the hosts.
+    :param traits: The traits of their trees and of providers that share with
+        them, as far as requests require these traits.
+    :param root_traits: The traits of their root providers, as far as requests
+        require or forbid these traits on the root.
+    :param trees: The uuids of the providers in their trees that requests name
+        in ``in_tree``.
+    :param dropped: The host filters that drop them, with the reasons.
     """
 
     hosts: tuple[str, ...]
@@ -55,11 +55,11 @@ class HostGroup:
 
 
 class Rules:
-    """What is said against a request, arranged by what it depends on.
+    """The rules for one request, arranged by what they depend on.
 
-    :param required: The traits that it requires of a host.
-    :param forbidden: The traits that a compute node must not have for it.
-    :param nonsense: Why the request is invalid, if it does not.
+    :param required: The traits that the request requires of a host.
+    :param forbidden: The traits that it forbids on a compute node.
+    :param nonsense: Why the request is invalid, if it is.
     """
 
     def __init__(
@@ -113,7 +113,8 @@ class Rules:
             required = request.required_traits
         except exception.InvalidRequest as exc:
             return cls(request, nonsense=str(exc).rstrip('.'))
-        # Of the other groups another provider of the tree may serve each.
+        # Suffixed groups are ignored: another provider of the tree may serve
+        # them.
         forbidden = group.forbidden_traits if group.resources else ()
         return cls(
             request,
@@ -124,7 +125,7 @@ class Rules:
 
     @property
     def root_traits(self) -> frozenset[str]:
-        """The traits that matter on a compute node itself."""
+        """The traits that are relevant on the root provider."""
         return self.forbidden.union(
             *(
                 alone.root_forbidden | alone.root_required
@@ -134,13 +135,13 @@ class Rules:
 
     @property
     def trees(self) -> frozenset[str]:
-        """The providers whose trees are asked for."""
+        """The providers in ``in_tree`` of the request."""
         return frozenset(
             alone.in_tree for _, alone in self._others if alone.in_tree
         )
 
     def objections(self, group: HostGroup) -> tuple[Objection, ...]:
-        """Return what is said against the request on some hosts."""
+        """Return why the request may not use a group of hosts."""
         if self._nonsense:
             return (Objection(None, self._nonsense),)
         found = {
@@ -162,7 +163,7 @@ class Rules:
         constraint = conclusion.constraint
         if not isinstance(constraint, Forbid):
             return Objection(conclusion.filter_name, constraint.reason)
-        # Of many aggregates only those of these hosts are of interest here.
+        # Name only those aggregates that the hosts are in.
         members = self._members[number]
         own = tuple(
             members[uuid] for uuid in sorted(group.aggregates & members.keys())
@@ -178,9 +179,9 @@ class Rules:
     def _of_host_filters(
         self, group: HostGroup, found: Collection[int]
     ) -> Iterator[Objection]:
-        """Yield what host filters object that is not said already.
+        """Yield the objections of host filters that are not reported yet.
 
-        :param found: The conclusions that object.
+        :param found: The conclusions with an objection.
         """
         if not self.dropping:
             return
@@ -212,7 +213,10 @@ class Rules:
 
 
 def _objects(alone: Destination, group: HostGroup) -> bool:
-    """Tell whether a conclusion objects, forbidden aggregates aside."""
+    """Return whether a conclusion excludes hosts by other means.
+
+    Forbidden aggregates are not checked here.
+    """
     return bool(
         alone.refusals
         or (alone.in_tree and alone.in_tree not in group.trees)

@@ -58,7 +58,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     def host_passes(
         self, host_state: HostState, spec_obj: objects.RequestSpec
     ) -> bool:
-        """Tell whether a host may serve a request.
+        """Return whether a host may serve a request.
 
         :param host_state: The host.
         :param spec_obj: Nova's request spec.

@@ -47,7 +47,7 @@ class Record:
     properties: Mapping[str, str]
 
     def is_of(self, image: objects.ImageMeta) -> bool:
-        """Tell whether a request is about the image of the record.
+        """Return whether a request is about the image of the record.
 
         Nova records the new image of a rebuild before it asks the scheduler.
         If the scheduler refuses, Nova restores the image of the server, but
@@ -134,7 +134,7 @@ def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
 
 
 def is_for_existing(spec: objects.RequestSpec) -> bool:
-    """Tell whether a request is for a server that is in a cell already.
+    """Return whether a request is for a server that is in a cell already.
 
     :param spec: Nova's request spec.
     """

@@ -52,18 +52,16 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     :param conf: The configuration; Nova's own if None.
     :raises IsolateAggregatesError: if the configuration cannot work.
     """
-    global _runner
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
     check_hook(conf, lambda: runner.filters)
-    uninstall()
+    filters = _without_ours()
     if not _has_hook(conf):
-        filters = request_filter.ALL_REQUEST_FILTERS
         place = filters.index(_IN_TREE)
         filters[place : place + _is_replaced(runner.filters)] = [runner]
         filters.append(Finish(runner))
-    _runner = runner
+    _replace(runner, filters)
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(_state(one, conf) for one in runner.filters) or 'none',
@@ -72,12 +70,12 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 
 
 def _has_hook(conf: cfg.ConfigOpts) -> bool:
-    """Tell whether this Nova can be configured to run request filters."""
+    """Return whether this Nova can be configured to run request filters."""
     return 'request_filters' in conf.scheduler
 
 
 def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
-    """Tell whether a filter of ours replaces the in-tree one."""
+    """Return whether a filter of ours replaces the in-tree one."""
     return any(_IN_TREE.__name__ in one.replaces for one in filters)
 
 
@@ -114,19 +112,30 @@ def check_hook(
 
 def uninstall() -> None:
     """Take our request filters away and put the in-tree one back."""
-    global _runner
-    filters = request_filter.ALL_REQUEST_FILTERS
+    _replace(None, _without_ours())
+
+
+def _without_ours() -> list[object]:
+    """Return Nova's list as it would be without our request filters."""
+    filters: list[object] = list(request_filter.ALL_REQUEST_FILTERS)
     places = [
         place for place, one in enumerate(filters) if isinstance(one, Runner)
     ]
     if places and _IN_TREE not in filters:
         filters.insert(places[0], _IN_TREE)
-    filters[:] = [
-        one for one in filters if not isinstance(one, (Runner, Finish))
-    ]
-    if _runner is not None:
-        _runner.stop()
-    _runner = None
+    return [one for one in filters if not isinstance(one, (Runner, Finish))]
+
+
+def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
+    """Put a runner in the place of the last one, and change Nova's list.
+
+    At once: other threads may be going through the list.
+    """
+    global _runner
+    before, _runner = _runner, runner
+    request_filter.ALL_REQUEST_FILTERS[:] = filters
+    if before is not None:
+        before.stop()
 
 
 def installed() -> Runner | None:

@@ -139,7 +139,10 @@ class Runner:
         :raises RequestFilterFailed: if no query fits, or the request may not
             be on the host that it is forced to.
         """
-        seen = self._seen.get(request_spec)
+        if request_spec not in self._seen:
+            # Another runner has, in whose place this one was put meanwhile.
+            self(context, request_spec)
+        seen = self._seen[request_spec]
         if seen is None:
             return False
         # As if it had gone on where the filters have stopped.

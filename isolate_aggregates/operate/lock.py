@@ -74,7 +74,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
         *give(cloud, lacking),
     )
     notes = (*_notes(aggregate, tag), *_below(nodes, having))
-    return Plan(steps, wanted, notes, problems)
+    return Plan(steps, wanted, notes, problems, aggregate)
 
 
 _Listed = Sequence[Mapping[str, str | None]]

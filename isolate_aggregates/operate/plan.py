@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import dataclasses
 
 from isolate_aggregates import exception
+from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.cloud.track import Track, untracked
 
 DONE = 'done'
@@ -35,12 +36,15 @@ class Plan:
     :param traits: The traits it is about.
     :param notes: What is worth knowing, one sentence each.
     :param problems: What cannot be done and why, one sentence each.
+    :param aggregate: The aggregate that it locks, as it was; None if it locks
+        none.
     """
 
     steps: tuple[Step, ...] = ()
     traits: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    aggregate: Aggregate | None = None
 
 
 @dataclasses.dataclass

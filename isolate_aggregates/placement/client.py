@@ -101,7 +101,7 @@ class AllocationCandidates:
         return found
 
     def _is_right(self, root: str, request: ResourceRequest) -> bool:
-        """Tell whether a root has the right traits.
+        """Return whether a root has the right traits.
 
         One that lends may give to others all the same.
         """
@@ -111,7 +111,7 @@ class AllocationCandidates:
         )
 
     def lends(self, root: str) -> bool:
-        """Tell whether a tree gives nothing but what it shares with others.
+        """Return whether a tree gives nothing but what it shares with others.
 
         So does shared storage, and so may a compute node that shares.
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import dataclasses
 from typing import Any
 
+from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 
 
@@ -43,7 +44,7 @@ def read(placement: PlacementClient, provider: str) -> Inventories:
     return placement.read(
         f'/resource_providers/{provider}/inventories',
         lambda document: Inventories(
-            int(document['resource_provider_generation']),
+            int(document[generations.KEY]),
             {
                 name: {**found, 'total': found['total']}
                 for name, found in document['inventories'].items()
@@ -64,13 +65,12 @@ def write(
         an inventory to be taken away is in use.
     :raises ServiceError: if it cannot be done.
     """
-    placement.send(
-        'PUT',
-        f'/resource_providers/{provider}/inventories',
-        {
-            'resource_provider_generation': inventories.generation,
-            'inventories': inventories.by_class,
-        },
+    generations.replace(
+        placement,
+        provider,
+        'inventories',
+        inventories.by_class,
+        inventories.generation,
     )
 
 
@@ -86,7 +86,7 @@ def usages(
     return placement.read(
         f'/resource_providers/{provider}/usages',
         lambda document: (
-            int(document['resource_provider_generation']),
+            int(document[generations.KEY]),
             dict(document['usages']),
         ),
     )

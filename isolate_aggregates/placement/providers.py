@@ -19,6 +19,7 @@ import os_traits
 import tenacity
 
 from isolate_aggregates import exception
+from isolate_aggregates.placement import generations
 from isolate_aggregates.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
@@ -149,13 +150,10 @@ def _change(
     before, generation = _read(placement, provider, what)
     after = edit(before)
     if after != before:
-        body = {
-            what: sorted(after),
-            'resource_provider_generation': generation,
-        }
-        path = f'/resource_providers/{provider}/{what}'
         try:
-            placement.send('PUT', path, body)
+            generations.replace(
+                placement, provider, what, sorted(after), generation
+            )
         except exception.BadQuery as exc:
             missing = _missing(placement, what, after - before)
             if not missing:
@@ -166,14 +164,6 @@ def _change(
             raise exception.ServiceConflict(
                 exc.service, exc.url, exc.problem
             ) from exc
-        except exception.ServiceFailed as exc:
-            # Where a client writes while Placement itself is between reading
-            # and writing traits, it answers 500 instead of 409.
-            if _read(placement, provider, what)[1] != generation:
-                raise exception.ServiceConflict(
-                    exc.service, exc.url, exc.problem
-                ) from exc
-            raise
     return before, after
 
 
@@ -193,6 +183,6 @@ def _read(
         f'/resource_providers/{provider}/{what}',
         lambda document: (
             frozenset(document[what]),
-            document['resource_provider_generation'],
+            document[generations.KEY],
         ),
     )

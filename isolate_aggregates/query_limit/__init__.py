@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a query fit without changing what it means."""
+"""Shortens queries to Placement without changing their meaning."""
 
 from isolate_aggregates.query_limit.cover import Shortened
 from isolate_aggregates.query_limit.members import (

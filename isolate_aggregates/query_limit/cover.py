@@ -9,11 +9,11 @@ from isolate_aggregates.aggregates.rollups import Rollup
 
 @dataclasses.dataclass(frozen=True)
 class Shortened:
-    """What a query forbids instead of all that is forbidden.
+    """The aggregates that a shortened query forbids.
 
-    :param forbidden: Uuids of the Placement aggregates to forbid.
-    :param rollups: Those among them that are rollups.
-    :param replaced: How many aggregates the rollups stand for.
+    :param forbidden: The uuids of the Placement aggregates to forbid.
+    :param rollups: The uuids of the rollups among them.
+    :param replaced: The number of aggregates that the rollups replace.
     """
 
     forbidden: frozenset[str]
@@ -22,15 +22,16 @@ class Shortened:
 
 
 class Cover:
-    """Rollups that stand for some forbidden aggregates, best first.
+    """Rollups that can replace forbidden aggregates, the best first.
 
-    A rollup is used only if all aggregates it stands for are forbidden;
-    otherwise it would forbid more. An aggregate is replaced only if all its
-    members are members of the rollup; otherwise less would be forbidden.
+    A rollup is used only if all aggregates that it stands for are forbidden;
+    otherwise the query would forbid too many hosts. An aggregate is replaced
+    only if all its members are members of the rollup; otherwise the query
+    would forbid too few.
 
-    :param forbidden: Uuids of the forbidden aggregates.
-    :param rollups: Rollups, those of most aggregates first.
-    :param covered: Returns the uuids of those aggregates of a rollup whose
+    :param forbidden: The uuids of the forbidden aggregates.
+    :param rollups: The rollups, sorted by number of aggregates, descending.
+    :param covered: Returns the uuids of the aggregates of a rollup whose
         members are all members of the rollup.
     """
 
@@ -42,7 +43,7 @@ class Cover:
     ) -> None:
         self._forbidden = forbidden
         self._steps: list[tuple[Rollup, frozenset[str]]] = []
-        # How many are forbidden with none of the rollups, with one ...
+        # The number of forbidden aggregates when using 0, 1, ... rollups.
         self._numbers = [len(forbidden)]
         self._found: dict[int, Shortened] = {}
         left = set(forbidden)
@@ -59,10 +60,10 @@ class Cover:
                 self._numbers.append(len(self._steps) + len(left))
 
     def within(self, most: int) -> Shortened | None:
-        """Return what to forbid, with as few rollups as suffice.
+        """Return the aggregates to forbid, using as few rollups as possible.
 
-        :param most: How many aggregates may be forbidden.
-        :returns: None if all the rollups do not suffice.
+        :param most: The maximum number of forbidden aggregates.
+        :returns: None if even all rollups do not suffice.
         """
         for used, number in enumerate(self._numbers):
             if number <= most:

@@ -10,17 +10,17 @@ from isolate_aggregates.placement import group, providers
 from isolate_aggregates.placement.client import PlacementClient
 from isolate_aggregates.placement.provider import Provider
 
-# With more stragglers than this in one answer it is not worth asking which
-# aggregates each of them is in.
+# If more providers than this are missing in a rollup, their aggregates are not
+# read one by one.
 FEW = 20
 
 
 @dataclasses.dataclass(frozen=True)
 class Coverage:
-    """What is known of a rollup.
+    """The aggregates that a rollup covers, as far as verified.
 
-    :param verified: Uuids of the aggregates that it may stand for.
-    :param possible: Those, and the ones of which it is not known yet.
+    :param verified: The uuids of the aggregates that it can replace.
+    :param possible: The same, and those that are not verified yet.
     """
 
     verified: frozenset[str]
@@ -28,54 +28,54 @@ class Coverage:
 
 
 class Members(Protocol):
-    """What must be known of members to shorten a query."""
+    """The interface to verified rollups."""
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return what is known of a rollup.
+        """Return the coverage of a rollup.
 
-        :raises IsolateAggregatesError: if it cannot be found out.
+        :raises IsolateAggregatesError: if it cannot be determined.
         """
 
     def use(self, rollups: Iterable[Rollup]) -> int:
-        """Take note of the rollups that a query uses, or would use.
+        """Register the rollups that a query uses or could use.
 
-        :returns: What :meth:`wait` takes.
+        :returns: A value to pass to :meth:`wait`.
         """
 
     def wait(self, since: int) -> bool:
-        """Wait until more is known.
+        """Wait for new results.
 
-        :param since: What :meth:`use` returned.
-        :returns: Whether more is known; False if it is not worth waiting.
+        :param since: The result of :meth:`use`.
+        :returns: Whether there are new results; False to stop waiting.
         """
 
     def stop(self) -> None:
-        """Stop finding out more."""
+        """Stop verifying rollups."""
 
 
 class AnswersAtOnce:
-    """Mixed into what knows all there is to know when it is asked."""
+    """Mixin for implementations that verify rollups synchronously."""
 
     def use(self, rollups: Iterable[Rollup]) -> int:
-        """Do nothing: what was asked for is known."""
+        """Do nothing: coverage() is always complete."""
         return 0
 
     def wait(self, since: int) -> bool:
-        """Return that no more will be known."""
+        """Return False: there are no later results."""
         return False
 
     def stop(self) -> None:
-        """Do nothing: nothing goes on."""
+        """Do nothing."""
 
 
 class PlacementMembers(AnswersAtOnce):
-    """Asks Placement, once for each rollup.
+    """Verifies each rollup once, by asking Placement.
 
-    It is for commands; in nova-scheduler a thread does this, see
+    Commands use this. In nova-scheduler a thread verifies rollups; see
     :class:`~isolate_aggregates.query_limit.VerifiedMembers`.
 
     :param placement: Returns the client.
-    :param max_length: The most bytes of a query.
+    :param max_length: The maximum length of a query in bytes.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class PlacementMembers(AnswersAtOnce):
         self._known: dict[Rollup, Coverage] = {}
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return what Placement says of a rollup.
+        """Return the coverage of a rollup in Placement.
 
-        :raises ServiceError: if it gives no usable answer.
+        :raises ServiceError: if Placement gives no usable answer.
         """
         if rollup not in self._known:
             covered = rollup.aggregates
@@ -101,13 +101,13 @@ class PlacementMembers(AnswersAtOnce):
 
 
 class SnapshotMembers(AnswersAtOnce):
-    """Knows from a snapshot who is a member of what."""
+    """Verifies rollups with the memberships in a snapshot."""
 
     def __init__(self, providers: Iterable[Provider]) -> None:
         self._providers = tuple(providers)
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return what the snapshot says of a rollup."""
+        """Return the coverage of a rollup in the snapshot."""
         covered = rollup.aggregates.difference(
             *(
                 provider.aggregates
@@ -119,12 +119,11 @@ class SnapshotMembers(AnswersAtOnce):
 
 
 def at_once(max_length: int) -> int:
-    """Return how many aggregates one question may name.
+    """Return how many aggregates fit into one query of :func:`uncovered`.
 
-    :param max_length: The most bytes of a query, as that is what these
-        questions are about.
+    :param max_length: The maximum length of a query in bytes.
     """
-    # One aggregate is forbidden: the rollup.
+    # The query forbids one aggregate, the rollup.
     room = max_length - group.forbidden_length(1)
     return max(1, group.most_aggregates(room))
 
@@ -135,14 +134,14 @@ def uncovered(
     aggregates: Collection[str],
     before_each: Callable[[], None] = lambda: None,
 ) -> frozenset[str]:
-    """Return the aggregates that a rollup may not stand for.
+    """Return the aggregates that a rollup cannot replace.
 
-    Instead of reading all members, this asks for the missing ones: members of
-    the aggregates that are not members of the rollup.
+    Instead of reading all members, this asks for missing ones: members of the
+    aggregates that are not members of the rollup.
 
-    :param rollup: Uuid of the rollup.
-    :param aggregates: Uuids of aggregates, as many as fit into a question.
-    :param before_each: Called before each question.
+    :param rollup: The uuid of the rollup.
+    :param aggregates: The uuids of aggregates, as many as fit into a query.
+    :param before_each: Called before each query.
     :raises ServiceError: if Placement gives no usable answer.
     """
     before_each()

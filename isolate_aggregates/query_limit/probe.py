@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds how long a query may be on the real way to Placement.
+"""Measures the longest query that reaches Placement.
 
-It asks a question that costs Placement nothing, in different lengths, and
-looks which ones arrive. No more than twenty requests are sent.
+It sends queries of different lengths that are cheap for Placement, and checks
+which of them arrive. At most twenty requests are sent.
 """
 
 import dataclasses
@@ -19,25 +19,25 @@ from isolate_aggregates.placement.client import PlacementClient
 if TYPE_CHECKING:
     from keystoneauth1 import adapter
 
-# The longest query that is tried, and how exactly the limit is found.
+# The longest query to try, and the precision of the result.
 MOST = 65_535
 _EXACTLY = 32
 
-# Room for what may be longer in requests of nova-scheduler, such as the token,
-# where a server counts headers too; and what advice is rounded down to.
+# The margin for longer headers in requests of nova-scheduler, for example the
+# token, as some servers limit the size with headers. The recommended value is
+# also rounded down to this.
 _MARGIN = 100
 
-# Of no provider and no aggregate. A tree that is not there ends the search for
-# candidates before it begins, with an answer of its own.
+# The uuid of no provider and no aggregate. If in_tree does not exist,
+# Placement returns an empty result without searching.
 _NOTHING = str(uuid.UUID(int=0))
 _BEGINNING = f'in_tree={_NOTHING}&limit=1'
-# Placement cannot do without it. It comes last, so that nothing but the whole
-# query is answered.
+# A required parameter. It comes last, so that a truncated query is an error.
 _END = '&resources=VCPU%3A1'
 
 
 class Verdict(enum.Enum):
-    """What a value of ``max_query_length`` is on the way to Placement."""
+    """How a value of ``max_query_length`` compares with the limit."""
 
     TOO_HIGH = 'too high'
     FITS = 'fits'
@@ -46,13 +46,13 @@ class Verdict(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """How long a query may be on the way to Placement.
+    """The measured limit for queries to Placement.
 
     :param endpoint: The endpoint of Placement.
-    :param longest: The bytes of the longest query that arrived.
-    :param refused: The bytes of the shortest one that did not; None if all
-        did.
-    :param happened: What happened to that one, such as ``answered 414``.
+    :param longest: The length in bytes of the longest query that arrived.
+    :param refused: The length in bytes of the shortest query that did not
+        arrive; None if all arrived.
+    :param happened: The failure of that query, for example ``answered 414``.
     """
 
     endpoint: str
@@ -62,8 +62,8 @@ class Limit:
 
     @property
     def advised(self) -> int:
-        """What to set ``max_query_length`` to."""
-        # 0 would be no limit.
+        """The recommended value of ``max_query_length``."""
+        # Never 0, which would mean no limit.
         return max(100, (self.longest - _MARGIN) // 100 * 100)
 
     def verdict(self, max_query_length: int) -> Verdict:
@@ -78,7 +78,7 @@ class Limit:
         return Verdict.FITS
 
     def advice(self, max_query_length: int) -> str:
-        """Return what was found and what to do, in sentences."""
+        """Return the result and a recommendation, as text."""
         found = f'A query of {self.longest:,} bytes reaches Placement'
         if self.refused is None:
             found += ', and longer ones were not tried'
@@ -107,19 +107,20 @@ _ADVICE = {
 
 
 def measure(client: 'adapter.Adapter') -> Limit:
-    """Find the limit by halving.
+    """Find the limit by binary search.
 
-    Only a query that Placement answers as a whole counts as one that arrived.
-    Only the answers of web servers to long requests count as refusals, and
-    only if a short request is answered; anything else ends the search.
+    A query has arrived only if Placement answers the complete query. A query
+    is too long only if the failure is one that web servers return for long
+    requests, and a short query succeeds. Any other failure is an error.
 
-    :param client: A keystoneauth adapter for Placement that nothing else uses.
-    :raises ServiceError: if Placement gives no usable answer, or answers that
-        contradict each other.
+    :param client: A keystoneauth adapter for Placement, which is modified.
+    :raises ServiceError: if Placement gives no usable answer, or
+        contradictory answers.
     """
-    # nova-scheduler sends one too.
+    # For headers as long as those of nova-scheduler.
     client.global_request_id = f'req-{uuid.uuid4()}'
-    # Not the end of a connection that is kept open for the next request.
+    # Or a kept-alive connection that the server closes would look like a
+    # failure of the next request.
     client.additional_headers['Connection'] = 'close'
     probe = _Probe(client)
     low, high = probe.shortest, MOST
@@ -133,8 +134,8 @@ def measure(client: 'adapter.Adapter') -> Limit:
             high, happened = middle, said
         else:
             low = middle
-    # A server that was restarted meanwhile, or one of several that take turns
-    # and is down or has another limit, looks like a limit too.
+    # Repeat the last results: a restarted server, or one of several behind a
+    # load balancer that is down or has another limit, looks like a limit too.
     again = [bool(probe.refusal(length)) for length in (high, high, low, low)]
     if again != [True, True, False, False]:
         raise exception.ServiceError(
@@ -149,7 +150,7 @@ def measure(client: 'adapter.Adapter') -> Limit:
 
 
 class _Probe:
-    """Asks Placement for candidates in different lengths."""
+    """Sends queries of different lengths to Placement."""
 
     def __init__(self, client: 'adapter.Adapter') -> None:
         self.shortest = len(_BEGINNING) + len(_END)
@@ -163,7 +164,7 @@ class _Probe:
         return self._placement.endpoint
 
     def ask(self, length: int) -> None:
-        """Ask with a query of so many bytes.
+        """Send a query of a given length in bytes.
 
         :raises QueryTooLong: if a web server refuses it.
         :raises ServiceError: if Placement gives no usable answer.
@@ -171,9 +172,9 @@ class _Probe:
         self._placement.read(_path(length), _check, mv.FORBIDDEN_AGGREGATES)
 
     def refusal(self, length: int) -> str:
-        """Return what happens to a query for its length; empty if it arrives.
+        """Return how a query of this length is refused; empty if it arrives.
 
-        :raises ServiceError: if something else happens to it.
+        :raises ServiceError: if it fails for another reason than its length.
         """
         try:
             self.ask(length)
@@ -187,18 +188,18 @@ def _path(length: int) -> str:
 
 
 def _query(length: int) -> str:
-    """Return a query of so many bytes, in the form that Nova's have."""
+    """Return a query of a given length in bytes, similar to Nova's."""
     room = length - len(_BEGINNING) - len(_END)
     forbidden = ''
     if number := group.most_aggregates(room):
         uuids = ','.join([_NOTHING] * number)
         forbidden = f'&{parse.urlencode({"member_of": f"!in:{uuids}"})}'
-    # Digits of the limit, which is as good as any other.
+    # Pad with leading zeros of the parameter "limit".
     digits = '0' * (room - len(forbidden))
     return f'{_BEGINNING}{digits}{forbidden}{_END}'
 
 
 def _check(document: Any) -> None:
-    """Check that an answer is the one to the whole question."""
+    """Check that a response is the one to the complete query."""
     if document['allocation_requests'] or document['provider_summaries']:
         raise ValueError('candidates in a tree that does not exist')

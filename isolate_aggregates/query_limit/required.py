@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ever shorter ways to require aggregates.
+"""Finds shorter ways to require the same aggregates.
 
-Each admits what the destination admits, or what it admits and a host filter of
-Nova then drops. None rests on who is in which aggregate: a list from which
-something was missing would keep servers out, but one that was stale would let
-them in.
+Each way admits the hosts of the destination, and possibly hosts that one of
+Nova's host filters then drops. None depends on the current members of the
+aggregates, because stale members could admit hosts that are not allowed.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -18,11 +17,12 @@ Choice = frozenset[str]
 
 @dataclasses.dataclass(frozen=True)
 class Required:
-    """What a query requires.
+    """The aggregates that a query requires.
 
-    :param choices: Sets of uuids of aggregates; of each set a host has to be
-        in one.
-    :param left: Sets that the query does not require: a host filter does.
+    :param choices: Sets of aggregate uuids; a host must be in at least one
+        aggregate of each set.
+    :param left: Sets that are not in the query, because a host filter checks
+        them.
     """
 
     choices: tuple[Choice, ...]
@@ -30,14 +30,14 @@ class Required:
 
     @property
     def length(self) -> int:
-        """How many bytes of a query it takes."""
+        """The length of the query parameters in bytes."""
         return sum(group.required_length(len(one)) for one in self.choices)
 
 
 def needed(choices: Iterable[Choice]) -> tuple[Choice, ...]:
-    """Return the choices without those that others imply.
+    """Remove the choices that others imply.
 
-    Whatever is in one of some aggregates is in one of these and more.
+    A choice implies all its supersets.
     """
     found = tuple(dict.fromkeys(choices))
     return tuple(
@@ -48,15 +48,15 @@ def needed(choices: Iterable[Choice]) -> tuple[Choice, ...]:
 def ways(
     destination: Destination, host_filters: Collection[str] = ()
 ) -> Iterator[Required]:
-    """Yield what a query may require, the longest way first.
+    """Yield the possible ways to require the aggregates, the longest first.
 
-    :param destination: What the filters concluded.
-    :param host_filters: The host filters of Nova to which some of it may be
-        left.
+    :param destination: The conclusions of the filters.
+    :param host_filters: The names of Nova's host filters that may check
+        requirements in place of the query.
     """
     choices = destination.required_aggregates
     yield (plain := Required(needed(choices)))
-    # Nothing may be in what is forbidden.
+    # A host cannot be in a forbidden aggregate, so these are no choice.
     forbidden = destination.forbidden_aggregates
     allowed = {one: (one - forbidden) or one for one in choices}
     shorter = Required(needed(allowed.values()))

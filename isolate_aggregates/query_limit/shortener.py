@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shortens a query that is too long, so that it forbids the same hosts.
+"""Shortens long queries so that they still exclude the same hosts.
 
-A query names each forbidden aggregate with its uuid, and web servers refuse
-long queries. A query that is too long forbids rollup aggregates instead, and
-is refused if that does not suffice. It is never truncated.
+A query names each forbidden aggregate by uuid, and web servers reject long
+queries. If a query is too long, it forbids rollup aggregates instead. If this
+does not suffice, the request is refused; a query is never truncated.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -21,7 +21,7 @@ from isolate_aggregates.query_limit.cover import Cover, Shortened
 from isolate_aggregates.query_limit.members import Members
 from isolate_aggregates.query_limit.required import Required, needed, ways
 
-# For how many seconds it is remembered what stands for a set of aggregates.
+# Seconds for which the replacement for a set of aggregates is cached.
 REMEMBERED = 1.0
 
 
@@ -30,11 +30,11 @@ OUR_HOST_FILTER = 'IsolatedAggregatesFilter'
 
 @dataclasses.dataclass(frozen=True)
 class Fitting:
-    """What a query says so that it fits.
+    """A way to write a query within the limit.
 
-    :param required: What it requires.
-    :param shortened: What it forbids in place of all that is forbidden; None
-        for that itself.
+    :param required: The aggregates that it requires.
+    :param shortened: The aggregates that it forbids; None if it forbids all
+        forbidden aggregates themselves.
     """
 
     required: Required
@@ -42,14 +42,14 @@ class Fitting:
 
 
 class Shortener:
-    """Makes queries fit.
+    """Shortens queries to a limit.
 
-    :param limit: The most bytes of a query; 0 for no limit.
+    :param limit: The maximum length of a query in bytes; 0 for no limit.
     :param locks: Returns the locks of some aggregates.
-    :param members: Knows who is a member of what; None if no query is to be
-        shortened.
+    :param members: Verifies rollups; None to refuse long queries instead of
+        shortening them.
     :param clock: Returns the time in seconds.
-    :param host_filters: The host filters of Nova that are enabled.
+    :param host_filters: The names of Nova's enabled host filters.
     """
 
     def __init__(
@@ -73,17 +73,18 @@ class Shortener:
         length: int,
         host_forced: bool = False,
     ) -> Fitting:
-        """Return what a query says so that it fits.
+        """Find a way to write the query within the limit.
 
-        :param length: The bytes of the query with all that it requires, but
-            without what it forbids.
-        :param host_forced: Whether Nova asks no host filters.
-        :raises QueryNotShortened: if the query cannot be made to fit.
-        :raises IsolateAggregatesError: if it cannot be found out what may
-            stand for what.
+        :param destination: The conclusions of the filters.
+        :param index: The aggregates.
+        :param length: The length in bytes of the query with all required, but
+            without the forbidden aggregates.
+        :param host_forced: Whether Nova skips its host filters.
+        :raises QueryNotShortened: if the query cannot be shortened enough.
+        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
-        # What is left to a host filter is looked at by ours as well, which
-        # reads who is in which aggregate anew.
+        # Our own host filter also checks what is left to Nova's, with newly
+        # read aggregates.
         looking = (
             self._host_filters
             if self._members is not None and not host_forced
@@ -112,19 +113,21 @@ class Shortener:
         length: int,
         host_forced: bool = False,
     ) -> Shortened | None:
-        """Return what to forbid instead of what a destination forbids.
+        """Return the aggregates to forbid instead of those of a destination.
 
-        :param length: The bytes of the query without what it forbids.
-        :param host_forced: Whether Nova asks no host filters.
-        :returns: None if the query is short enough as it is.
-        :raises QueryNotShortened: if the query cannot be made to fit.
-        :raises IsolateAggregatesError: if it cannot be found out what may
-            stand for what.
+        :param destination: The conclusions of the filters.
+        :param index: The aggregates.
+        :param length: The length in bytes of the query without forbidden
+            aggregates.
+        :param host_forced: Whether Nova skips its host filters.
+        :returns: None if the query is short enough unchanged.
+        :raises QueryNotShortened: if the query cannot be shortened enough.
+        :raises IsolateAggregatesError: if rollups cannot be verified.
         """
         if not self.limit:
             return None
-        # Those in several sets count several times, so that the sets need
-        # not be merged; a query that seems too long is looked at closely.
+        # A cheap upper bound, which counts aggregates in several sets more
+        # than once. Only if it exceeds the limit, the sets are merged below.
         number = sum(map(len, destination.forbidden))
         if length + group.forbidden_length(number) <= self.limit:
             return None
@@ -158,7 +161,7 @@ class Shortener:
         return found
 
     def _advice(self, destination: Destination, host_forced: bool) -> str:
-        """Return what else to do about too many required aggregates."""
+        """Return a hint on too many required aggregates; may be empty."""
         looking = set(destination.host_filters.values())
         if not looking:
             return ''
@@ -175,7 +178,7 @@ class Shortener:
         )
 
     def stop(self) -> None:
-        """Stop what finds out what may stand for what."""
+        """Stop verifying rollups."""
         if self._members is not None:
             self._members.stop()
 
@@ -188,7 +191,7 @@ class Shortener:
         known: '_Remembered',
         too_long: '_TooLong',
     ) -> Shortened:
-        """Return what fits by what is verified, if need be a bit later."""
+        """Find a replacement; wait for rollups to be verified if necessary."""
         while True:
             wanted = Cover(
                 forbidden, usable, lambda r: members.coverage(r).possible
@@ -216,7 +219,7 @@ class Shortener:
 
 
 class _Remembered:
-    """What stands for one set of aggregates, and until when."""
+    """The cached replacement for a set of aggregates, with its expiry."""
 
     def __init__(self) -> None:
         self.until = -math.inf
@@ -224,7 +227,7 @@ class _Remembered:
 
 
 class _TooLong:
-    """Says why a query is refused."""
+    """Builds the errors for queries that are too long."""
 
     def __init__(
         self, limit: int, length: int, destination: Destination
@@ -236,9 +239,9 @@ class _TooLong:
         self._destination = destination
 
     def without_forbidding(self, advice: str) -> exception.QueryNotShortened:
-        """Return the error for a query that has no room to forbid any.
+        """Return the error if the limit is exceeded without forbidding any.
 
-        :param advice: What else may be done than to raise the limit.
+        :param advice: An alternative to raising the limit.
         """
         number = sum(map(len, self._destination.required_aggregates))
         return self._error(
@@ -247,9 +250,9 @@ class _TooLong:
         )
 
     def error(self, why: str) -> exception.QueryNotShortened:
-        """Return the error for a query that forbids too many.
+        """Return the error if too many aggregates are forbidden.
 
-        :param why: Why it is not made shorter, and what to do.
+        :param why: Why the query is not shortened, and what to do.
         """
         number = len(self._destination.forbidden_aggregates)
         length = self._length + group.forbidden_length(number)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Verifies rollups in a thread, so that requests need not ask Placement.
+"""Verifies rollups in a thread, so that requests do not wait for Placement.
 
-The thread repeatedly checks the rollups that requests have used recently. A
-result is valid for :data:`MAX_AGE`.
+The thread periodically verifies the rollups that requests have used recently.
+A result is valid for :data:`MAX_AGE`.
 """
 
 import atexit
@@ -25,30 +25,30 @@ LOG = logging.getLogger(__name__)
 
 # All in seconds.
 PERIOD = 60.0
-# A rollup that misses some hosts is looked at again sooner, as it may be
-# being mended.
+# A rollup with missing hosts is verified again sooner, as it may be repaired
+# soon.
 SOON = 10.0
 MAX_AGE = 120.0
-# A rollup that no request has used for so long is forgotten.
+# A rollup is dropped if no request has used it for this time.
 KEEP = 600.0
-# For so long requests wait for what has never been verified, together.
+# How long all requests together wait for rollups that were never verified.
 PATIENCE = 5.0
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 60.0
 
-# Questions a minute.
+# Queries per minute.
 MOST_QUESTIONS = 600
 
-# How a comparison of a rollup with what Placement says ends: it may stand for
-# all that was asked about, it misses hosts, or there was no answer.
+# The results of a verification: the rollup covers all aggregates in the query,
+# it misses hosts, or there was no answer.
 COVERS, MISSES, FAILED = RESULTS = ('covers', 'misses', 'failed')
 
 
 class _Watched:
-    """A rollup that is in use, and what is known of it.
+    """A rollup in use, with the results of its verification.
 
-    ``covered`` and ``uncovered`` have the times at which the questions were
-    asked, by the uuids of the aggregates.
+    ``covered`` and ``uncovered`` map the uuids of aggregates to the times of
+    the queries.
     """
 
     def __init__(self, rollup: Rollup) -> None:
@@ -59,7 +59,7 @@ class _Watched:
         self.uncovered: dict[str, float] = {}
 
     def due_at(self, aggregate: str) -> float:
-        """Return when to ask about an aggregate, or again about it."""
+        """Return when to verify an aggregate next."""
         if aggregate in self.covered:
             return self.covered[aggregate] + PERIOD
         if aggregate in self.uncovered:
@@ -69,7 +69,7 @@ class _Watched:
     def learn(
         self, aggregates: Iterable[str], uncovered: frozenset[str], at: float
     ) -> None:
-        """Take note of an answer."""
+        """Store the result of a query."""
         for aggregate in aggregates:
             self.covered.pop(aggregate, None)
             self.uncovered.pop(aggregate, None)
@@ -77,7 +77,7 @@ class _Watched:
             known[aggregate] = at
 
     def changed(self, rollup: Rollup) -> None:
-        """Take note that the rollup stands for other aggregates now."""
+        """Update the aggregates that the rollup stands for."""
         self.rollup = rollup
         for known in (self.covered, self.uncovered):
             for aggregate in known.keys() - rollup.aggregates:
@@ -85,23 +85,24 @@ class _Watched:
         self.schedule()
 
     def schedule(self) -> None:
-        """Work out when there is something to ask."""
+        """Compute the time of the next query."""
         self.next_at = min(map(self.due_at, self.rollup.aggregates))
 
 
 class VerifiedMembers:
-    """Returns the recent results of a thread.
+    """Returns recent results of a verifying thread.
 
-    The first request that needs it starts the thread, so that it runs in the
-    process that serves requests: threads do not survive a fork. No lock is
-    held while Placement is asked.
+    The first request that needs it starts the thread, because threads do not
+    survive the fork into worker processes. No lock is held while Placement is
+    queried.
 
-    :param placement: Returns the client; one without retries.
-    :param max_length: The most bytes of a query.
+    :param placement: Returns the client, which must not retry.
+    :param max_length: The maximum length of a query in bytes.
     :param clock: Returns the time in seconds.
-    :param changed: Its wait() returns when more is known.
-    :param thread: Makes a thread.
-    :param verified: Is told the result of each comparison, one of RESULTS.
+    :param changed: The condition that is notified of new results.
+    :param thread: Creates a thread.
+    :param verified: Called with the result of each verification, one of
+        RESULTS.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class VerifiedMembers:
         self._placement = placement
         self._at_once = members.at_once(max_length)
         self._clock = clock
-        # It guards everything below.
+        # Guards all attributes below.
         self._changed = changed or threading.Condition()
         self._watched: dict[str, _Watched] = {}
         self._answers = 0
@@ -132,7 +133,7 @@ class VerifiedMembers:
         self._pid: int | None = None
 
     def coverage(self, rollup: Rollup) -> Coverage:
-        """Return what is known of a rollup; nothing is asked."""
+        """Return the known coverage of a rollup, without any query."""
         oldest = self._clock() - MAX_AGE
         with self._changed:
             watched = self._watched.get(rollup.uuid)
@@ -148,7 +149,7 @@ class VerifiedMembers:
             )
 
     def use(self, rollups: Iterable[Rollup]) -> int:
-        """Have rollups verified, from now on and for a while."""
+        """Verify rollups from now on, until they are no longer used."""
         now = self._clock()
         with self._changed:
             for rollup in rollups:
@@ -166,17 +167,17 @@ class VerifiedMembers:
             return self._answers
 
     def wait(self, since: int) -> bool:
-        """Wait until more is known, unless Placement is in trouble.
+        """Wait for new results, but not if Placement does not answer.
 
-        All requests wait until the same moment. After it, none waits until
-        everything is verified, so that requests do not each wait for a
-        Placement that does not answer.
+        All requests share one deadline. After it, no request waits any more
+        until everything has been verified. Otherwise each request would wait
+        for a Placement that does not answer.
         """
         with self._changed:
             now = self._clock()
             if self._patient_until is None:
                 self._patient_until = now + PATIENCE
-            # The thread may forget it meanwhile.
+            # The thread may reset the attribute meanwhile.
             until = self._patient_until
             while self._answers == since:
                 left = until - self._clock()
@@ -186,9 +187,9 @@ class VerifiedMembers:
             return True
 
     def step(self) -> float:
-        """Ask one question, if there is one and it may be asked now.
+        """Send one query, if one is due.
 
-        :returns: For how many seconds there is nothing to do.
+        :returns: The seconds until there is something to do.
         """
         now = self._clock()
         with self._changed:
@@ -199,8 +200,7 @@ class VerifiedMembers:
                 default=None,
             )
             if watched is None or watched.next_at > -math.inf:
-                # Everything has been verified: the next request that has to
-                # wait may do so again.
+                # Everything is verified, so requests may wait again.
                 self._patient_until = None
             if watched is None:
                 return KEEP
@@ -225,7 +225,7 @@ class VerifiedMembers:
                 LOG.info('Rollup aggregates are verified again.')
             self._pause = 0.0
             watched.learn(some, uncovered, now)
-            # It may stand for others by now.
+            # Its aggregates may have changed meanwhile.
             watched.changed(watched.rollup)
             self._answers += 1
             self._changed.notify_all()
@@ -233,7 +233,7 @@ class VerifiedMembers:
         return 0.0
 
     def stop(self) -> None:
-        """Stop the thread, for good."""
+        """Stop the thread permanently."""
         atexit.unregister(self.stop)
         with self._changed:
             self._stopped = True
@@ -241,11 +241,11 @@ class VerifiedMembers:
             self._changed.notify_all()
             thread = self._thread
         if thread is not None and self._pid == os.getpid():
-            # Not for long: it may wait for an answer.
+            # Wait only briefly: the thread may be waiting for Placement.
             thread.join(1.0)
 
     def _start(self) -> None:
-        """Start the thread, if this process has none."""
+        """Start the thread unless this process has one."""
         if self._stopped or self._pid == os.getpid():
             return
         self._pid = os.getpid()
@@ -270,11 +270,11 @@ class VerifiedMembers:
         }
 
     def _next_question(self) -> float:
-        """Return when the next question may be asked."""
+        """Return when the next query is allowed."""
         now = self._clock()
         while self._asked_at and self._asked_at[0] <= now - 60:
             self._asked_at.popleft()
-        # What is left must do for all that one answer may lead to.
+        # One result can lead to up to FEW further queries.
         most = MOST_QUESTIONS - members.FEW
         if len(self._asked_at) < most:
             return -math.inf

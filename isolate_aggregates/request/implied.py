@@ -227,7 +227,7 @@ def _persistent_memory(settings: Settings) -> dict[str, int]:
 
 
 def is_true(value: str | None) -> bool:
-    """Tell whether a setting is true, as Nova reads it."""
+    """Return whether a setting is true, as Nova reads it."""
     # Takes longer to import than a request takes for all else, and few
     # flavors and images ask for what needs it.
     from oslo_utils import strutils

@@ -48,7 +48,7 @@ class Declared:
         return self.patterns - self.keys
 
     def has(self, name: str) -> bool:
-        """Tell whether a property is declared.
+        """Return whether a property is declared.
 
         :param name: Its name in Glance.
         """
@@ -69,7 +69,7 @@ class Declared:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Tell whether a pattern stands for a property.
+    """Return whether a pattern stands for a property.
 
     :param pattern: Its name, or how it starts followed by ``*``.
     :param name: The name of the property.
@@ -80,7 +80,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def is_required_trait(name: str, value: str) -> bool:
-    """Tell whether a property requires a trait, as Nova reads it.
+    """Return whether a property requires a trait, as Nova reads it.
 
     :param name: The name of the property.
     :param value: Its value.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations of capacity for servers, kept in Placement and Nova alone.
+"""Reserves capacity for servers, with Placement and Nova as the only storage.
 
-A reservation is an amount of slots of one size for a project. Its record is a
-private flavor, its slots are inventories of a resource class of its own on
-*reservation providers*, children of the compute nodes. There is no other
-database. All functions take a :class:`ReservationStore`, which is made of a
+A reservation is a number of equally sized slots for one project. Each
+reservation has a private flavor, which is its record, and a custom resource
+class. Its slots are inventories of that class on *reservation providers*,
+which are children of the compute nodes' resource providers. There is no other
+database. Most functions take a :class:`ReservationStore`, built from a
 connection and the name of the pool, and the time as an aware ``datetime``::
 
     store = ReservationStore(connection, pool='freepool')
@@ -39,21 +40,22 @@ connection and the name of the pool, and the time as an aware ``datetime``::
     reconcile(store, id, now, move=)      -> Status
     reconcile_all(store, now, move=)      -> list[Status]
 
-All of them may run at the same time, on several machines, by clocks that
-differ by some seconds (``ReservationStore.now`` refuses more). There is no
-lock: the record of a reservation is written as numbered revisions, each of
-which exists once (``record``), slots are written with the generations at which
-they were decided on, and access is given after both were read again
-(``reconciliation``). The pool itself is not guarded: after ``enable_host`` and
-``disable_host`` for one host at the same time, repeat the one that is wanted.
+All functions may run concurrently, on several machines whose clocks differ by
+a few seconds (``ReservationStore.now`` rejects larger differences). There is
+no lock. A record is written as numbered revisions, and each number can be
+written only once (``record``). Slots are written with the provider generation
+that the decision was based on, and access is granted only after both have been
+read again (``reconciliation``). Membership of the pool has no such protection:
+if ``enable_host`` and ``disable_host`` run for the same host at the same time,
+repeat the one you want.
 
-Errors that can be foreseen are
-:class:`~isolate_aggregates.exception.IsolateAggregatesError`, above all
+Expected errors are subclasses of
+:class:`~isolate_aggregates.exception.IsolateAggregatesError`, mostly
 ``ReservationError``, ``ReservationHostError``, ``NotFound``,
 ``InvalidRequest`` and ``ServiceError``.
 
-What :mod:`.blazar` shares with it: ``names``, ``slots`` (writing inventories),
-``ending`` (what goes when) and ``room`` (what hosts have room for; pure).
+:mod:`.blazar` reuses ``names``, ``slots`` (writes inventories), ``ending``
+(removes a reservation) and ``room`` (computes the capacity of hosts).
 """
 
 from isolate_aggregates.reservations.creation import create, preview

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which projects may use the flavors of reservations, and which lost access.
+"""Manages the access of projects to the flavors of their reservations.
 
-Nova shows the access of only one flavor per call, so the results are cached.
+Nova lists the access of only one flavor per call, so the results are cached.
 """
 
 from collections.abc import Iterable
@@ -14,38 +14,35 @@ from isolate_aggregates.reservations.reservation import Reservation
 
 LOG = logging.getLogger(__name__)
 
-# How many are asked for at a time.
+# The number of parallel requests.
 _PARALLEL = 8
 
-# Of how many reservations Nova is asked again each time.
+# How many cached results are refreshed per call.
 _ASKED_AGAIN = 200
 
 
 class Access:
-    """The access of projects to the flavors of their reservations.
-
-    :param compute: Nova, where it is kept.
-    """
+    """The access of projects to the flavors of their reservations."""
 
     def __init__(self, compute: Compute) -> None:
         self._compute = compute
-        # By id, incarnation and project of a reservation with access; the one
-        # that was asked for the longest ago comes first.
+        # Reservation id to incarnation and project, for reservations with
+        # access; the least recently refreshed one comes first.
         self._granted: dict[str, tuple[str, str]] = {}
-        # The ids of those that had access, and have not now.
+        # The ids of the reservations that have lost access.
         self._lost: set[str] = set()
 
     def granted(
         self, reservations: Iterable[Reservation], again: bool = False
     ) -> set[str]:
-        """Return the ids of those whose project may use the flavor.
+        """Return the ids of the reservations whose project has access.
 
-        Those are not among them whose former project may use it still. Nova is
-        asked once for each; what it said is remembered.
+        A reservation whose former project still has access is left out. Nova
+        is asked once per reservation, and positive results are cached.
 
-        :param again: Whether to ask again of some, as access may have been
-            taken away since: in turn, so that no round costs more, however
-            many there are.
+        :param again: Whether to refresh some cached results, because access
+            may have been removed since. Each call refreshes the next ones in
+            turn, so that the cost per call is limited.
         """
         wanted = {found.id: found for found in reservations}
         asked = [r for r in wanted.values() if not self._is_granted(r)]
@@ -74,7 +71,7 @@ class Access:
         return self._granted.get(reservation.id) == _grant_of(reservation)
 
     def grant(self, reservation: Reservation) -> None:
-        """Let the project use the flavor of its reservation."""
+        """Give the project access to the flavor of its reservation."""
         self._compute.grant(reservation.id, reservation.project)
         self._granted[reservation.id] = _grant_of(reservation)
         if reservation.id in self._lost:
@@ -87,7 +84,7 @@ class Access:
             )
 
     def revoke(self, reservation: str) -> None:
-        """Let no project use the flavor of a reservation any more."""
+        """Remove all access to the flavor of a reservation."""
         self._granted.pop(reservation, None)
         self._compute.revoke(reservation)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes of a reservation: decided, written down, and seen through."""
+"""Changes existing reservations: decide, record, reconcile."""
 
 from collections.abc import Callable
 import contextlib
@@ -17,16 +17,16 @@ from isolate_aggregates.reservations.status import Status
 from isolate_aggregates.reservations.store import ReservationStore
 from isolate_aggregates.reservations.views import would_be
 
-# A command decides again as often as another one changes the reservation.
+# How often a command retries because another one changed the reservation.
 ATTEMPTS = 10
 
 
 def present(found: Reservation) -> PendingChange:
-    """Return the change that changes nothing."""
+    """Return a pending change that equals the current values."""
     return PendingChange(found.amount, found.end, found.leaving)
 
 
-# What a reservation is to become, decided by what it is.
+# Returns the wanted change, given the current state.
 Decide = Callable[[ObservedState, Reservation], PendingChange]
 
 
@@ -36,10 +36,10 @@ def preview(
     now: datetime.datetime,
     decide: Decide,
 ) -> Status:
-    """Return how a reservation would be after a change; change nothing."""
+    """Return the status that a change would lead to; change nothing."""
     observed = store.read()
     found = observed.reservation(reservation_id)
-    # What another command has begun will be done first.
+    # A pending change of another command is completed first.
     before = found.settled
     if before.has_ended(now):
         raise _ended(found.id)
@@ -60,17 +60,18 @@ def make(
     decide: Decide,
     is_done: Callable[[Status], bool],
 ) -> Status:
-    """Change a reservation, and see that no other command undid it.
+    """Change a reservation, and retry if another command interferes.
 
-    :param decide: Returns what it is to become; asked again whenever another
-        command has changed it.
+    :param decide: Called again after each change by another command.
+    :raises ReservationError: if the change does not fit, or other commands
+        keep changing the reservation.
     """
     for _ in range(ATTEMPTS):
         observed = store.read()
         found = observed.reservation(reservation_id)
         if found.pending:
-            # Of another command, which may have been interrupted. If it does
-            # not fit, that is for that command to tell.
+            # Complete the change of another command, which may have been
+            # interrupted. If it does not fit, that command reports it.
             with contextlib.suppress(exception.ReservationError):
                 reconciler.reconcile(store, found.id, now)
             observed = store.read()
@@ -90,12 +91,12 @@ def make(
         status = reconciler.reconcile(store, found.id, now)
         if is_done(status):
             return status
-        # Another command refused the change, or made another one.
+        # Another command refused this change or made a different one.
     raise contended(reservation_id)
 
 
 def contended(reservation_id: str) -> exception.ReservationError:
-    """Return the error of a command that others have outrun."""
+    """Return the error for a command that gave up because of conflicts."""
     return exception.ReservationError(
         reservation_id,
         'was changed by other commands again and again; run this one again',

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The calls to Nova that reservations need.
 
-Creating something that exists, or deleting something that does not, is not an
-error.
+All calls are idempotent: creating an object that exists, or deleting one that
+does not, is not an error unless the docstring says so.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -27,13 +27,14 @@ from isolate_aggregates.reservations.reservation import Reservation, Shape
 
 _PAGE = 1000
 
-# More than one reservation ever has at a time.
+# More revisions than a reservation ever has at a time.
 _REVISIONS = 20
 
-# Since then Nova finds out itself whether a server's disk is shared.
+# From this microversion on Nova detects shared storage itself.
 _SHARED_STORAGE_FOUND_OUT = '2.14'
 
-# 404: it was deleted. 409: another operation is running, so try again.
+# 404: the server is gone. 409: another operation is running, so a later run
+# must try again.
 _GOING = (202, 204, 404, 409)
 
 
@@ -56,10 +57,10 @@ class Node:
 
 
 class Compute(NovaClient):
-    """Nova's API, with flavors that are records of reservations."""
+    """Nova's API, extended by what reservations need."""
 
     def nodes(self) -> list[Node]:
-        """Return all compute nodes."""
+        """Return all compute nodes, disabled and failed ones included."""
         with self._asking('the compute nodes') as nova:
             return [
                 Node(
@@ -75,7 +76,7 @@ class Compute(NovaClient):
     # Flavors, by their ids.
 
     def records(self) -> list[Record]:
-        """Return the private flavors that are named as reservations are."""
+        """Return the private flavors with names of reservations."""
         with self._asking('the flavors') as nova:
             return _records(
                 paged(
@@ -84,7 +85,7 @@ class Compute(NovaClient):
             )
 
     def record(self, flavor_id: str) -> Record | None:
-        """Return one of them; None if it is gone."""
+        """Return the flavor with this id as a record; None if it is gone."""
         with self._asking_for(flavor_id) as nova:
             try:
                 found = nova.flavors.get(flavor_id)
@@ -93,22 +94,22 @@ class Compute(NovaClient):
             return _record(found)
 
     def revisions(self, reservation: Reservation) -> list[Record]:
-        """Return the record of a reservation with all its revisions.
+        """Return the flavor and all revisions of a reservation.
 
-        :returns: Nothing if it is gone.
+        :returns: An empty list if the reservation is gone.
         """
         first = self.record(reservation.id)
         if first is None:
             return []
         with self._asking_for(reservation.id) as nova:
-            # Sorted by id they come next, and there are few: earlier ones are
-            # deleted.
+            # Nova sorts flavors by id, so the revisions follow the flavor.
+            # There are few, because earlier ones are deleted.
             try:
                 page = nova.flavors.list(
                     is_public=False, marker=reservation.id, limit=_REVISIONS
                 )
             except nova_exceptions.BadRequest:
-                # It was deleted meanwhile.
+                # The marker was deleted meanwhile.
                 return []
             return [first, *_records(page)]
 
@@ -117,7 +118,7 @@ class Compute(NovaClient):
     ) -> None:
         """Create a private flavor, without its extra specs.
 
-        :raises ServiceConflict: if there is one of that id or name.
+        :raises ServiceConflict: if a flavor has that id or name.
         """
         with self._asking_for(flavor_id) as nova:
             nova.flavors.create(
@@ -155,7 +156,7 @@ class Compute(NovaClient):
             return [str(entry.tenant_id) for entry in found]
 
     def grant(self, flavor_id: str, project: str) -> None:
-        """Let a project use a flavor.
+        """Give a project access to a flavor.
 
         :raises ServiceNotFound: if the flavor is gone.
         """
@@ -166,7 +167,7 @@ class Compute(NovaClient):
             nova.flavor_access.add_tenant_access(flavor_id, project)
 
     def revoke(self, flavor_id: str) -> None:
-        """Let no project use a flavor any more."""
+        """Remove the access of all projects to a flavor."""
         for project in self.projects(flavor_id):
             with (
                 self._asking_for(flavor_id) as nova,
@@ -179,7 +180,7 @@ class Compute(NovaClient):
     def create_record(self, reservation: Reservation) -> bool:
         """Create the flavor of a reservation, without its extra specs.
 
-        :returns: False if there is a flavor of that id or name already.
+        :returns: False if a flavor has that id or name already.
         """
         try:
             self.create_flavor(
@@ -194,15 +195,15 @@ class Compute(NovaClient):
     def write_record(self, reservation: Reservation) -> Reservation:
         """Write the next revision of a record.
 
-        :param reservation: What it is to say, with the revision that this was
-            decided from.
-        :returns: The reservation with its new revision.
-        :raises ServiceConflict: if another client wrote that revision.
+        :param reservation: The new values, with the number of the revision
+            that they are based on.
+        :returns: The reservation with the number of its new revision.
+        :raises ServiceConflict: if another client wrote that revision first.
         """
         written = dataclasses.replace(
             reservation, revision=reservation.revision + 1
         )
-        # It must have a size.
+        # A flavor must have a size; this one is never booted.
         size = Shape(vcpus=1, ram=1)
         self.create_flavor(_revision(written), size, record.describe(written))
         if reservation.revision:
@@ -210,10 +211,10 @@ class Compute(NovaClient):
         return written
 
     def delete_record(self, reservation: Reservation) -> None:
-        """Delete the flavor of a reservation, and its newest revision.
+        """Delete the flavor of a reservation, then its newest revision.
 
-        In this order: without it the reservation would be again what it was
-        at first.
+        In the other order, an interruption would leave the flavor alone, and
+        the reservation would have the values that it was created with.
         """
         self.delete_flavor(reservation.id)
         if reservation.revision:
@@ -224,12 +225,12 @@ class Compute(NovaClient):
     def servers_of(
         self, flavor_id: str, service: str | None = None
     ) -> list[str]:
-        """Return the ids of the servers of a flavor.
+        """Return the ids of the servers that use a flavor.
 
-        :param service: Only those of this compute service.
+        Shelved servers are included. Soft-deleted servers are not; they can be
+        found by their allocations.
 
-        Those that are shelved are among them; those that are deleted but may
-        still be restored are not: they are known by their allocations.
+        :param service: Only the servers on this compute service.
         """
         query = {
             'all_tenants': '1',
@@ -254,19 +255,20 @@ class Compute(NovaClient):
     def delete_server(self, server: str) -> None:
         """Delete a server, unless it is gone.
 
-        Where deleted servers can be restored it keeps its allocation.
+        If Nova soft-deletes servers (``reclaim_instance_interval``), it keeps
+        its allocation.
         """
         self.direct.request('DELETE', _path(server), accept=_GOING)
 
     def delete_for_good(self, server: str) -> bool:
-        """Delete a server that can be restored, unless it is gone.
+        """Delete a soft-deleted server permanently, unless it is gone.
 
         :returns: False if there is no such server.
         """
         return self._act(server, 'forceDelete') != 404
 
     def evacuate(self, server: str) -> None:
-        """Build a server again elsewhere, unless it is gone or on its way.
+        """Evacuate a server, unless it is gone or already being evacuated.
 
         :raises BadQuery: if the compute service of its host is not down.
         """
@@ -281,8 +283,8 @@ class Compute(NovaClient):
     def confirm_resizes(self, migrations: Collection[str]) -> None:
         """Confirm unconfirmed resizes, to free the resources they hold.
 
-        :param migrations: The uuids of the migrations; others than unconfirmed
-            resizes are ignored.
+        :param migrations: The uuids of migrations; those that are not
+            unconfirmed resizes are ignored.
         """
         with self._asking('the migrations') as nova:
             servers = [
@@ -307,7 +309,7 @@ class Compute(NovaClient):
     # Aggregates.
 
     def create_aggregate(self, name: str) -> None:
-        """Create a host aggregate, unless there is one of that name."""
+        """Create a host aggregate, unless one has that name."""
         with (
             self._asking(f'aggregate {name}') as nova,
             contextlib.suppress(nova_exceptions.Conflict),
@@ -326,16 +328,17 @@ class Compute(NovaClient):
             nova.aggregates.delete(aggregate.id)
 
     def add_host(self, aggregate: Aggregate, service: str) -> None:
-        """Put a compute service into a host aggregate.
+        """Add a compute service to a host aggregate.
 
         :raises ServiceNotFound: if the aggregate or the service is gone.
-        :raises ServiceConflict: if Nova does not let it in.
+        :raises ServiceConflict: if Nova rejects it, because it is a member
+            already or for its availability zone.
         """
         with self._asking(f'aggregate {aggregate.name}') as nova:
             nova.aggregates.add_host(aggregate.id, service)
 
     def remove_host(self, aggregate: Aggregate, service: str) -> None:
-        """Take a compute service out of a host aggregate."""
+        """Remove a compute service from a host aggregate."""
         with (
             self._asking(f'aggregate {aggregate.name}') as nova,
             contextlib.suppress(nova_exceptions.NotFound),
@@ -344,7 +347,7 @@ class Compute(NovaClient):
 
     @contextlib.contextmanager
     def _asking(self, what: str) -> Iterator[Any]:
-        """Give novaclient, and turn its errors into ours."""
+        """Provide novaclient, and translate its exceptions into ours."""
         self.require(
             INLINE_EXTRA_SPECS, 'Rocky', 'keeping reservations in flavors'
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conditions that say whether there is something to do for a reservation."""
+"""Conditions under which a reservation needs to be reconciled."""
 
 from collections.abc import Collection, Container, Iterable
 import datetime
@@ -12,11 +12,11 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.reservations.store import MOST_SKEW
 
-# By how much the clocks of two runs may differ: each is checked against that
-# of Placement. See ReservationStore.now.
+# The largest difference between the clocks of two runs: each may differ from
+# Placement's clock by MOST_SKEW. See ReservationStore.now.
 CLOCKS_DIFFER = 2 * MOST_SKEW
 
-# What is said of a reservation that is to be changed too late.
+# The error when a change comes after the start.
 BEGUN = (
     'has started, and its start, project and affinity can be changed only '
     'before that'
@@ -30,10 +30,10 @@ def is_settled(
     is_granted: bool,
     leave: Collection[str] = (),
 ) -> bool:
-    """Tell whether there is nothing to do for a reservation.
+    """Return whether there is nothing to do for a reservation.
 
-    :param is_granted: Whether the project may use the flavor.
-    :param leave: The names of hosts that slots without a server leave.
+    :param is_granted: Whether the project has access to the flavor.
+    :param leave: The hosts whose slots without a server are to be moved.
     """
     return not (
         reservation.pending
@@ -50,7 +50,7 @@ def is_settled(
 def lacks_extra_specs(
     observed: ObservedState, reservation: Reservation
 ) -> bool:
-    """Tell whether the flavor lacks extra specs."""
+    """Return whether the flavor lacks extra specs."""
     has = observed.extra_specs.get(reservation.id, {})
     return any(
         has.get(key) != value
@@ -63,9 +63,9 @@ def is_misplaced(
     reservation: Reservation,
     leave: Collection[str] = (),
 ) -> bool:
-    """Tell whether there are too few or too many slots, or some to move.
+    """Return whether slots must be added, removed or moved.
 
-    :param leave: The names of hosts that slots without a server leave.
+    :param leave: The hosts whose slots without a server are to be moved.
     """
     found = observed.slots(reservation.id)
     stays = {n: on for n, on in found.items() if n not in reservation.leaving}
@@ -87,9 +87,9 @@ def is_misplaced(
 def has_begun(
     observed: ObservedState, reservation: Reservation, now: datetime.datetime
 ) -> bool:
-    """Tell whether it has started, by any clock.
+    """Return whether the reservation has started, by the clock of any run.
 
-    One that goes faster may have let servers in already.
+    Another run whose clock is ahead may have opened slots already.
     """
     return reservation.has_started(now) or any(
         slots.open or slots.used
@@ -98,16 +98,16 @@ def has_begun(
 
 
 def has_left(observed: ObservedState, reservation: Reservation) -> bool:
-    """Tell whether it has left hosts that it was leaving."""
+    """Return whether a host in ``leaving`` has no slots of it any more."""
     return not observed.slots(reservation.id).keys() >= {*reservation.leaving}
 
 
 def to_leave(
     hosts: Iterable[ReservationHost], move: Move, short: Container[str]
 ) -> set[str]:
-    """Return the hosts that slots without a server leave, if they can.
+    """Return the hosts whose slots without a server are to be moved.
 
-    :param short: The names of those that have too little for their slots.
+    :param short: The hosts with too little capacity for their slots.
     """
     return {
         host.name
@@ -121,7 +121,7 @@ def to_open(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> list[str]:
-    """Return the hosts whose slots are not open or closed as they should."""
+    """Return the hosts whose slots have to be opened or closed."""
     found = []
     for name, slots in sorted(observed.slots(reservation.id).items()):
         admits = takes(reservation, name, now)
@@ -133,17 +133,17 @@ def to_open(
 def takes(
     reservation: Reservation, host: str, now: datetime.datetime
 ) -> bool | None:
-    """Tell whether servers may take the slots on a host; None as is_open."""
+    """Return whether the slots on a host are to be open; see ``is_open``."""
     if host in reservation.leaving:
         return False
     return is_open(reservation, now)
 
 
 def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
-    """Tell whether the project may use a reservation that has not ended.
+    """Return whether a reservation that has not ended is to be open.
 
-    :returns: None if another run, by a clock that differs a little, may say
-        something else: slots and access then stay as they are.
+    :returns: None so close to the start or end that a run with another clock
+        may decide differently; slots and access then stay as they are.
     """
     if not reservation.has_started(now):
         return None if reservation.start - now <= CLOCKS_DIFFER else False
@@ -153,7 +153,7 @@ def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
 
 
 def others_pending(observed: ObservedState, reservation: Reservation) -> bool:
-    """Tell whether changes of other reservations are pending."""
+    """Return whether changes of other reservations are pending."""
     return any(
         other.pending and other.id != reservation.id
         for other in observed.records.reservations.values()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what hosts have, and what the slots on them need."""
+"""Computes the capacity of hosts, and what the slots on them need."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _INSTANT = datetime.timedelta(microseconds=1)
 
 
 def needs(flavor: Flavor) -> dict[str, int]:
-    """Return what one server of a flavor takes from its compute node.
+    """Return the resources that one server of a flavor takes from its host.
 
     :raises InvalidRequest: if its extra specs contradict each other.
     """
@@ -40,7 +40,7 @@ def without_slots(request: ResourceRequest) -> dict[str, int]:
 
 
 class Counted:
-    """What hosts have, and what the slots on them need."""
+    """The capacity of hosts, and what the slots on them need."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Counted:
         self.store = store
         self.observed = observed
         self.now = now
-        # Servers of flavors that are invalid cannot be counted.
+        # Flavors with invalid extra specs are left out; see unknown().
         self.needs = dict(
             _countable(
                 found.flavor
@@ -81,9 +81,10 @@ class Counted:
         but: str | None = None,
         cleaning_time: datetime.timedelta = _NO_TIME,
     ) -> Iterator[room.Claim]:
-        """Yield what the slots of all reservations but one need.
+        """Yield what the slots of all reservations except one need.
 
-        :param cleaning_time: For how long after their end they count as well.
+        :param but: The id of the reservation to leave out.
+        :param cleaning_time: How long slots count after their end.
         """
         for name, slots in host.slots.items():
             if name == but:
@@ -91,12 +92,12 @@ class Counted:
             number = max(slots.total, slots.used)
             other = self.observed.records.reservations.get(name)
             if other is None:
-                # It is not known here when it starts or ends.
+                # Its start and end are unknown, so it always counts.
                 yield room.Claim(_ALWAYS, None, self.foreign[name], number)
                 continue
             end = other.counted_until
             if end is not None:
-                # What is there after the end takes its place still.
+                # Slots that still exist after the end count until removed.
                 end = max(room.later(end, cleaning_time), self.now + _INSTANT)
             yield room.Claim(other.counted_from, end, self.needs[name], number)
 
@@ -106,9 +107,10 @@ class Counted:
         tree: list[ProviderSummary],
         but: str | None = None,
     ) -> room.HostCapacity:
-        """Return a host with all that counts, but one reservation.
+        """Return the capacity of a host, with all claims except one.
 
-        :raises ServiceNotFound: if it is gone.
+        :param but: The id of the reservation whose slots are left out.
+        :raises ServiceNotFound: if one of its providers is gone.
         """
         ordinary = self._ordinary(host, tree)
         return room.HostCapacity(
@@ -128,7 +130,7 @@ class Counted:
     def _ordinary(
         self, host: ReservationHost, tree: list[ProviderSummary]
     ) -> Mapping[str, Mapping[str, int]]:
-        """Return what servers without a reservation use of each provider."""
+        """Return what servers outside reservations use, by provider."""
         reserved = [
             (
                 slots.used,
@@ -146,7 +148,9 @@ class Counted:
             rest.subtract({n: number * most for n, most in amounts.items()})
         if not any(rest.values()):
             return {}
-        # A server that boots from a volume takes less than its slot has.
+        # The difference need not be ordinary servers: a server in a slot may
+        # use less than the slot has, for example if it boots from a volume.
+        # So the consumers are read one by one.
         total: dict[str, Counter[str]] = {}
         for one in tree:
             if any(one.used.values()):
@@ -161,11 +165,11 @@ class Counted:
 def ordinary_consumers(
     store: ReservationStore, source: str, provider: str | None
 ) -> Mapping[str, Mapping[str, int]]:
-    """Return the consumers of a host that take no slot, and what they use.
+    """Return what the consumers without a slot use of a provider.
 
-    :param source: The uuid of the resource provider that they use.
-    :param provider: The uuid of its reservation provider, if it has one.
-    :raises ServiceNotFound: if that provider is gone.
+    :param source: The uuid of the provider that they use.
+    :param provider: The uuid of the host's reservation provider, if any.
+    :raises ServiceNotFound: if one of the providers is gone.
     """
     consumers = inventories.consumers(store.placement, source)
     reserved = (
@@ -181,7 +185,7 @@ def ordinary_consumers(
 def _countable(
     flavors: Iterable[Flavor],
 ) -> Iterator[tuple[str, dict[str, int]]]:
-    # There are many flavors of few sizes.
+    # There are many flavors but few sizes, so each size is computed once.
     known: dict[tuple[object, ...], dict[str, int] | None] = {}
     for flavor in flavors:
         size = _size(flavor)
@@ -195,7 +199,7 @@ def _countable(
 
 
 def _size(flavor: Flavor) -> tuple[object, ...]:
-    """Return all that its needs depend on, but for the slot."""
+    """Return everything that determines the flavor's needs."""
     return (
         flavor.vcpus,
         flavor.ram,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creates reservations; again, if one was begun before."""
+"""Creates reservations, and completes interrupted attempts to."""
 
 import contextlib
 import datetime
@@ -16,18 +16,20 @@ from isolate_aggregates.reservations.views import would_be
 def create(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
-    """Create a reservation; again, if it was begun before.
+    """Create a reservation, or complete an interrupted attempt to.
 
-    :param reservation: What :func:`new` returned.
-    :raises ReservationError: if it does not fit, or there is another of that
-        id; nothing is then left of it.
+    :param reservation: A reservation from :func:`new`.
+    :param now: The current time.
+    :raises InvalidRequest: if it has no project or ends in the past.
+    :raises ReservationError: if it does not fit, or the id is taken; nothing
+        is left behind then.
     """
     _check_new(reservation, now)
     _write_new(store, reservation, now)
     try:
         return reconciler.reconcile(store, reservation.id, now)
     except exception.NotFound:
-        # Another command found that it does not fit, or ended it.
+        # Another command reconciled it and it did not fit, or it was ended.
         preview(store, reservation, now)
         raise exception.ReservationError(
             reservation.id, 'was ended by another command while it was created'
@@ -37,11 +39,12 @@ def create(
 def preview(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
-    """Return how a reservation would be once created; change nothing.
+    """Return the status that creating would lead to; change nothing.
 
-    :param reservation: What :func:`new` returned.
-    :raises ReservationError: if it does not fit, or there is another of that
-        id.
+    :param reservation: A reservation from :func:`new`.
+    :param now: The current time.
+    :raises InvalidRequest: if it has no project or ends in the past.
+    :raises ReservationError: if it does not fit, or the id is taken.
     """
     _check_new(reservation, now)
     observed = store.read()
@@ -63,7 +66,10 @@ def _check_new(reservation: Reservation, now: datetime.datetime) -> None:
 def _write_new(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> None:
-    """Write the record of a new reservation, unless it is there."""
+    """Write the record of a new reservation, unless it exists.
+
+    :raises ReservationError: if the id is taken.
+    """
     for _ in range(changes.ATTEMPTS):
         if store.compute.create_record(reservation):
             return
@@ -80,14 +86,14 @@ def _write_new(
 
 
 def _goes(known: Reservation, now: datetime.datetime) -> bool:
-    """Tell whether it did not fit, and is being taken away."""
+    """Return whether it was refused and is being removed."""
     return not known.amount and known.has_ended(now)
 
 
 def _is_other(
     records: Records, wanted: Reservation, now: datetime.datetime
 ) -> bool:
-    """Tell whether the id belongs to something else that stays."""
+    """Return whether the id is taken by another reservation or flavor."""
     known = records.reservations.get(wanted.id)
     if known is None:
         return wanted.id in records.foreign
@@ -103,7 +109,10 @@ def _taken(reservation_id: str) -> exception.ReservationError:
 
 
 def _is_same(known: Reservation, wanted: Reservation) -> bool:
-    """Tell whether creating a reservation was begun with these values."""
+    """Return whether the existing reservation was created with these values.
+
+    The times are not compared: a repeated command may compute them from now.
+    """
 
     def fixed(reservation: Reservation) -> tuple[object, ...]:
         settled = reservation.settled

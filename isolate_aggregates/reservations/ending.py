@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes everything of a reservation, in an order that leaves nothing behind.
+"""Removes a reservation, in an order that leaves nothing behind.
 
-First booting is stopped, then the servers are deleted. Only when none is left
-are slots and class deleted, and then, by the caller, the flavor: without it,
-servers without an allocation, such as shelved ones, could no longer be found.
+First, access is revoked and slots are closed, so that no server can be booted.
+Then the servers are deleted. When none is left, slots and resource class are
+deleted, and last, by the caller, the flavor: servers without an allocation,
+for example shelved ones, can only be found by their flavor.
 """
 
 from collections.abc import Iterable
@@ -17,12 +18,12 @@ from isolate_aggregates.reservations.store import ReservationStore
 def finish(
     store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> str | None:
-    """End a reservation as far as it can be at the moment.
+    """End a reservation as far as possible now; call again for the rest.
 
-    :param providers: The uuids of the reservation providers that have slots
-        of it.
-    :returns: What is in the way of the rest, which the next call completes;
-        None if only the flavor is left of it.
+    :param reservation: The id of the reservation.
+    :param providers: The uuids of the reservation providers with its slots.
+    :returns: What has to finish first, as a sentence; None if only the flavor
+        is left.
     """
     providers = list(providers)
     store.access.revoke(reservation)
@@ -31,15 +32,15 @@ def finish(
     servers = set(store.compute.servers_of(reservation))
     for server in sorted(servers):
         store.compute.delete_server(server)
-    # Nova lists no servers that were deleted but can be restored.
+    # Soft-deleted servers are not in Nova's list, but have allocations.
     others = {
         holder
         for holder in sorted(holders - servers)
         if not store.compute.delete_for_good(holder)
     }
     if others:
-        # Of servers that were resized to another flavor and left the
-        # reservation; it is only the way back that holds its slot.
+        # The other consumers are migrations: servers that were resized to
+        # another flavor hold their slot until the resize is confirmed.
         store.compute.confirm_resizes(others)
     if servers or holders:
         return _waiting(len(servers | holders))
@@ -50,11 +51,7 @@ def finish(
 def remove(
     store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> None:
-    """Remove slots and class of a reservation without servers.
-
-    :param providers: The uuids of the reservation providers that have slots
-        of it.
-    """
+    """Delete slots and resource class of a reservation without servers."""
     _change(store, reservation, providers, slots.gone)
     inventories.delete_class(
         store.placement, names.resource_class(reservation)
@@ -76,7 +73,7 @@ def _change(
 def _holders(
     store: ReservationStore, reservation: str, providers: Iterable[str]
 ) -> set[str]:
-    """Return the consumers of the slots: servers, and migrations of them."""
+    """Return the consumers of the slots: servers and their migrations."""
     found = set()
     for provider in providers:
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides from which hosts slots without a server move away."""
+"""Policies for moving slots without a server off unusable hosts."""
 
 from collections.abc import Callable
 import datetime
@@ -7,28 +7,30 @@ import time
 
 from isolate_aggregates.reservations.observed import ReservationHost
 
-# Asked for each host whenever it has been read how hosts are.
+# Returns whether slots without a server may be moved off a host. Called for
+# each host with slots whenever the state has been read.
 Move = Callable[[ReservationHost], bool]
 
 
 def no_host(host: ReservationHost) -> bool:
-    """Let no slots leave: hosts come back."""
+    """Move no slots: the host may come back."""
     return False
 
 
 def every_host(host: ReservationHost) -> bool:
-    """Let slots leave each host that is down, disabled, gone or too small."""
+    """Move slots off every host that is down, disabled, gone or too small."""
     return True
 
 
 class FailedHosts:
-    """Lets slots leave hosts that have failed for some time.
+    """Moves slots off hosts that have failed for some time.
 
-    A host has failed if its compute service is down or gone. One that is only
-    disabled has not.
+    A host has failed if its compute service is down or gone. A host that is
+    only disabled has not.
 
-    :param after: For how long, since it was first asked here.
-    :param clock: Returns seconds; None for a clock that is never set.
+    :param after: How long a host must have failed, counted from the first
+        call that found it so.
+    :param clock: Returns seconds; the default is a monotonic clock.
     """
 
     def __init__(
@@ -41,7 +43,7 @@ class FailedHosts:
         self._since: dict[str, float] = {}
 
     def __call__(self, host: ReservationHost) -> bool:
-        """Tell whether slots leave a host."""
+        """Return whether slots may be moved off a host."""
         if not host.has_failed:
             self._since.pop(host.name, None)
             return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What hosts have for a reservation, and what the planner makes of it."""
+"""Computes the capacity that hosts have for a reservation, and plans it."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent import futures
@@ -30,7 +30,7 @@ def demand(
     now: datetime.datetime,
     cleaning_time: datetime.timedelta = _NO_TIME,
 ) -> room.Demand:
-    """Return what a reservation needs from now on."""
+    """Return what a reservation needs, from its start or from now."""
     return room.Demand(
         start=max(reservation.start, now),
         end=reservation.end,
@@ -50,8 +50,8 @@ def assign(
 ) -> planner.Assignment:
     """Choose hosts for the slots of a reservation.
 
-    :param reservation: The reservation as it is to be.
-    :param leave: The names of hosts that slots without a server leave.
+    :param reservation: The reservation with its wanted values.
+    :param leave: The hosts whose slots without a server are to be moved.
     """
     wanted = demand(reservation, now, store.cleaning_time)
     return _on_takers(
@@ -67,9 +67,9 @@ def first_fit(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> planner.Assignment:
-    """Choose hosts for a new reservation when it first fits.
+    """Find the earliest time and the hosts at which a reservation fits.
 
-    :param reservation: The reservation as it is to be, at the earliest.
+    :param reservation: The reservation with its earliest possible start.
     """
     wanted = demand(reservation, now, store.cleaning_time)
     if reservation.end is not None:
@@ -87,7 +87,10 @@ def _on_takers(
     hosts: 'Capacities',
     choose: Callable[[list[room.HostCapacity]], planner.Assignment],
 ) -> planner.Assignment:
-    """Choose among the hosts that take a single server."""
+    """Choose hosts, and reject those that do not accept a single server.
+
+    Only chosen hosts are checked, as that reads their inventories.
+    """
     found = hosts.all()
     while True:
         assignment = choose(list(found.values()))
@@ -115,7 +118,7 @@ def _on_takers(
 def whole(
     store: ReservationStore, observed: ObservedState, now: datetime.datetime
 ) -> list[room.HostCapacity]:
-    """Return the hosts with all that counts, in the order of their names."""
+    """Return the capacity of all hosts with all claims, sorted by name."""
     counted = counting.Counted(store, observed, now)
 
     def one(host: ReservationHost) -> room.HostCapacity:
@@ -138,12 +141,12 @@ def shortages(
     now: datetime.datetime,
     only: Iterable[str] | None = None,
 ) -> dict[str, str]:
-    """Return what hosts have too little of for the slots they have.
+    """Find hosts with too little capacity for the slots they have.
 
-    What ordinary servers use does not count: they keep out.
+    The usage of ordinary servers is ignored, as the pool excludes them.
 
-    :param only: The names of the hosts to look at; None for all.
-    :returns: For each such host what is wrong, for a sentence about it.
+    :param only: The names of the hosts to check; None for all.
+    :returns: The problem by name of the host, as the predicate of a sentence.
     """
     counted = counting.Counted(store, observed, now)
     found = {}
@@ -158,7 +161,7 @@ def shortages(
 
 
 class Capacities:
-    """The hosts as they are for one reservation."""
+    """The capacity that each host has for one reservation."""
 
     def __init__(
         self,
@@ -212,7 +215,11 @@ class Capacities:
         )
 
     def takes(self, host: ReservationHost) -> bool:
-        """Tell whether a host takes a single server of the reservation."""
+        """Return whether a host accepts one server of the reservation.
+
+        Every provider with enough capacity must also accept the amount in one
+        allocation, as Placement may choose any of them.
+        """
         offers = [
             inventories.read(self._store.placement, provider.uuid).by_class
             for provider in self._store.tree(self._observed, host)
@@ -228,11 +235,11 @@ class Capacities:
         return True
 
     def _lack(self, tree: list[ProviderSummary]) -> str | None:
-        """Return what is wrong with the traits of a host, if anything.
+        """Return which required or forbidden traits rule a host out.
 
-        It is Placement that chooses where a server takes something from, so
-        that a trait is sure only where all that may be chosen for something
-        have it.
+        If several providers of the tree have an inventory of a resource class,
+        Placement chooses one. So a required trait must be on all of them, and
+        a forbidden trait on none.
         """
         if not self._wanted and not self._unwanted:
             return None
@@ -257,7 +264,7 @@ class Capacities:
 
 
 def _allows(limits: Mapping[str, Any], amount: int) -> bool:
-    """Tell whether an inventory takes some amount at once."""
+    """Return whether an inventory accepts the amount in one allocation."""
     least = limits.get('min_unit', 1)
     step = limits.get('step_size', 1)
     return not amount % step and least <= amount <= limits.get('max_unit', 0)

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Enables hosts for reservations, and disables them.
 
-A host for reservations is in the pool, an aggregate that is locked to
-ordinary servers, and has a reservation provider with a trait. The fence comes
-first and goes last.
+A host for reservations is a member of the pool, an aggregate with a lock
+against ordinary servers, and has a reservation provider with a trait. The host
+is added to the pool first and removed from it last, so that ordinary servers
+are kept out all the time.
 """
 
 from collections.abc import Collection
 
 from isolate_aggregates import exception, text
 from isolate_aggregates.aggregates import Aggregate
-from isolate_aggregates.placement import inventories, providers
+from isolate_aggregates.placement import generations, inventories, providers
 from isolate_aggregates.reservations import counting, names
 from isolate_aggregates.reservations.compute import Node
 from isolate_aggregates.reservations.conflicts import retried
@@ -20,9 +21,15 @@ from isolate_aggregates.reservations.observed import (
 )
 from isolate_aggregates.reservations.store import ReservationStore
 
+# What to do about a pool that may be Blazar's.
+_WHOSE_POOL = (
+    'give another name as [blazar:physical:host] aggregate_freepool_name, or '
+    f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
+)
+
 
 def would_enable_host(store: ReservationStore, name: str) -> bool:
-    """Tell whether enabling a host would change anything; change nothing.
+    """Return whether enabling a host would change anything; change nothing.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises IsolateAggregatesError: what :func:`enable_host` would raise.
@@ -44,22 +51,22 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
     :param name: Its hypervisor hostname, or the name of its compute service.
     :returns: The host.
     :raises NotFound: if Nova has no such compute node.
-    :raises ReservationHostError: if ordinary servers run there, or the pool
-        belongs to something else; the host is then not in the pool, unless it
-        was before.
+    :raises ReservationHostError: if ordinary servers run there, or the
+        aggregate is in use for another purpose; the host is then not added to
+        the pool.
     """
     observed, node, found = _read_enablable(store, name)
     pool = _locked_pool(store, observed.pool)
     joins = node.service not in pool.hosts
     if joins:
         _join(store, pool, node.service)
-    # Nova tells Placement, but does not try twice.
+    # Nova mirrors the membership to Placement, but does not retry.
     providers.change_aggregates(
         store.placement, node.uuid, lambda before: before | {pool.uuid}
     )
     if not (found and found.is_ready):
         try:
-            # Now that no others come.
+            # Check again: a server may have come before the host joined.
             _refuse_ordinary(store, node, found)
         except exception.ReservationHostError:
             if joins:
@@ -72,7 +79,7 @@ def enable_host(store: ReservationStore, name: str) -> ReservationHost:
 def _read_enablable(
     store: ReservationStore, name: str
 ) -> tuple[ObservedState, Node, ReservationHost | None]:
-    """Return what enabling a host begins with, if that is possible."""
+    """Return what enabling needs; raise if the host cannot be enabled."""
     observed = store.read()
     node = _node(observed, name)
     if node.name not in observed.providers:
@@ -87,7 +94,7 @@ def _read_enablable(
 
 
 def would_disable_host(store: ReservationStore, name: str) -> bool:
-    """Tell whether disabling a host would change anything; change nothing.
+    """Return whether disabling a host would change anything; change nothing.
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises IsolateAggregatesError: what :func:`disable_host` would raise.
@@ -100,6 +107,7 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
             observed.pool and _is_mirrored(store, observed.pool, node.uuid)
         )
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     return True
 
 
@@ -109,17 +117,19 @@ def disable_host(store: ReservationStore, name: str) -> None:
 
     :param name: Its hypervisor hostname, or the name of its compute service.
     :raises NotFound: if there is no such host.
-    :raises ReservationHostError: if reservations have slots there.
+    :raises ReservationHostError: if reservations have slots there, or it may
+        be a host of Blazar.
     """
     observed = store.read()
     host = _host(observed, name)
     if host is None:
-        # An ordinary one, if there is such a host at all.
+        # An ordinary host; _node raises NotFound if there is none.
         node = _node(observed, name)
         if observed.pool:
             _unmirror(store, observed.pool, node.uuid)
         return
     _refuse_slots(host)
+    _refuse_unknown(host, observed.pool)
     if host.provider:
         _close(store, host)
         try:
@@ -149,12 +159,29 @@ def _refuse_slots(host: ReservationHost) -> None:
         )
 
 
+def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
+    """Refuse to disable a host that was not enabled here.
+
+    Blazar's reservation providers have the same name, and no trait.
+    """
+    if not (
+        host.is_ready
+        or host.provider == names.provider_uuid(host.root)
+        or (pool and names.POOL_METADATA.keys() & pool.metadata)
+    ):
+        raise exception.ReservationHostError(
+            host.name,
+            'was not enabled here and is in no locked pool, so it may be a '
+            f'host of Blazar; {_WHOSE_POOL}',
+        )
+
+
 def would_delete_pool(
     store: ReservationStore, disabled: Collection[str]
 ) -> bool:
-    """Tell whether deleting the pool would change anything; change nothing.
+    """Return whether deleting the pool would change anything; change nothing.
 
-    :param disabled: The names of hosts that are disabled before.
+    :param disabled: The names of hosts to regard as disabled already.
     :raises InvalidRequest: as :func:`delete_pool`.
     """
     observed = store.read()
@@ -165,16 +192,16 @@ def would_delete_pool(
 
 
 def delete_pool(store: ReservationStore) -> None:
-    """Delete the pool with its lock and its trait, unless it is gone.
+    """Delete the pool and the trait of reservation providers.
 
-    :raises InvalidRequest: if there are hosts in it or reservations, or it is
-        for something else as well.
+    :raises InvalidRequest: if the pool has hosts or other metadata, or there
+        are reservations.
     """
     observed = store.read()
     _refuse_use(observed)
     if observed.pool is not None:
-        # A host that comes meanwhile keeps it: Nova deletes no aggregate that
-        # has hosts.
+        # Safe if a host is added meanwhile: Nova refuses to delete an
+        # aggregate that has hosts.
         store.compute.delete_aggregate(observed.pool)
     providers.delete_trait(store.placement, names.TRAIT)
 
@@ -182,7 +209,10 @@ def delete_pool(store: ReservationStore) -> None:
 def _refuse_use(
     observed: ObservedState, disabled: Collection[str] = ()
 ) -> None:
-    """Refuse to delete a pool that is needed."""
+    """Raise if the pool is still needed.
+
+    :param disabled: The names of hosts to regard as disabled already.
+    """
     pool = observed.pool
     if pool is None:
         return
@@ -198,7 +228,7 @@ def _refuse_use(
 def _use(
     observed: ObservedState, pool: Aggregate, hosts: Collection[str]
 ) -> str | None:
-    """Return what an aggregate is needed for, for a sentence about it."""
+    """Return why the pool is still needed, as the predicate of a sentence."""
     if hosts:
         return f'has hosts: {text.listed(hosts)}'
     known = {*observed.records.reservations, *observed.records.problems}
@@ -215,33 +245,32 @@ def _use(
 def list_hosts(store: ReservationStore) -> list[ReservationHost]:
     """Return the hosts in the pool and those with reservation providers.
 
-    :returns: The hosts by name; those in the pool that were not enabled, or
-        not in full, are not ``is_enabled``.
+    :returns: The hosts, sorted by name. A host that is in the pool without
+        having been enabled completely has a false ``is_enabled``.
     """
     return list(store.read().hosts.values())
 
 
 def _close(store: ReservationStore, host: ReservationHost) -> None:
-    """Take the trait, so that no more slots are put there.
+    """Remove the trait, so that no more slots are added to the host.
 
-    It is taken at the generation at which there were none, and slots are put
-    there only at a generation at which it had the trait.
+    It is removed with the generation at which there were no slots, and slots
+    are written only with a generation at which the provider had the trait. So
+    one of two concurrent writers fails.
     """
     if not host.is_ready or host.provider is None:
         return
-    path = f'/resource_providers/{host.provider}/traits'
-    store.placement.send(
-        'PUT',
-        path,
-        {
-            'resource_provider_generation': host.generation,
-            'traits': [],
-        },
+    generations.replace(
+        store.placement, host.provider, 'traits', [], host.generation
     )
 
 
 def _node(observed: ObservedState, name: str) -> Node:
-    """Return a compute node by either of its names."""
+    """Find a compute node by its hypervisor hostname or compute service.
+
+    :raises NotFound: if there is none.
+    :raises NotUnique: if the compute service has several nodes.
+    """
     for found in observed.nodes:
         if found.name == name:
             return found
@@ -257,7 +286,7 @@ def _node(observed: ObservedState, name: str) -> Node:
 
 def _host(observed: ObservedState, name: str) -> ReservationHost | None:
     if name in observed.hosts:
-        # Nova need not know it any more.
+        # It may be gone from Nova.
         return observed.hosts[name]
     served = [node for node in observed.nodes if node.service == name]
     return observed.hosts.get(served[0].name) if len(served) == 1 else None
@@ -278,20 +307,18 @@ def _refuse_ordinary(
 
 
 def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
-    """Refuse to lock a pool whose hosts something else reserves."""
+    """Refuse to lock a pool that may belong to Blazar's own plugins."""
     if pool and pool.hosts and not names.POOL_METADATA.keys() & pool.metadata:
         raise exception.ReservationHostError(
             node.name,
             f'cannot join the pool {pool.name}, which has hosts and no lock '
             'and so may be that of Blazar, whose servers the lock would keep '
-            'out; give another name as [blazar:physical:host] '
-            f'aggregate_freepool_name, or set {names.POOL_KEY}=true on it if '
-            'no Blazar uses it',
+            f'out; {_WHOSE_POOL}',
         )
 
 
 def _locked_pool(store: ReservationStore, pool: Aggregate | None) -> Aggregate:
-    """Return the pool, made and locked if need be."""
+    """Return the pool; create and lock it if necessary."""
     providers.create_trait(store.placement, names.TRAIT)
     if pool is None:
         store.compute.create_aggregate(store.pool)
@@ -320,7 +347,7 @@ def _join(store: ReservationStore, pool: Aggregate, service: str) -> None:
         now = store.read_pool()
         if now is None or service not in now.hosts:
             raise
-        # Another client was faster.
+        # Another client added it first.
 
 
 def _leave(
@@ -331,7 +358,7 @@ def _leave(
 
 
 def _is_mirrored(store: ReservationStore, pool: Aggregate, root: str) -> bool:
-    """Tell whether Placement has a compute node in the pool."""
+    """Return whether Placement has a compute node in the pool."""
     try:
         return pool.uuid in providers.aggregates(store.placement, root)
     except exception.ServiceNotFound:
@@ -344,14 +371,14 @@ def _unmirror(store: ReservationStore, pool: Aggregate, root: str) -> None:
             store.placement, root, lambda before: before - {pool.uuid}
         )
     except exception.ServiceNotFound:
-        # A compute node that is gone.
+        # The compute node is gone.
         return
 
 
 def _create_provider(
     store: ReservationStore, node: Node, host: ReservationHost | None
 ) -> None:
-    """Make the reservation provider with its trait."""
+    """Create the reservation provider and give it its trait."""
     uuid = host.provider if host else None
     if uuid is None:
         uuid = names.provider_uuid(node.uuid)

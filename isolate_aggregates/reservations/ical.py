@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations as an iCalendar file, which calendar programs read.
+"""Exports reservations as an iCalendar file.
 
 See `RFC 5545 <https://www.rfc-editor.org/rfc/rfc5545>`_.
 """
@@ -22,8 +22,8 @@ def calendar(
 ) -> str:
     """Return a calendar with an event for each reservation.
 
-    :param until: Where the event of a reservation ends that never does, as
-        an event must have an end.
+    :param until: The end of events for reservations without an end, as an
+        event must have one.
     """
     made = icalendar.Calendar()
     made.add('prodid', _PRODUCT)
@@ -42,8 +42,8 @@ def _event(
     project = text.escaped(found.project)
     slots = text.counted(found.settled.amount, 'slot')
     event = icalendar.Event()
-    # The same for ever, so that a program that reads the file again changes
-    # the event, and knows which of two is newer.
+    # UID stays the same, so that a calendar program updates the event when it
+    # reads the file again; SEQUENCE tells it which version is newer.
     event.add('uid', found.id)
     event.add('sequence', found.revision)
     event.add('dtstamp', now)

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names by which the parts of a reservation are known.
+"""The names of the objects that make up a reservation.
 
-The names of class, provider and flavor are those of Blazar and of the spec
+The names of resource class, provider and flavor are those of Blazar and of the
+specification
 `Placement API support for instance reservation
 <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_.
-Nothing is ever changed or deleted that does not have such a name.
+Objects with other names are never changed or deleted.
 """
 
 import dataclasses
@@ -20,10 +21,10 @@ from isolate_aggregates.request.extra_specs import (
 )
 
 TRAIT = RESERVATION_TRAIT
-# The extra spec by which a flavor asks for it.
+# The extra spec by which a flavor requires the trait.
 TRAIT_KEY = f'{TRAIT_PREFIX}{TRAIT}'
 
-# What locks the pool, for the filters isolate_aggregates and
+# The metadata key that locks the pool, for the filters isolate_aggregates and
 # reservation_prefix.
 POOL_KEY = 'reservation:pool'
 POOL_METADATA = {TRAIT_KEY: 'required', POOL_KEY: 'true'}
@@ -35,9 +36,10 @@ _REVISION = re.compile(r'([0-9a-f-]{36})\.([0-9a-f]{8})\.([0-9]{8})')
 
 @dataclasses.dataclass(frozen=True)
 class Revision:
-    """Which revision of the record of a reservation a flavor holds.
+    """Identifies a revision of a reservation's record.
 
-    ``incarnation`` tells a reservation from an earlier one of the same id.
+    ``incarnation`` distinguishes a reservation from an earlier one with the
+    same id.
     """
 
     reservation: str
@@ -46,23 +48,23 @@ class Revision:
 
     @property
     def flavor_id(self) -> str:
-        """The id of the flavor.
+        """The id of the flavor that holds the revision.
 
-        Sorted by id, as Nova lists flavors, a later revision comes after an
-        earlier one: a reader that finds the earlier one deleted meanwhile
-        still finds the later one.
+        Nova lists flavors sorted by id. Later revisions sort after earlier
+        ones, so that a client that misses an earlier one because it was just
+        deleted still finds its successor.
         """
         return f'{self.reservation}.{self.incarnation}.{self.number:08}'
 
 
 def revision_of(flavor_id: str) -> Revision | None:
-    """Return the revision that a flavor holds; None if it holds none."""
+    """Return the revision that a flavor id stands for; None if it does not."""
     match = _REVISION.fullmatch(flavor_id)
     return Revision(match[1], match[2], int(match[3])) if match else None
 
 
 def reservation_id(text: str) -> str:
-    """Return the id of a reservation as it is written everywhere.
+    """Return the id of a reservation in its canonical form.
 
     :raises InvalidRequest: if it is not a uuid.
     """
@@ -75,23 +77,23 @@ def reservation_id(text: str) -> str:
 
 
 def new_reservation_id() -> str:
-    """Return a new id by which anyone can see that it was made here."""
+    """Return a new id that ``is_made_here`` recognizes."""
     return _marked(str(uuid.uuid4()))
 
 
 def is_made_here(reservation: str) -> bool:
-    """Tell whether an id is one of those made here, not given or Blazar's."""
+    """Return whether an id was generated here, not given or Blazar's."""
     return _marked(reservation) == reservation
 
 
 def _marked(text: str) -> str:
-    # What is random of it, and a digest of that.
+    # The last group of the uuid is a digest of the random rest.
     head = text[:24]
     return head + hashlib.sha256(head.encode()).hexdigest()[:12]
 
 
 def resource_class(reservation: str) -> str:
-    """Return the resource class whose amounts are slots of a reservation."""
+    """Return the resource class of a reservation's slots."""
     return RESERVATION_CLASS + reservation.upper().replace('-', '_')
 
 
@@ -114,10 +116,10 @@ def provider(hostname: str) -> str:
 
 
 def provider_uuid(root: str) -> str:
-    """Return the uuid that a reservation provider is created with.
+    """Return the uuid to create a reservation provider with.
 
-    It is derived from that of the compute node, so that two commands that
-    create the provider at the same time create one.
+    It is derived from the uuid of the compute node, so that two commands that
+    create the provider at the same time create the same one.
     """
     return str(uuid.uuid5(uuid.UUID(root), _PROVIDER))
 
@@ -128,7 +130,7 @@ def flavor(flavor_id: str) -> str:
 
 
 def flavor_extra_specs(reservation: str) -> dict[str, str]:
-    """Return the extra specs by which a flavor takes a slot."""
+    """Return the extra specs with which a server takes a slot."""
     return {
         f'resources:{resource_class(reservation)}': '1',
         TRAIT_KEY: 'required',

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova and Placement say of hosts and reservations.
+"""The state of hosts and reservations, as read from Nova and Placement.
 
-The generations of the reservation providers are read first, and everything
-else after them. So a command that writes a provider at such a generation
-knows every slot on it, and has read the record of every reservation that has
-slots on it.
+The generations of the reservation providers are read before everything else.
+So if a write with such a generation succeeds, the command knew every slot on
+the provider and the record of every reservation with slots there.
 """
 
 from collections.abc import Mapping
@@ -26,9 +25,9 @@ from isolate_aggregates.reservations.reservation import Reservation
 class Slots:
     """The slots of one reservation on one host.
 
-    :param total: How many there are.
-    :param open: How many of them servers may take.
-    :param used: How many have a server.
+    :param total: The number of slots.
+    :param open: The number of slots that servers may use.
+    :param used: The number of slots with a server.
     """
 
     total: int
@@ -51,21 +50,20 @@ class ReservationHost:
 
     :param name: Its hypervisor hostname.
     :param root: The uuid of its resource provider.
-    :param root_generation: The generation of that.
-    :param service: The name of its compute service; None if Nova knows none.
+    :param root_generation: The generation of that provider.
+    :param service: The name of its compute service; None if it is gone.
     :param state: Whether it can take servers.
-    :param in_pool: Whether it is in the pool, so that ordinary servers keep
-        out.
-    :param has_failed: Whether its compute service is gone or does not answer,
-        disabled or not.
-    :param below: The generations of the other providers of its resources,
-        such as its GPUs, by uuid.
+    :param in_pool: Whether it is in the pool, which excludes ordinary servers.
+    :param has_failed: Whether its compute service is gone or down, disabled
+        or not.
+    :param below: The generations of its other child providers, for example
+        GPUs, by uuid.
     :param provider: The uuid of its reservation provider; None if it has
         none.
-    :param generation: The generation of that.
-    :param is_ready: Whether its reservation provider has the trait, so that
-        it takes slots.
-    :param slots: The slots on it, by id of the reservation.
+    :param generation: The generation of the reservation provider.
+    :param is_ready: Whether the reservation provider has the trait that
+        allows slots on it.
+    :param slots: The slots on it, by reservation id.
     """
 
     name: str
@@ -83,12 +81,12 @@ class ReservationHost:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether it was made a host for reservations."""
+        """Whether it has been enabled for reservations."""
         return self.is_ready and self.in_pool
 
     @property
     def obstacle(self) -> str | None:
-        """Why it takes no new slots, for a sentence; None if it does."""
+        """Why it cannot take new slots, as a predicate; None if it can."""
         if self.state is HostState.GONE:
             return 'is gone'
         if not self.is_enabled:
@@ -100,17 +98,17 @@ class ReservationHost:
 
 @dataclasses.dataclass(frozen=True)
 class ObservedState:
-    """Nova and Placement as reservations see them.
+    """The state of a cloud, as far as reservations need it.
 
-    :param pool: The aggregate that keeps ordinary servers out; None if there
-        is none yet.
+    :param pool: The aggregate of the hosts for reservations; None if it does
+        not exist yet.
     :param nodes: The compute nodes.
     :param providers: The uuids of all root providers, by name.
     :param hosts: The hosts for reservations, by name.
-    :param records: What the records say.
-    :param extra_specs: The extra specs the flavors of reservations have, by
-        id.
-    :param summaries: What one answer said of providers, by uuid.
+    :param records: The parsed records of all reservations.
+    :param extra_specs: The extra specs of the reservations' flavors, by
+        flavor id.
+    :param summaries: Capacity and usage of the providers in the pool, by uuid.
     """
 
     pool: Aggregate | None
@@ -124,8 +122,8 @@ class ObservedState:
     def reservation(self, reservation: str) -> Reservation:
         """Return a reservation.
 
-        :raises InvalidRequest: if that is no id of one.
-        :raises NotFound: if there is none.
+        :raises InvalidRequest: if the id is not a uuid.
+        :raises NotFound: if there is no such reservation.
         :raises ReservationError: if its record cannot be read.
         """
         reservation = names.reservation_id(reservation)
@@ -137,7 +135,7 @@ class ObservedState:
 
     @property
     def reservations(self) -> list[Reservation]:
-        """All reservations, in the order of their starts."""
+        """All reservations, sorted by start."""
         return sorted(
             self.records.reservations.values(), key=lambda r: (r.start, r.id)
         )
@@ -158,9 +156,10 @@ class ObservedState:
 def slots_from(
     inventories: Mapping[str, Mapping[str, Any]], used: Mapping[str, int]
 ) -> dict[str, Slots]:
-    """Return the slots that inventories stand for, by id of the reservation.
+    """Return the slots in a provider's inventories, by reservation id.
 
-    Both are by resource class.
+    :param inventories: The inventories by resource class.
+    :param used: The usage by resource class.
     """
     found = {}
     for name, inventory in inventories.items():

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be done with reservations.
+"""Operations on existing reservations.
 
-Each operation records the request and then reconciles, so that
-:func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes
-interrupted ones. It returns what it read last.
+Each operation records the request and then reconciles. If it is interrupted,
+:func:`~isolate_aggregates.reservations.reconciler.reconcile_all` completes it.
 """
 
 from collections.abc import Collection
@@ -26,7 +25,7 @@ from isolate_aggregates.reservations.wanted import check_amount, utc
 
 
 class Unchanged:
-    """Stands for an end that stays as it is."""
+    """Marks an argument whose current value is kept."""
 
 
 UNCHANGED = Unchanged()
@@ -47,17 +46,17 @@ def update(
 
     Project, start and affinity can be changed only before it.
 
-    :param amount: How many slots it gets; None for as many as it has.
-    :param end: When it ends, not before now; None for never, UNCHANGED to
-        leave it.
-    :param project: The id of the project that may use it; None to leave it.
-    :param start: When it starts; None to leave it.
-    :param affinity: As for :func:`new`; UNCHANGED to leave it.
-    :param dry_run: Only return how it would be.
-    :raises NotFound: if there is none.
-    :raises InvalidRequest: if it is invalid.
-    :raises ReservationError: if it does not fit, more slots have servers, or
-        it has started; it then stays as it was.
+    :param amount: The new number of slots; None to keep it.
+    :param end: The new end, not in the past; None for no end, UNCHANGED to
+        keep it.
+    :param project: The id of the new project; None to keep it.
+    :param start: The new start; None to keep it.
+    :param affinity: As for :func:`new`; UNCHANGED to keep it.
+    :param dry_run: Only return the resulting status.
+    :raises NotFound: if there is no such reservation.
+    :raises InvalidRequest: if a new value is invalid.
+    :raises ReservationError: if the change does not fit, there are more
+        servers than slots, or it comes too late; nothing is changed then.
     """
     if amount is not None:
         check_amount(amount)
@@ -108,17 +107,17 @@ def move(
 ) -> Status:
     """Move a reservation to other hosts, together with its servers.
 
-    It gets the same number of slots on other hosts, all at once. Old slots
-    with servers stay, closed to others, until the servers have left or are
-    deleted.
+    It gets the same number of slots on other hosts in one step. Old slots with
+    servers remain, closed to further servers, until their servers have been
+    moved or deleted.
 
-    :param hosts: The names of the hosts; None for those that are down,
-        disabled or gone; empty to leave none any more.
-    :param dry_run: Only return how it would be.
+    :param hosts: The names of the hosts to leave; None for those that are
+        down, disabled or gone; empty to cancel an earlier move.
+    :param dry_run: Only return the resulting status.
     :raises NotFound: if there is no such reservation.
     :raises InvalidRequest: if it has no slots on these hosts.
-    :raises ReservationError: if it does not fit elsewhere; it then stays as
-        it was.
+    :raises ReservationError: if it does not fit elsewhere; nothing is changed
+        then.
     """
     named = hosts
 
@@ -139,9 +138,9 @@ def move(
 
 
 def evacuate(store: ReservationStore, reservation_id: str) -> list[str]:
-    """Evacuate the servers from failed hosts that a reservation leaves.
+    """Evacuate servers from the failed hosts that a reservation is leaving.
 
-    Nova does it one after the other; do it again for those that failed.
+    Nova evacuates them asynchronously; call again if some evacuations fail.
 
     :returns: The ids of the servers.
     :raises NotFound: if there is no such reservation.
@@ -157,9 +156,9 @@ def to_evacuate(
     reservation_id: str,
     leaving: Collection[str] | None = None,
 ) -> list[str]:
-    """Return the servers on failed hosts that a reservation leaves.
+    """Return the servers on the failed hosts that a reservation is leaving.
 
-    :param leaving: The names of these hosts; None for those it leaves now.
+    :param leaving: The names of these hosts; None for the recorded ones.
     :returns: The ids of the servers.
     :raises NotFound: if there is no such reservation.
     """
@@ -181,7 +180,7 @@ def to_evacuate(
 def _leaving(
     observed: ObservedState, found: Reservation, named: Collection[str] | None
 ) -> tuple[str, ...]:
-    """Return the hosts that a reservation is to leave."""
+    """Return the hosts to leave; see :func:`move` for ``named``."""
     slots = observed.slots(found.id)
     if named is None:
         named = [name for name in slots if observed.hosts[name].obstacle]
@@ -203,12 +202,12 @@ def _leaving(
 def end(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
-    """End a reservation now, whether it has started or not.
+    """End a reservation now, whether or not it has started.
 
-    Its servers are deleted. As long as some are there it is ``ending``: do it
-    again, or reconcile.
+    Its servers are deleted. Until they are gone it is ``ending``; call again
+    or reconcile to complete it.
 
-    :raises NotFound: if there is none.
+    :raises NotFound: if there is no such reservation.
     :raises ReservationError: if its record cannot be read.
     """
     for _ in range(changes.ATTEMPTS):
@@ -224,7 +223,7 @@ def end(
         try:
             status = reconciler.reconcile(store, found.id, now)
         except exception.NotFound:
-            # Another command took away what was left.
+            # Another command completed it.
             return Status(found, Phase.ENDED)
         if status.reservation.has_ended(now):
             return status
@@ -238,13 +237,14 @@ def repair(
 ) -> list[Status]:
     """Move slots without a server off hosts that cannot serve them.
 
-    Those are down, disabled or gone, or have less than their slots need. With
-    all reservations, resource classes that a crash left behind are deleted.
+    Such hosts are down, disabled or gone, or too small for their slots. If all
+    reservations are repaired, resource classes and flavors that interrupted
+    commands left behind are deleted as well.
 
     :param reservation_id: The id of a reservation; None for all.
-    :returns: How they are then; what could not be done is among their
+    :returns: The resulting statuses, with what could not be done among their
         problems.
-    :raises NotFound: if there is none.
+    :raises NotFound: if there is no such reservation.
     """
     if reservation_id is None:
         classes = inventories.classes(store.placement)
@@ -262,11 +262,11 @@ def to_repair(
 ) -> tuple[set[str], list[str]]:
     """Return what :func:`repair` would change.
 
-    :returns: The ids of reservations, and the names of the resource classes
-        and flavors of those that are gone.
-    :raises NotFound: if there is none.
+    :returns: The ids of the reservations to repair, and the names of resource
+        classes and flavors of reservations that no longer exist.
+    :raises NotFound: if there is no such reservation.
     """
-    # Read first, as by repair.
+    # Read before the records, as in repair.
     classes = inventories.classes(store.placement)
     observed = store.read()
     records = observed.records

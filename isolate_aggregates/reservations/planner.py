@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Chooses the hosts for the slots of a reservation.
 
-Nothing is read or changed here: a demand and what hosts have come in, and
-numbers of slots by host go out, always the same for the same question.
+These are pure functions: from a demand and the capacity of hosts they compute
+the number of slots per host. Equal input gives equal output.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,13 +23,12 @@ _AFFINITY = {True: ' on one host', False: ' on different hosts', None: ''}
 
 @dataclasses.dataclass(frozen=True)
 class Assignment:
-    """Where the slots of a demand go.
+    """The hosts for the slots of a demand.
 
-    :param demand: The demand.
     :param slots: The number of slots by host, none of them 0.
-    :param missing: How many slots of the demand have no place.
-    :param used: How many slots have servers.
-    :param free: How many slots each host could take, by host.
+    :param missing: The number of slots that do not fit on any host.
+    :param used: The number of slots with a server.
+    :param free: The number of slots that each host could take, by host.
     """
 
     demand: Demand
@@ -40,7 +39,7 @@ class Assignment:
 
     @property
     def refusal(self) -> str:
-        """Why the demand is not met, for a sentence about it."""
+        """Why the demand cannot be met, as the predicate of a sentence."""
         demand = self.demand
         slots = text.counted(demand.amount, 'slot')
         if self.used > demand.amount:
@@ -61,7 +60,7 @@ class Assignment:
 
     @property
     def _room(self) -> str:
-        """Which hosts have room, the largest first."""
+        """The hosts with free capacity, the largest first, as text."""
         hosts = sorted(
             ((name, free) for name, free in self.free.items() if free),
             key=lambda found: (-found[1], found[0]),
@@ -82,12 +81,12 @@ def assign(
 ) -> Assignment:
     """Choose hosts for as many slots of a demand as possible.
 
-    Slots that have a server stay where they are. Others stay if they can; if
-    there is a choice, as many as possible do. Those that fit nowhere stay as
-    well, and are missing.
+    Slots with a server stay on their host. As many of the other slots as
+    possible stay too. Slots that fit on no host also stay, but count as
+    missing.
 
-    :param leave: The hosts with an obstacle that slots without a server
-        leave.
+    :param leave: Hosts with an obstacle whose slots without a server are to be
+        moved.
     """
     hosts = sorted(
         (
@@ -98,11 +97,10 @@ def assign(
     )
     choose = _on_one_host if demand.affinity else _anywhere
     slots = choose(demand, hosts)
-    # A slot that has a server cannot be taken away, but if it does not fit
-    # it is no more than one that is missing.
+    # A slot with a server cannot be removed, but counts as missing if it does
+    # not fit on its host.
     fitting = [min(slots[host.name], host.fits) for host in hosts]
-    # Nor are those that have servers elsewhere of use where all belong on one
-    # host.
+    # With affinity, only the slots on a single host count.
     sound = max(fitting, default=0) if demand.affinity else sum(fitting)
     return Assignment(
         demand=demand,
@@ -118,12 +116,12 @@ def assign(
 def first_fit(
     demand: Demand, capacities: Sequence[HostCapacity]
 ) -> Assignment:
-    """Choose hosts for a demand at the first time at which it fits.
+    """Choose hosts for a demand at the earliest time at which it fits.
 
-    :param demand: What is needed, from its start on at the earliest.
-    :param capacities: Hosts that have no slots of it yet.
-    :returns: The assignment, with the demand as it is then; slots are missing
-        in it if there is no such time.
+    :param demand: The demand with its earliest possible start.
+    :param capacities: Hosts without slots of this reservation.
+    :returns: The assignment, with the demand moved to that time. If it never
+        fits, the assignment has missing slots.
     """
     hosts = [host for host in capacities if host.obstacle is None]
     room = _Room(demand, hosts)
@@ -142,7 +140,7 @@ def first_fit(
 def _moments_of_more(
     demand: Demand, hosts: Iterable[HostCapacity]
 ) -> list[datetime.datetime]:
-    """Return when there may be more room, which is when slots end."""
+    """Return the times at which capacity may become free, sorted."""
     return sorted(
         {
             demand.start,
@@ -157,12 +155,12 @@ def _moments_of_more(
 
 
 def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
-    """Return a demand as it is later; None if it then has no end in time."""
+    """Return a demand moved to a later start; None if its end overflows."""
     end = None
     if demand.end is not None:
         try:
             end = start + (demand.end - demand.start)
-            # What is counted must be a time as well.
+            # The cleaning time after the end must not overflow either.
             _ = end + demand.cleaning_time
         except OverflowError:
             return None
@@ -170,10 +168,9 @@ def _later(demand: Demand, start: datetime.datetime) -> Demand | None:
 
 
 class _Room:
-    """How many slots of a demand fit, while it moves to later times.
+    """Counts the slots of a demand that fit as it moves to later times.
 
-    Of the hosts only those are looked at again of which slots have come or
-    gone, as there may be many.
+    At each step only the hosts whose claims have changed are computed again.
     """
 
     def __init__(self, demand: Demand, hosts: Sequence[HostCapacity]) -> None:
@@ -189,7 +186,7 @@ class _Room:
         return self._total >= self._demand.amount
 
     def move_to(self, demand: Demand) -> None:
-        """Look at a later time."""
+        """Update the counts for a later time."""
         due = {*self._due}
         self._due = []
         while self._changes and self._changes[-1][:2] <= (demand.start, False):
@@ -200,7 +197,7 @@ class _Room:
             self._slots[index] = slots
 
     def _of(self, host: HostCapacity, demand: Demand) -> int:
-        """Return how many slots a host is good for."""
+        """Return how many slots a host can contribute."""
         free = free_slots(host, demand)
         if demand.affinity is None:
             return free
@@ -209,7 +206,11 @@ class _Room:
         return min(free, 1)
 
     def _all_changes(self) -> Iterator[tuple[datetime.datetime, bool, int]]:
-        """Yield when slots of others go, or are met just after that."""
+        """Yield the starts at which a host's free capacity may change.
+
+        A claim stops to overlap the demand when it ends (False), and starts to
+        overlap right after the demand's end reaches its start (True).
+        """
         demand = self._demand
         until = demand.counted_until
         for index, host in enumerate(self._hosts):
@@ -224,9 +225,11 @@ class _Room:
 class _Candidate:
     """A host, in numbers of slots.
 
-    ``most`` is how many it may have, ``keep`` how many of its own it may keep,
-    ``stay`` how many if they have no other place, ``used`` how many it has to.
-    ``fits`` is how many there is room for.
+    :param used: Slots with a server, which must stay.
+    :param keep: Existing slots that may stay.
+    :param stay: Existing slots that stay if they fit on no other host.
+    :param most: The most slots that it may get.
+    :param fits: Slots for which it has capacity.
     """
 
     name: str
@@ -262,19 +265,20 @@ class _Candidate:
 def _anywhere(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     slots = {host.name: host.used for host in hosts}
     left = demand.amount - sum(slots.values())
-    # Those that keep the most come first, so that the fewest hosts are left.
+    # Hosts that keep the most slots come first, so that the slots stay on few
+    # hosts.
     for host in sorted(hosts, key=lambda host: -host.keep):
         take = max(0, min(left, host.keep - slots[host.name]))
         slots[host.name] += take
         left -= take
-    # A host that has slots already need not be one more that may fail.
+    # Prefer hosts that have slots already: with fewer hosts, fewer can fail.
     for host in sorted(
         hosts, key=lambda host: (not slots[host.name], -host.most)
     ):
         take = max(0, min(left, host.most - slots[host.name]))
         slots[host.name] += take
         left -= take
-    # What has no place elsewhere stays where it is.
+    # Slots that fit nowhere else stay.
     for host in hosts:
         take = max(0, min(left, host.stay - slots[host.name]))
         slots[host.name] += take
@@ -291,7 +295,7 @@ def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
     candidates = tied or hosts
     whole = [host for host in candidates if host.most >= demand.amount]
     if whole:
-        # The tightest, so that a large reservation finds a large host later.
+        # Best fit, which leaves large hosts to large reservations.
         best = min(whole, key=lambda host: (-host.keep, host.most))
         slots[best.name] = max(best.used, demand.amount)
     elif candidates:
@@ -301,5 +305,5 @@ def _on_one_host(demand: Demand, hosts: list[_Candidate]) -> dict[str, int]:
 
 
 def _surplus(numbers: Collection[int], demand: Demand) -> int:
-    """Return how many slots too many have servers."""
+    """Return by how much the slots exceed the demand."""
     return max(0, sum(numbers) - demand.amount)

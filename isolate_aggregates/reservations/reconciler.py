@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Brings reservations to the state they should be in."""
+"""Reconciles reservations with Nova and Placement."""
 
 from collections.abc import Collection, Iterable
 import contextlib
@@ -32,12 +32,15 @@ def reconcile(
 ) -> Status:
     """Bring a reservation to the state it should be in.
 
-    :param move: Tells whether slots without a server leave a host, as far as
-        they fit elsewhere, if it is down, disabled, gone or too small.
-    :returns: How it is then; what could not be done is among its problems.
+    :param reservation: The id of the reservation.
+    :param now: The current time.
+    :param move: Returns whether slots without a server may be moved off a host
+        that is down, disabled, gone or too small.
+    :returns: The resulting status, with what could not be done among its
+        problems.
     :raises NotFound: if there is no such reservation.
-    :raises ReservationError: if a pending change does not fit; it is then as
-        it was before the change was asked for, and gone if it was new.
+    :raises ReservationError: if a pending change does not fit. The change is
+        then withdrawn; a new reservation is removed.
     """
     run = Reconciliation(store, reservation, now, move)
     observed = run.settle(None)
@@ -58,14 +61,15 @@ def reconcile_all(
 ) -> list[Status]:
     """Bring all reservations to the state they should be in.
 
-    One that fails does not keep the others waiting. Those whose record cannot
-    be read are logged.
+    If one reservation fails, the others are still reconciled. Reservations
+    whose record cannot be read are logged and skipped.
 
-    :param move: Tells whether slots without a server leave a host, as far as
-        they fit elsewhere, if it is down, disabled, gone or too small.
-    :returns: How they are then, those that ended too, in the order of their
-        starts; what could not be done is among their problems.
-    :raises IsolateAggregatesError: if it cannot be read how things are.
+    :param now: The current time.
+    :param move: Returns whether slots without a server may be moved off a host
+        that is down, disabled, gone or too small.
+    :returns: The resulting statuses, including reservations that ended, sorted
+        by start. What could not be done is among their problems.
+    :raises IsolateAggregatesError: if the current state cannot be read.
     """
     before = observed = store.read()
     for problem in before.records.problems.values():
@@ -78,7 +82,7 @@ def reconcile_all(
     due = list(runs.values())
     short = host_capacity.shortages(store, observed, now)
     while due:
-        # Asked for all at once, as there may be many.
+        # For all reservations at once, so that the calls run in parallel.
         granted = store.access.granted(
             (
                 found
@@ -107,10 +111,7 @@ def unsettled(
     now: datetime.datetime,
     move: Move,
 ) -> set[str]:
-    """Return the ids of the reservations with something to do.
-
-    :param move: As for :func:`reconcile`.
-    """
+    """Return the ids of the reservations that reconciling would change."""
     short = host_capacity.shortages(store, observed, now)
     leave = conditions.to_leave(observed.hosts.values(), move, short)
     granted = store.access.granted(checked, again=True)
@@ -126,15 +127,15 @@ def unsettled(
 def remove_orphans(store: ReservationStore, classes: Iterable[str]) -> None:
     """Delete the resource classes of reservations that no longer exist.
 
-    Such a class remains if a run creates it while another one ends the
-    reservation, and is then interrupted. Only classes of ids generated here
-    are deleted: Blazar uses such names too, and creates the class before the
-    flavor.
+    Such a class remains if a run is interrupted after creating it for a
+    reservation that another run is ending. Only classes of generated ids are
+    deleted, because Blazar uses the same names and creates the class before
+    the flavor.
 
-    :param classes: The names of resource classes, read before.
+    :param classes: The names of resource classes, read before the records.
     """
     for name in orphans(store.records(), classes):
-        # Where there are slots still, it is not deleted.
+        # Placement refuses to delete a class that still has inventories.
         with contextlib.suppress(exception.ServiceConflict):
             inventories.delete_class(store.placement, name)
 
@@ -158,8 +159,8 @@ def orphans(records: Records, classes: Iterable[str]) -> list[str]:
 def remove_strays(store: ReservationStore, observed: ObservedState) -> None:
     """Delete the revisions of reservations that are gone."""
     for stray in observed.records.strays:
-        # The list of flavors has several pages, and a reservation may have
-        # been made between two of them.
+        # Read the record again: flavors are listed page by page, and the
+        # reservation may have been created between two pages.
         found = store.compute.record(stray.reservation)
         if found is None or stray.incarnation not in found.description:
             store.compute.delete_flavor(stray.flavor_id)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run that brings a reservation from any state to the one it should be in.
+"""A run that reconciles one reservation, from any state.
 
 Each step reads the current state and does what is missing, so that the next
-run completes an interrupted one. Several runs and commands at the same time do
-no harm, because a change is written only if the state it is based on is still
-current:
+run completes an interrupted one. Concurrent runs and commands are safe,
+because a change is written only if the state it is based on is still current:
 
-* The record is written as the next revision, which exists only once.
-* Slots are written with the generation of the reservation provider, so that no
-  slot of any reservation was added to the host or taken from it meanwhile.
-* A pending change is granted only if its slots were written, or written once
-  more as they are, after the revision that is replaced was read. A command
-  that takes such slots back writes a revision first.
-* Slots are opened only if they are as they were read, and the record is read
-  again before the project gets access, and afterwards.
+* A record is written as the next revision, and each revision number can be
+  written only once.
+* Slots are written with the generation of the reservation provider. The write
+  fails if slots of any reservation on the host have changed meanwhile.
+* A pending change is granted only if its slots have been written, or rewritten
+  unchanged, since the revision that granting replaces was read. A command that
+  removes slots of a pending change writes a revision first.
+* Slots are opened only if they have not changed since they were read. The
+  record is read again before the project gets access, and once more after it.
 
-A command that loses reads again and decides again.
+On a conflict, a command reads the state again and decides again.
 """
 
 from collections.abc import Collection, Mapping
@@ -48,12 +48,12 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 LOG = logging.getLogger(__name__)
 
-# How often to wait for other pending changes that may be refused and give
-# their slots back.
+# How often a change that does not fit waits for pending changes of other
+# reservations, which may be refused and free their slots.
 _PATIENCE = 6
 _PAUSE = 0.2  # seconds
 
-# Each run needs a handful; more mean that something else undoes them.
+# A run takes a few steps; so many mean that another program undoes them.
 _MOST_STEPS = 40
 
 _NONE = Slots(0, 0, 0)
@@ -61,9 +61,10 @@ _NONE = Slots(0, 0, 0)
 
 @dataclasses.dataclass(frozen=True)
 class _SlotWrite:
-    """How many slots a host is to have.
+    """A change of the number of slots on a host.
 
-    :param is_pending: Whether that belongs to a change that is not granted.
+    :param total: The new number of slots.
+    :param is_pending: Whether it is part of a change that is not granted yet.
     """
 
     host: str
@@ -73,14 +74,14 @@ class _SlotWrite:
 
     @property
     def turn(self) -> int:
-        """When to write it."""
+        """The order of writes: new hosts, then fewer slots, then more."""
         if not self.before.total:
             return 0
         return 1 if self.total < self.before.total else 2
 
     @property
     def open(self) -> int:
-        """How many of them servers may take."""
+        """The new number of open slots."""
         if self.is_pending or self.total < self.before.total:
             return min(self.before.open, self.total)
         # All or none: see Reconciliation._secure.
@@ -88,9 +89,10 @@ class _SlotWrite:
 
 
 class Reconciliation:
-    """One run for one reservation.
+    """A run that reconciles one reservation.
 
-    :param move: Tells whether slots leave a host, if something is wrong.
+    :param move: Returns whether slots without a server may be moved off a host
+        that has a problem.
     """
 
     def __init__(
@@ -102,13 +104,14 @@ class Reconciliation:
     ) -> None:
         self.id = reservation
         self.notes: list[str] = []
-        # Whether it has let servers in since it last read the record.
+        # Whether it has opened slots or granted access since it last read the
+        # record.
         self.has_opened = False
         self._store = store
         self._now = now
         self._move = move
         self._patience = _PATIENCE
-        # The providers written since a revision of the record was read.
+        # A revision, and the providers written since it was read.
         self._secured: tuple[int, set[str]] = (0, set())
         self._ended: Reservation | None = None
         self._has_made_class = False
@@ -119,10 +122,10 @@ class Reconciliation:
         granted: set[str],
         leave: Collection[str],
     ) -> bool:
-        """Settle it, and note what cannot be done.
+        """Reconcile the reservation if necessary, and note any failure.
 
         :param granted: The ids of the reservations whose project has access.
-        :param leave: The names of hosts that slots without a server leave.
+        :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
         found = observed.records.reservations.get(self.id)
@@ -141,8 +144,10 @@ class Reconciliation:
     def settle(self, observed: ObservedState | None) -> ObservedState | None:
         """Take steps until there is nothing left to do.
 
-        :returns: How things are then, if it is known.
-        :raises ReservationError: if it does not come to rest.
+        :returns: The resulting state; None if it was not read again after the
+            last step.
+        :raises ReservationError: if a pending change does not fit, or there is
+            still something to do after many steps.
         """
         self.has_opened = False
         known = [observed] if observed else []
@@ -170,10 +175,10 @@ class Reconciliation:
         short: Mapping[str, str],
         before: Reservation | None = None,
     ) -> Status:
-        """Return how the reservation is.
+        """Return the status of the reservation.
 
-        :param short: What hosts have too little of.
-        :param before: The reservation as it was.
+        :param short: The hosts with too little capacity, with the problem.
+        :param before: The reservation before the run, in case it is gone now.
         """
         found = observed.records.reservations.get(self.id)
         if found is not None:
@@ -187,7 +192,10 @@ class Reconciliation:
     def _step(
         self, known: list[ObservedState]
     ) -> tuple[ObservedState | None, bool]:
-        """Take a step; return how things are, and whether it was the last."""
+        """Take a step; return the state and whether it was the last step.
+
+        :param known: The state, if it has just been read; it is used once.
+        """
         observed = known.pop() if known else self._store.read(self.id)
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
@@ -232,7 +240,7 @@ class Reconciliation:
         reservation: Reservation,
         pending: PendingChange,
     ) -> None:
-        """Take a step towards a pending change, or refuse it."""
+        """Take a step towards a pending change, or refuse the change."""
         if conditions.lacks_extra_specs(observed, reservation):
             self._write_extra_specs(reservation)
         if self._secured[0] != reservation.revision:
@@ -262,12 +270,13 @@ class Reconciliation:
         self._store.compute.write_record(wanted)
 
     def _secure(self, observed: ObservedState) -> None:
-        """Make sure that the slots of a pending change are there.
+        """Make sure that the slots of a pending change still exist.
 
-        They are written as they are, unless this run wrote them: a command
-        that takes them back, or planned with an earlier end, then must read
-        again. All slots of a host are opened where some are: once the change
-        is granted no reader expects that some are open and others are not.
+        Slots that this run did not write are rewritten unchanged. This raises
+        the generation, so that a command that removes them or that planned
+        with an earlier end has a conflict and must read again. If some slots
+        on a host are open, all are opened: once the change is granted, readers
+        assume that the slots on a host are all open or all closed.
         """
         for name, found in observed.slots(self.id).items():
             is_mixed = 0 < found.open < found.total
@@ -281,14 +290,14 @@ class Reconciliation:
     def _give_back(
         self, observed: ObservedState, reservation: Reservation
     ) -> Reservation:
-        """Take back the slots of a pending change, as far as there are any.
+        """Remove the slots that a pending change has added.
 
-        :returns: The reservation, its change still pending.
+        :returns: The reservation, with the change still pending.
         """
         before = dataclasses.replace(reservation, pending=None)
         if not conditions.is_misplaced(observed, before):
             return reservation
-        # From now on no other run grants what is about to go.
+        # With a new revision, no other run can grant the change any more.
         written = self._store.compute.write_record(reservation)
         assignment = self._assign(observed, before)
         self._write(observed, before, assignment, is_pending=False)
@@ -300,7 +309,8 @@ class Reconciliation:
                 dataclasses.replace(reservation, pending=None)
             )
             return
-        # It was new. Another run that finds it like this takes it away, too.
+        # A new reservation ends. Other runs will also see it as ended and
+        # remove it if this run is interrupted.
         ended = self._store.compute.write_record(
             dataclasses.replace(reservation, end=self._now, pending=None)
         )
@@ -321,7 +331,7 @@ class Reconciliation:
         )
 
     def _leave(self, observed: ObservedState) -> set[str]:
-        """Return the hosts that slots without a server leave."""
+        """Return the hosts whose slots without a server are to be moved."""
         hosts = [observed.hosts[name] for name in observed.slots(self.id)]
         left = [host for host in hosts if self._move(host)]
         short = host_capacity.shortages(
@@ -336,13 +346,12 @@ class Reconciliation:
         assignment: Assignment,
         is_pending: bool,
     ) -> bool:
-        """Write slots where they are not as planned.
+        """Write the slots that differ from the plan.
 
-        On further hosts they come first, so that none is missing, and closed,
-        so that there are never more open than there should be. On hosts that
-        have some, those of a pending change stay closed, and none is taken
-        away, until the change is granted. On hosts that it leaves there are as
-        many as have servers.
+        New hosts come first, so that no slot is missing meanwhile. New slots
+        are closed there, so that never too many are open. Until a pending
+        change is granted, no slots are removed, and those it adds stay closed.
+        Hosts in ``leaving`` keep only the slots with a server.
 
         :returns: Whether anything was written.
         """
@@ -389,7 +398,10 @@ class Reconciliation:
         self._secured[1].add(host.provider)
 
     def _open(self, observed: ObservedState, reservation: Reservation) -> bool:
-        """Open the slots from the start on, and let the project use them."""
+        """Open or close slots as due, and grant the project access.
+
+        :returns: Whether anything was changed.
+        """
         is_open = conditions.is_open(reservation, self._now)
         lacks_access = is_open and not self._store.access.granted(
             [reservation]
@@ -398,7 +410,7 @@ class Reconciliation:
         if (lacks_access and reservation.former) or (
             to_open and is_open is False
         ):
-            # Of a project that it was for, or before another start was set.
+            # Access of a former project, or from before the start was moved.
             self._store.access.revoke(self.id)
         for name in to_open:
             provider = observed.hosts[name].provider
@@ -413,7 +425,8 @@ class Reconciliation:
                     else slots.closed,
                 )
         if lacks_access:
-            # Once slots are open, no command changes project or start.
+            # No command changes project or start once slots are open, so they
+            # cannot change after this check.
             if not self._store.is_newest(reservation):
                 raise exception.ServiceConflict(
                     'Nova',
@@ -436,7 +449,7 @@ class Reconciliation:
         self._has_made_class = True
 
     def _delete_class(self) -> None:
-        """Delete the class that this run made for what was ended meanwhile."""
+        """Delete the class if this run created it for an ended reservation."""
         if self._has_made_class:
             with contextlib.suppress(exception.ServiceConflict):
                 inventories.delete_class(
@@ -456,7 +469,7 @@ class Reconciliation:
             self._store.compute.delete_record(reservation)
 
     def _providers(self, observed: ObservedState) -> list[str]:
-        """Return the reservation providers that have slots of it."""
+        """Return the reservation providers with slots of the reservation."""
         found = (
             observed.hosts[name].provider for name in observed.slots(self.id)
         )

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How reservations are recorded in flavors.
+"""Stores reservations in the descriptions of flavors.
 
-The private flavor of a reservation is its record: the size of the flavor is
-the size of a slot, and the description has the rest as JSON. It is made first
-and deleted last, so that everything else can be found and repaired.
+The private flavor of a reservation is its record: its size is the size of a
+slot, and its description has the rest as JSON. It is created first and deleted
+last, so that everything else can be found and repaired.
 
-It is never written again. Changes are written as the next revision, the
-description of another private flavor that exists only for this. Nova creates a
-flavor of an id only once, so of two commands that read the same revision only
-one writes the next; the other reads again and retries. The newest revision
-counts, and earlier ones are deleted. A command may be so late that it writes a
-revision that was already deleted. This one is not the newest and does not
-count; when the command reads again, it sees that it lost.
+This flavor is never updated. A change is written as the next revision, in the
+description of another private flavor that exists only for this. Nova creates
+each flavor id only once, so if two commands have read the same revision, only
+one can write the next; the other one reads again and retries. The newest
+revision is valid, and earlier ones are deleted. A slow command may write a
+revision again that has been deleted already. It is not the newest one and has
+no effect; the command notices when it reads the record again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,15 +30,14 @@ from isolate_aggregates.reservations.reservation import (
     Terms,
 )
 
-# The key that tells our descriptions from those of others, and the version
-# that is written.
+# The key that marks our descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-reservation'
 _VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """A flavor that is named as those of reservations are."""
+    """A flavor with the name of a reservation's flavor."""
 
     flavor: Flavor
     description: str
@@ -46,16 +45,16 @@ class Record:
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """What all records say.
+    """The contents of all records.
 
     :param reservations: The reservations, by id.
-    :param problems: What is wrong with the records that cannot be read, by id
-        of the reservation.
-    :param foreign: The flavors of reservations that were not made here, and of
-        those whose record cannot be read, by id.
-    :param superseded: The flavors of earlier revisions, by id of the
-        reservation.
-    :param strays: Revisions of reservations that are gone.
+    :param problems: The errors of records that cannot be read, by reservation
+        id.
+    :param foreign: The flavors of reservations of other programs, and of those
+        whose record cannot be read, by reservation id.
+    :param superseded: The ids of the flavors of earlier revisions, by
+        reservation id.
+    :param strays: Revisions of reservations that no longer exist.
     """
 
     reservations: Mapping[str, Reservation]
@@ -96,12 +95,12 @@ def describe(reservation: Reservation) -> str:
 
 
 def is_ours(description: str | None) -> bool:
-    """Tell whether a flavor's description was written here, by its mark."""
+    """Return whether a flavor's description has our mark."""
     return _MARK in (description or '')
 
 
 def read(found: Iterable[Record]) -> Records:
-    """Return what records say."""
+    """Parse records and their revisions."""
     originals = {}
     revisions: dict[str, list[tuple[names.Revision, str]]] = {}
     for one in found:
@@ -136,7 +135,7 @@ def read(found: Iterable[Record]) -> Records:
                 newest = parse(flavor, description, revision.number)
         except exception.ReservationError as exc:
             problems[name] = exc
-            # Its slots count as those of others do.
+            # Its slots count like those of other programs.
             foreign[name] = flavor
             continue
         reservations[name] = newest
@@ -152,11 +151,13 @@ def read(found: Iterable[Record]) -> Records:
 
 
 def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
-    """Return the reservation that a flavor is the record of.
+    """Parse a reservation.
 
-    :param description: Its description, or that of the newest revision.
-    :raises ReservationError: if the description is of a version that is not
-        known here, or broken.
+    :param flavor: The flavor of the reservation.
+    :param description: Its description, or that of a later revision.
+    :param revision: The number of that revision.
+    :raises ReservationError: if the description is invalid, or has a newer
+        format.
     """
     try:
         document = json.loads(description)
@@ -233,7 +234,7 @@ def _amount(value: object) -> int:
 
 
 def _texts(document: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    # Records of earlier releases do not have them.
+    # Missing in records of earlier releases.
     return tuple(str(text) for text in document.get(key, ()))
 
 

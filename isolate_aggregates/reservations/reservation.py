@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reservation is."""
+"""The data model of a reservation."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -31,7 +31,7 @@ class Shape:
 
     @classmethod
     def like(cls, flavor: Flavor) -> 'Shape':
-        """Return the shape of the servers of a flavor."""
+        """Return the shape of servers of a flavor."""
         return cls(
             vcpus=flavor.vcpus,
             ram=flavor.ram,
@@ -44,11 +44,11 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class Terms:
-    """What of a reservation can change only before its start.
+    """The attributes that can be changed only before the start.
 
-    :param project: The id of the project that may use it.
-    :param start: When it starts.
-    :param affinity: As that of a :class:`Reservation`.
+    :param project: The id of the project that may use the reservation.
+    :param start: The start of the reservation.
+    :param affinity: See :class:`Reservation`.
     """
 
     project: str
@@ -58,15 +58,14 @@ class Terms:
 
 @dataclasses.dataclass(frozen=True)
 class PendingChange:
-    """What a reservation becomes, once it is known that it fits.
+    """A change that was requested and is neither granted nor refused yet.
 
-    Until it is granted or refused it counts with others as if it were granted.
+    When other reservations are planned, a pending change counts as granted.
 
-    :param amount: The number of slots.
-    :param end: When the reservation ends; None for never.
-    :param leaving: The hosts that it leaves together with its servers.
-    :param terms: What changes only before the start; None if nothing of that
-        does.
+    :param amount: The new number of slots.
+    :param end: The new end; None for no end.
+    :param leaving: The names of hosts to leave; see :class:`Reservation`.
+    :param terms: New terms; None if they do not change.
     """
 
     amount: int
@@ -77,26 +76,24 @@ class PendingChange:
 
 @dataclasses.dataclass(frozen=True)
 class Reservation:
-    """Slots for the servers of one project for some time.
+    """Slots for the servers of one project during a period of time.
 
-    :param id: Its id, a uuid.
+    :param id: The id of the reservation, a uuid.
     :param project: The id of the project that may use it.
-    :param start: When it starts.
-    :param end: When it ends; None for never.
-    :param amount: The number of slots; 0 until it is known that those asked
-        for fit.
+    :param start: The start, with a time zone.
+    :param end: The end, with a time zone; None for no end.
+    :param amount: The number of slots; 0 while the reservation is new and its
+        slots are still pending.
     :param shape: The size of a slot.
-    :param affinity: True if all slots must be on one host, False if no two
-        may be, None if it does not matter.
-    :param leaving: The hosts that it leaves together with its servers. Slots
-        there do not count for the amount, and are there as long as servers
-        have them.
-    :param former: The projects that it was for before, which may have been
-        given access meanwhile.
+    :param affinity: True for all slots on one host, False for no two slots on
+        one host, None for no restriction.
+    :param leaving: The names of hosts that the reservation is leaving. Slots
+        with a server remain there and do not count towards the amount.
+    :param former: The ids of earlier projects, which may still have access.
     :param pending: A change that is neither granted nor refused yet.
-    :param incarnation: Tells it from an earlier reservation of the same id.
-    :param revision: The number of the revision of its record that this was
-        read from.
+    :param incarnation: Distinguishes the reservation from an earlier one with
+        the same id.
+    :param revision: The number of the record's revision that it was read from.
     """
 
     id: str
@@ -119,7 +116,7 @@ class Reservation:
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor that its servers are booted with."""
+        """The flavor for its servers, with the extra specs of a slot."""
         shape = self.shape
         return Flavor(
             name=names.flavor(self.id),
@@ -137,26 +134,29 @@ class Reservation:
 
     @property
     def terms(self) -> Terms:
-        """What of it can change only before its start."""
+        """The attributes that can be changed only before the start."""
         return Terms(self.project, self.start, self.affinity)
 
     @property
     def counted_from(self) -> datetime.datetime:
-        """From when on its slots count with others."""
+        """The start for planning; the earlier one if a change is pending."""
         if self.pending is None or self.pending.terms is None:
             return self.start
         return min(self.start, self.pending.terms.start)
 
     @property
     def counted_until(self) -> datetime.datetime | None:
-        """Until when its slots count with others; None for ever."""
+        """The end for planning; the later one if a change is pending.
+
+        None for no end.
+        """
         if self.end is None or self.pending is None:
             return self.end
         return self.pending.end and max(self.end, self.pending.end)
 
     @property
     def settled(self) -> 'Reservation':
-        """What it is once its pending change is granted."""
+        """The reservation with its pending change applied."""
         if self.pending is None:
             return self
         terms = self.pending.terms or self.terms
@@ -175,9 +175,8 @@ class Reservation:
         )
 
     def has_started(self, now: datetime.datetime) -> bool:
-        """Tell whether it has started, and may have ended since."""
+        """Return whether the start has passed; it may have ended too."""
         return self.start <= now
 
     def has_ended(self, now: datetime.datetime) -> bool:
-        """Tell whether it has ended."""
         return self.end is not None and self.end <= now

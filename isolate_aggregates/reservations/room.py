@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the capacity of hosts for slots over time.
 
-At every moment, all slots of all reservations on a host, used or not, and what
-ordinary servers use must fit on it.
+At any time, the slots of all reservations on a host, used or not, and the
+usage of its ordinary servers must fit into its capacity together.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,12 +14,12 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Slots that a reservation has on a host.
+    """The slots of a reservation on a host.
 
-    :param start: From when on.
-    :param end: Until when; None for ever.
-    :param needs: What one slot needs, by resource class.
-    :param slots: How many slots.
+    :param start: The start of the claim.
+    :param end: The end of the claim; None for no end.
+    :param needs: The resources of one slot, by resource class.
+    :param slots: The number of slots.
     """
 
     start: datetime.datetime
@@ -30,15 +30,15 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class Demand:
-    """What a reservation needs.
+    """The slots that a reservation needs.
 
-    :param start: From when on.
-    :param end: Until when; None for ever.
-    :param needs: What one slot needs, by resource class.
-    :param amount: How many slots.
-    :param affinity: True for all on one host, False for no two on one host,
-        None if it does not matter.
-    :param cleaning_time: For how long after the end it counts as well.
+    :param start: The start of the demand.
+    :param end: The end of the demand; None for no end.
+    :param needs: The resources of one slot, by resource class.
+    :param amount: The number of slots.
+    :param affinity: True for all slots on one host, False for no two slots on
+        one host, None for no restriction.
+    :param cleaning_time: How long the host must remain free after the end.
     """
 
     start: datetime.datetime
@@ -50,26 +50,25 @@ class Demand:
 
     @property
     def counted_until(self) -> datetime.datetime | None:
-        """Until when its slots count; None for ever."""
+        """The end including the cleaning time; None for no end."""
         return self.end and later(self.end, self.cleaning_time)
 
 
 @dataclasses.dataclass(frozen=True)
 class HostCapacity:
-    """A host as far as it matters to one reservation.
+    """The capacity of a host for one reservation.
 
-    :param host: Its name.
-    :param capacity: What its resource provider can give out in all, by
-        resource class.
-    :param ordinary: What servers without a reservation use of that, by
-        resource class.
-    :param below: What each provider below that has for reservations, by
+    :param host: The name of the host.
+    :param capacity: The capacity of its root provider, by resource class.
+    :param ordinary: The usage of the root provider by servers without a
+        reservation, by resource class.
+    :param below: For each child provider, its capacity for reservations by
         resource class.
     :param claims: The slots of all other reservations.
-    :param held: How many slots of this reservation it has.
-    :param used: How many of them have a server.
-    :param obstacle: Why it takes no slots; None if it does. It then keeps
-        those it has, unless they are moved.
+    :param held: The number of slots of this reservation on the host.
+    :param used: The number of these slots with a server.
+    :param obstacle: Why the host cannot take slots; None if it can. Existing
+        slots remain unless they are moved.
     """
 
     host: str
@@ -84,12 +83,10 @@ class HostCapacity:
 
 @dataclasses.dataclass(frozen=True)
 class Period:
-    """A time in which the room on a host stays the same.
+    """A period in which the free capacity of a host does not change.
 
-    :param start: From when on.
-    :param end: Until when.
-    :param slots: How many slots of reservations count then.
-    :param free: What is left for others, by resource class.
+    :param slots: The number of reserved slots.
+    :param free: The free capacity, by resource class.
     """
 
     start: datetime.datetime
@@ -101,7 +98,7 @@ class Period:
 def later(
     time: datetime.datetime, by: datetime.timedelta
 ) -> datetime.datetime:
-    """Return a later time, or the last one there is."""
+    """Add a duration to a time; the latest representable time on overflow."""
     try:
         return time + by
     except OverflowError:
@@ -109,7 +106,7 @@ def later(
 
 
 def capacity(host: HostCapacity) -> dict[str, int]:
-    """Return what a host has for reservations in all, by resource class."""
+    """Return a host's capacity for reservations, by resource class."""
     return {
         name: max(0, sum(_shares(host, name)))
         for name in sorted({*host.capacity}.union(*host.below))
@@ -117,9 +114,9 @@ def capacity(host: HostCapacity) -> dict[str, int]:
 
 
 def free_slots(host: HostCapacity, demand: Demand) -> int:
-    """Return how many slots of a demand fit on a host, all of its time long.
+    """Return how many slots of a demand fit on a host for its whole duration.
 
-    Slots of the demand that the host already has do not count.
+    Slots of the same reservation that the host already has are ignored.
     """
     claims = [claim for claim in host.claims if _overlap(claim, demand)]
     moments = _moments(claims, demand.start)
@@ -137,7 +134,7 @@ def free_slots(host: HostCapacity, demand: Demand) -> int:
 def periods(
     host: HostCapacity, start: datetime.datetime, end: datetime.datetime
 ) -> list[Period]:
-    """Return the room on a host over some time, in order."""
+    """Return the free capacity of a host as successive periods."""
     changes = {
         time
         for claim in host.claims
@@ -161,9 +158,10 @@ def periods(
 
 
 def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
-    """Return what a host has too little of for the slots it has.
+    """Return how the capacity of a host falls short of its slots.
 
-    :returns: What is wrong, for a sentence about the host; None if nothing is.
+    :returns: The problem, as the predicate of a sentence about the host; None
+        if the capacity suffices.
     """
     moments = _moments(host.claims, now)
     classes = sorted({name for claim in host.claims for name in claim.needs})
@@ -183,7 +181,7 @@ def shortage(host: HostCapacity, now: datetime.datetime) -> str | None:
 def _moments(
     claims: Iterable[Claim], first: datetime.datetime
 ) -> set[datetime.datetime]:
-    """Return when most is in use, which only grows when something starts."""
+    """Return the times to check: usage increases only when a claim starts."""
     return {first, *(max(claim.start, first) for claim in claims)}
 
 
@@ -192,7 +190,7 @@ def _taken(
     moments: Iterable[datetime.datetime],
     resource_class: str,
 ) -> Iterator[list[tuple[int, int]]]:
-    """Yield for each moment what slots need, and how many such there are."""
+    """Yield for each moment the claims as pairs of slot size and number."""
     for moment in moments:
         yield [
             (claim.needs[resource_class], claim.slots)
@@ -202,7 +200,7 @@ def _taken(
 
 
 def _shares(host: HostCapacity, resource_class: str) -> list[int]:
-    """Return what each provider of a host has for reservations."""
+    """Return the capacity of each provider of a host for reservations."""
     own = host.capacity.get(resource_class, 0)
     return [
         own - host.ordinary.get(resource_class, 0),
@@ -213,22 +211,26 @@ def _shares(host: HostCapacity, resource_class: str) -> list[int]:
 def _left(
     shares: Sequence[int], taken: Iterable[tuple[int, int]], *sizes: int
 ) -> int:
-    """Return how much is left for slots of some sizes, besides others."""
+    """Return the capacity left for slots of some sizes besides the others.
+
+    It is negative if the others exceed the capacity.
+    """
     every = {*sizes, *(size for size, _ in taken)}
     used = sum(size * number for size, number in taken)
     return (_limit(shares, every) if every else 0) - used
 
 
 def _limit(shares: Sequence[int], sizes: Collection[int]) -> int:
-    """Return how much slots may need together so that each finds a place.
+    """Return the total that slots may need so that each is sure to fit.
 
-    A slot takes what it needs from one provider, and Placement chooses which.
-    So one of some size is sure of a place as long as the others cannot leave
-    less than that on each provider.
+    A slot takes all it needs from one provider, and Placement chooses which.
+    So a slot of a given size is sure to fit only if the other slots, however
+    they are distributed, leave that much free on at least one provider.
     """
     step = math.gcd(*sizes)
     return min(
-        # What others must take for that, rounded up to what they can take.
+        # To leave less than ``size`` on every provider, the others must take
+        # at least this sum; it is rounded up to multiples of ``step``.
         sum(
             -((size - 1 - share) // step) * step
             for share in shares

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the slots of a reservation: inventories of reservation providers.
+"""Writes slots, as inventories of reservation providers.
 
-The number of slots is the total of an inventory; those that are not open to
-servers are reserved. What is written with a generation is written only if no
-client wrote the provider since that generation.
+The ``total`` of an inventory is the number of slots; slots that are closed to
+servers are ``reserved``. A write carries the provider's generation, so that it
+fails if another client has changed the provider since.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ Edit = Callable[[InventoryBody], InventoryBody | None]
 def inventory(total: int, opened: int) -> dict[str, Any]:
     """Return an inventory of slots.
 
-    :param opened: How many of them servers may take.
+    :param opened: The number of slots that servers may use.
     """
     return {
         'total': total,
@@ -41,13 +41,13 @@ def write(
     opened: int,
     generation: int,
 ) -> None:
-    """Write the slots of one class on a provider; other classes stay.
+    """Write the slots of one resource class; other classes do not change.
 
     :param provider: The uuid of the reservation provider.
-    :param total: How many slots; 0 for none.
-    :param opened: How many of them servers may take.
-    :param generation: The generation at which this was found out.
-    :raises ServiceConflict: if another client wrote the provider since.
+    :param total: The number of slots; 0 deletes the inventory.
+    :param opened: The number of slots that servers may use.
+    :param generation: The generation that the decision was based on.
+    :raises ServiceConflict: if the provider has another generation now.
     :raises ServiceNotFound: if the provider is gone.
     """
     found = inventories.read(placement, provider)
@@ -75,15 +75,13 @@ def change(
     resource_class: str,
     new: Edit,
 ) -> None:
-    """Change the inventory of a class, if the provider has one.
+    """Change the inventory of a resource class, if the provider has one.
 
-    :param provider: The uuid of the reservation provider; that it is gone is
-        fine.
-    :param new: Takes the inventory as it is and returns what it is to be, None
-        for none; called again with what is there then, if another client was
-        faster.
-    :raises ServiceConflict: if other clients are faster all the time, or an
-        inventory that is to go is in use.
+    :param provider: The uuid of the reservation provider, which may be gone.
+    :param new: Takes the current inventory and returns the new one, or None to
+        delete it. It is called again after a conflict.
+    :raises ServiceConflict: if there are conflicts on all attempts, or an
+        inventory to delete is in use.
     """
     try:
         found = inventories.read(placement, provider)
@@ -107,10 +105,10 @@ def change(
 
 
 def opened_from(total: int, opened: int) -> Edit:
-    """Return an edit that opens all slots, if they are still as they were.
+    """Return an edit that opens all slots unless they have changed.
 
-    :param total: How many slots there were.
-    :param opened: How many of them were open.
+    :param total: The number of slots when they were read.
+    :param opened: The number of open slots then.
     """
 
     def edit(before: InventoryBody) -> InventoryBody:
@@ -123,9 +121,9 @@ def opened_from(total: int, opened: int) -> Edit:
 
 
 def closed(before: InventoryBody) -> InventoryBody:
-    """Return an inventory whose slots no further server may take."""
+    """Return the inventory with all slots closed."""
     return {**before, 'reserved': before['total']}
 
 
 def gone(before: InventoryBody) -> None:
-    """Return no inventory."""
+    """Return None, which deletes the inventory."""

@@ -16,7 +16,7 @@ from isolate_aggregates.reservations.reservation import Reservation
 
 
 class Phase(enum.Enum):
-    """Where a reservation is in its life."""
+    """The state of a reservation."""
 
     ASKED = 'asked'
     PLANNED = 'planned'
@@ -27,13 +27,13 @@ class Phase(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-    """A reservation and its slots.
+    """A reservation with its slots and problems.
 
-    :param state: Where it is in its life: ``asked`` until it is known whether
-        it fits, ``planned`` before its start, ``active``, ``ending`` while its
-        servers are deleted, ``ended`` once nothing is left of it.
-    :param hosts: Its slots by name of the host.
-    :param problems: What is wrong, one sentence each, without a full stop.
+    :param state: ``asked`` until it is known whether it fits, ``planned``
+        before its start, ``active``, ``ending`` while its servers are deleted,
+        ``ended`` once it is removed.
+    :param hosts: Its slots, by name of the host.
+    :param problems: One sentence for each problem, without a full stop.
     """
 
     reservation: Reservation
@@ -43,7 +43,7 @@ class Status:
 
     @property
     def slots(self) -> int:
-        """How many slots it has, but for those on hosts that it leaves."""
+        """The number of slots, without those on hosts that it is leaving."""
         return sum(
             slots.total
             for name, slots in self.hosts.items()
@@ -52,12 +52,12 @@ class Status:
 
     @property
     def used(self) -> int:
-        """How many of them have a server."""
+        """The number of these slots with a server."""
         return sum(slots.used for slots in self.hosts.values())
 
     @property
     def missing(self) -> int:
-        """How many slots it should have and has not."""
+        """The number of slots that are missing."""
         if self.state in (Phase.ENDING, Phase.ENDED):
             return 0
         return max(0, self.reservation.amount - self.slots)
@@ -70,10 +70,10 @@ def status_of(
     short: Mapping[str, str],
     notes: Iterable[str] = (),
 ) -> Status:
-    """Return what is told of a reservation.
+    """Return the status of a reservation.
 
-    :param short: What hosts have too little of, by name of the host.
-    :param notes: What else is wrong.
+    :param short: The capacity problems of hosts, by name of the host.
+    :param notes: Further problems.
     """
     found = Status(
         reservation,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cloud in which reservations are kept, read with few calls.
+"""Reads reservations and their hosts from Nova and Placement, with few calls.
 
-A handful of lists has most of it: one answer with allocation candidates has
-capacity and usage of every provider in the pool. Reservation providers with
-slots that are closed, which no such answer shows, are read one by one, and
-again only when their generation has changed.
+A few lists have most of the data: a single query for allocation candidates
+returns capacity and usage of the providers in the pool. Closed slots are not
+visible there, so reservation providers that have some are read individually,
+and again only after their generation has changed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,10 +36,10 @@ from isolate_aggregates.reservations.observed import (
 from isolate_aggregates.reservations.reservation import Reservation
 from isolate_aggregates.rest.connection import Connection
 
-# Enough to hide the time on the wire, few enough to be a good guest.
+# Parallel requests: enough to hide latency, without overloading Placement.
 _PARALLEL = 8
 
-# By how much the clock of a run and that of Placement may differ.
+# The largest difference allowed between the local clock and Placement's.
 MOST_SKEW = datetime.timedelta(seconds=10)
 
 DEFAULT_POOL = 'freepool'
@@ -47,13 +47,14 @@ _NO_TIME = datetime.timedelta()
 
 
 class ReservationStore:
-    """The cloud in which reservations are kept.
+    """Access to the reservations of a cloud.
 
+    :param connection: The connection to Nova and Placement.
     :param pool: The name of the aggregate of the hosts for reservations.
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    :param cleaning_time: How long after the end of a reservation the next one
-        may start on the same host, at the earliest.
+        second before the first retry, doubled for each further one.
+    :param cleaning_time: The minimum time between the end of a reservation and
+        the start of the next one on the same host.
     """
 
     def __init__(
@@ -70,25 +71,25 @@ class ReservationStore:
         self.placement = PlacementClient(
             connection.adapter('placement'), retry_delay
         )
-        # By uuid of the reservation provider, its slots at a generation.
+        # Cache: the slots on a reservation provider at a generation, by uuid.
         self._known: dict[str, tuple[int, dict[str, Slots]]] = {}
-        # By uuid of a provider of a full host, what it has at a generation.
+        # Cache: a provider of a full host at a generation, by uuid.
         self._providers: dict[str, tuple[int, ProviderSummary]] = {}
 
     def now(self) -> datetime.datetime:
-        """Return the time, by the clock of this machine.
+        """Return the time of the local clock, after checking it.
 
-        Reservations start and end by it, so it is compared with the time of
-        Placement's web server, which is the same for all machines. If the web
-        server sends no time, there is no check.
+        Reservations start and end by the local clock, so it is compared with
+        the ``Date`` header of Placement's web server, which all machines see.
+        Without this header the clock is not checked.
 
-        :raises ServiceError: if they differ by more than ``MOST_SKEW``.
+        :raises ServiceError: if the clocks differ by more than ``MOST_SKEW``.
         """
         before = _now()
         told = self.placement.date()
         after = _now()
         if told is not None:
-            # It is told in whole seconds.
+            # The header has whole seconds.
             behind = told - after
             ahead = before - told - datetime.timedelta(seconds=1)
             if max(behind, ahead) > MOST_SKEW:
@@ -106,20 +107,21 @@ class ReservationStore:
     def read(
         self, closely: str | None = None, only: str | None = None
     ) -> ObservedState:
-        """Return how things are.
+        """Read the current state.
 
-        :param closely: The id of a reservation that may have slots of which
-            some are open and others are not.
-        :param only: The id of a reservation; hosts are then left out of which
-            it is certain that they have no slots of it. None for all hosts.
+        :param closely: The id of a reservation that may have both open and
+            closed slots on a host.
+        :param only: The id of a reservation; hosts that certainly have no
+            slots of it are left out. None for all hosts.
         :raises IsolateAggregatesError: if anything cannot be read.
         """
         listed = self.placement.resource_providers()
-        # A provider that gets the trait meanwhile is at a later generation.
+        # If a provider gets the trait between the two calls, its generation is
+        # newer in the second one; _hosts uses the older one.
         try:
             ready = self.placement.resource_providers(required=[names.TRAIT])
         except exception.BadQuery:
-            # Nothing was enabled yet, so that there is no such trait.
+            # No host was ever enabled, so the trait does not exist.
             ready = []
         nodes = self.compute.nodes()
         pool = self.read_pool()
@@ -128,7 +130,7 @@ class ReservationStore:
             listed, {entry['uuid']: entry for entry in ready}, nodes, pool
         )
         if only is not None:
-            # What has slots, open or closed, names their class.
+            # A provider with slots, open or closed, has the resource class.
             name = names.resource_class(only)
             hosts = [
                 host
@@ -166,16 +168,16 @@ class ReservationStore:
         )
 
     def records(self) -> record.Records:
-        """Return what the records say, and nothing else."""
+        """Read only the records."""
         return record.read(self.compute.records())
 
     def is_newest(self, reservation: Reservation) -> bool:
-        """Tell whether the record of a reservation still says the same."""
+        """Return whether the record of a reservation is unchanged."""
         found = record.read(self.compute.revisions(reservation))
         return found.reservations.get(reservation.id) == reservation
 
     def read_pool(self) -> Aggregate | None:
-        """Return the aggregate of the pool; None if there is none."""
+        """Return the aggregate of the pool; None if it does not exist."""
         for aggregate in self.compute.aggregates():
             if aggregate.name == self.pool:
                 return aggregate
@@ -184,13 +186,14 @@ class ReservationStore:
     def tree(
         self, observed: ObservedState, host: ReservationHost
     ) -> list[ProviderSummary]:
-        """Return the providers of a host's resources, its own first.
+        """Return the providers of a host's resources, the root first.
 
-        Those of a full host, which is no candidate for anything, are read one
-        by one, and again only when their generation has changed; what servers
-        that went had used counts until then.
+        A full host is no allocation candidate, so its providers are read
+        individually, and again only after their generation has changed.
+        Deleting an allocation does not change the generation, so the usage of
+        deleted servers may still count.
 
-        :raises ServiceNotFound: if one of them is gone.
+        :raises ServiceNotFound: if one of the providers is gone.
         """
         generations = {host.root: host.root_generation, **host.below}
         return [
@@ -282,7 +285,7 @@ class ReservationStore:
                 host = dataclasses.replace(
                     host,
                     provider=child['uuid'],
-                    # That at which it had the trait.
+                    # The older one, at which it certainly had the trait.
                     generation=min(
                         child['generation'],
                         ready.get(child['uuid'], child)['generation'],
@@ -315,8 +318,7 @@ class ReservationStore:
                     for name, found in known.items()
                 }
             elif generation == host.generation and not (
-                # The generation tells of servers that came, but not of those
-                # that went.
+                # New allocations change the generation; deleted ones do not.
                 (host.obstacle or changing & known.keys())
                 and any(found.used for found in known.values())
             ):
@@ -326,8 +328,8 @@ class ReservationStore:
                 and all(summary.capacity.values())
                 and not mixed & summary.capacity.keys()
             ):
-                # All of it is open: where slots are open, others are closed
-                # only while a change is pending.
+                # All slots are open: a host has both open and closed slots of
+                # a reservation only while a change is pending.
                 slots[host.provider] = slots_from(
                     {
                         name: {'total': total}
@@ -353,12 +355,12 @@ class ReservationStore:
             found = inventories.read(self.placement, provider)
             generation = found.generation
             if provider in summaries:
-                # Read after the generation of the host.
+                # Still valid: read after the generation of the host.
                 used = summaries[provider].used
             else:
                 generation, used = inventories.usages(self.placement, provider)
         except exception.ServiceNotFound:
-            # Gone meanwhile, and nothing can be written to it.
+            # Deleted meanwhile; writes to it will fail.
             return {}
         slots = slots_from(found.by_class, used)
         if host.generation == found.generation == generation:

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds resources in a flavor that the planner cannot count.
+"""Finds extra specs that request resources the planner cannot count.
 
-Placement does not know how much a host has of them, or not where on the host
-they are.
+Placement does not know how much of them a host has, or how they are spread
+over its NUMA nodes and child providers.
 """
 
 from collections.abc import Iterator, Mapping
 
 from isolate_aggregates.request import extra_specs as xs
 
-# Without a value that asks for something there is nothing to count.
+# With an empty value these request nothing.
 _KEYS = (
     'accel:device_profile',
     'hw:mem_page_size',
@@ -18,16 +18,13 @@ _KEYS = (
 )
 _PREFIXES = ('hw:numa_cpus.', 'hw:numa_mem.')
 
-# All CPUs of such a server come from the same NUMA node.
+# With these policies all CPUs of a server come from one NUMA node.
 _CPU_POLICY = 'hw:cpu_policy'
 _PINNED = ('dedicated', 'mixed')
 
 
 def uncounted(extra_specs: Mapping[str, str]) -> list[str]:
-    """Return the extra specs that ask for what cannot be counted, in order.
-
-    :param extra_specs: All extra specs of a flavor.
-    """
+    """Return the uncountable ones of a flavor's extra specs, as KEY=VALUE."""
     return sorted(f'{key}={extra_specs[key]}' for key in _keys(extra_specs))
 
 
@@ -43,5 +40,5 @@ def _keys(extra_specs: Mapping[str, str]) -> Iterator[str]:
 
 
 def _is_granular(key: str, value: str) -> bool:
-    """Tell whether it says that something comes from one provider."""
+    """Return whether it belongs to a suffixed request group."""
     return any(spec.suffix for spec in xs.parse({key: value}))

@@ -25,9 +25,9 @@ def would_be(
     reservation: Reservation,
     now: datetime.datetime,
 ) -> Status:
-    """Return how a reservation would be with its pending change.
+    """Return the status of a reservation with its pending change applied.
 
-    :raises ReservationError: if it does not fit.
+    :raises ReservationError: if the change does not fit.
     """
     wanted = reservation.settled
     assignment = host_capacity.assign(store, observed, wanted, now)
@@ -43,7 +43,7 @@ def would_be(
             name: dataclasses.replace(present.get(name, on), total=on.total)
             for name, on in planned.items()
         }
-        # Slots with a server stay until it has left.
+        # Slots with a server remain until the server has left.
         | {
             name: dataclasses.replace(on, total=on.used)
             for name, on in present.items()
@@ -55,11 +55,13 @@ def would_be(
 def find(
     store: ReservationStore, reservation: Reservation, now: datetime.datetime
 ) -> Status:
-    """Return how a reservation would be when it first fits; change nothing.
+    """Find the earliest time at which a reservation fits; change nothing.
 
-    :param reservation: What :func:`new` returned; it may start later, but not
-        earlier, and is as long.
-    :raises ReservationError: if it fits at no time.
+    :param reservation: A reservation from :func:`new` with its earliest
+        possible start. Its duration is kept.
+    :param now: The current time.
+    :returns: The status that it would have when created with that start.
+    :raises ReservationError: if it never fits.
     """
     observed = store.read()
     wanted = reservation.settled
@@ -83,9 +85,9 @@ def _planned(wanted: Reservation, assignment: Assignment) -> Status:
 def show(
     store: ReservationStore, reservation_id: str, now: datetime.datetime
 ) -> Status:
-    """Return how a reservation is.
+    """Return the status of a reservation.
 
-    :raises NotFound: if there is none.
+    :raises NotFound: if there is no such reservation.
     :raises ReservationError: if its record cannot be read.
     """
     observed = store.read(only=names.reservation_id(reservation_id))
@@ -105,10 +107,10 @@ def list_reservations(
     now: datetime.datetime,
     on_unreadable: Callable[[exception.ReservationError], None] = _log,
 ) -> list[Status]:
-    """Return how all reservations are, in the order of their starts.
+    """Return the statuses of all reservations, sorted by start.
 
-    :param on_unreadable: Called for each whose record cannot be read, which
-        is not in the list; without it they are logged.
+    :param on_unreadable: Called for each reservation whose record cannot be
+        read, and which is missing in the list. By default these are logged.
     """
     observed = store.read()
     for problem in observed.records.problems.values():
@@ -122,11 +124,12 @@ def list_reservations(
 
 @dataclasses.dataclass(frozen=True)
 class HostCalendar:
-    """The room on a host over some time.
+    """The free capacity of a host over time.
 
-    :param obstacle: Why it takes no slots, for a sentence; None if it does.
-    :param capacity: What it has for reservations in all, by resource class.
-    :param periods: Its room, in order; empty if it takes none.
+    :param obstacle: Why the host cannot take slots, as the predicate of a
+        sentence; None if it can.
+    :param capacity: Its total capacity for reservations, by resource class.
+    :param periods: Its free capacity, in order; empty with an obstacle.
     """
 
     host: str
@@ -136,9 +139,9 @@ class HostCalendar:
 
 
 def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
-    """Check the time that a calendar is about.
+    """Check the period of a calendar.
 
-    :raises InvalidRequest: if it is invalid.
+    :raises InvalidRequest: if the period is invalid.
     """
     check_time('start', start)
     check_time('end', end)
@@ -155,9 +158,9 @@ def calendar(
     start: datetime.datetime,
     end: datetime.datetime,
 ) -> list[HostCalendar]:
-    """Return the room on each host for reservations over some time.
+    """Return the free capacity of each host for reservations over a period.
 
-    :raises InvalidRequest: if the time is invalid.
+    :raises InvalidRequest: if the period is invalid.
     """
     check_period(start, end)
     return [

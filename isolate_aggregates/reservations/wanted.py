@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what a reservation is asked to be."""
+"""Validates the values of a new reservation."""
 
 import datetime
 import uuid
@@ -24,18 +24,21 @@ def new(
     reservation_id: str | None = None,
     allow_uncounted: bool = False,
 ) -> Reservation:
-    """Return a reservation to create, or to find a time for.
+    """Return a reservation to pass to ``create`` or ``find``.
 
-    :param project: The id of the project that may use it; may be empty to
-        find a time.
-    :param end: When it ends; None for never.
-    :param affinity: True for all slots on one host, False for no two on one
-        host, None if it does not matter.
-    :param reservation_id: The id it gets, a uuid; None for a new one.
-    :param allow_uncounted: Whether its slots may need what cannot be counted,
-        such as PCI devices; a slot is then no promise that it is there.
-    :raises InvalidRequest: if it is invalid, or needs what cannot be
-        counted.
+    :param project: The id of the project that may use it; may be empty for
+        ``find``.
+    :param amount: The number of slots.
+    :param shape: The size of a slot.
+    :param start: The start, with a time zone.
+    :param end: The end, with a time zone; None for no end.
+    :param affinity: True for all slots on one host, False for no two slots on
+        one host, None for no restriction.
+    :param reservation_id: The id, a uuid; None to generate one.
+    :param allow_uncounted: Whether slots may need resources that cannot be
+        counted, for example PCI devices. These are then not guaranteed.
+    :raises InvalidRequest: if a value is invalid, or slots need resources that
+        cannot be counted.
     """
     made = names.reservation_id(reservation_id or names.new_reservation_id())
     check_amount(amount)

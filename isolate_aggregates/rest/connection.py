@@ -43,7 +43,7 @@ class Connection:
 
 
 def is_configured(conf: cfg.ConfigOpts) -> bool:
-    """Tell whether the configuration has credentials."""
+    """Return whether the configuration has credentials."""
     section = conf[ia_conf.GROUP]
     return bool(section.auth_type or section.auth_section)
 

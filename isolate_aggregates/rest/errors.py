@@ -44,7 +44,7 @@ def unreachable(
 
 
 def was_closed(exc: BaseException) -> bool:
-    """Tell whether the other side closed the connection without an answer."""
+    """Return whether the server closed the connection without an answer."""
     return _has(
         exc, ConnectionResetError, ConnectionAbortedError, BrokenPipeError
     )

@@ -312,7 +312,7 @@ class Documents:
         return {'traits': sorted(found)}
 
     def trait(self, asked: Asked, name: str) -> None:
-        """Say whether there is a trait."""
+        """Return whether there is a trait."""
         if name not in self._simulator.traits:
             raise Failure(404, f'No such trait(s): {name}.')
 

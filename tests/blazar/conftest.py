@@ -8,7 +8,7 @@ import sys
 import time
 import types
 
-from agreement import agreed
+from agreement import agreed, answer  # noqa: F401
 from blazar import config as blazar_config
 from blazar.db.sqlalchemy import api as db_models
 from blazar.db.sqlalchemy import facade_wrapper
@@ -163,10 +163,11 @@ def program(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv('HOME', str(tmp_path))
     root = logging.getLogger()
 
-    def run_it(*arguments):
+    def run_it(*arguments, asks=False):
         handlers = list(root.handlers)
+        words = ('reservation', *arguments)
         try:
-            code = app.main(agreed(('reservation', *arguments)))
+            code = app.main(words if asks else agreed(words))
         except SystemExit as exc:
             code = int(exc.code or 0)
         # Each run adds a handler of its own.

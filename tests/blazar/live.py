@@ -72,7 +72,7 @@ class Cloud:
             time.sleep(0.1)
 
     def is_refused(self, project, flavor):
-        """Tell whether a user may not use a flavor."""
+        """Return whether a user may not use a flavor."""
         found = requests.post(
             f'{self.root}/compute/servers',
             json=_request(flavor),

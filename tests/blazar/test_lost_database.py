@@ -39,8 +39,9 @@ def replace_database(conf, tmp_path):
 def command(program, tmp_path):
     """Return a function that runs it with the configuration of Blazar."""
     path = str(tmp_path / 'blazar.conf')
-    return lambda action, *arguments: program(
-        'blazar', action, '--blazar-config-file', path, *arguments
+    return lambda action, *arguments, asks=False: program(
+        *('blazar', action, '--blazar-config-file', path, *arguments),
+        asks=asks,
     )
 
 
@@ -146,6 +147,24 @@ def test_what_blazar_knows_ends_with_its_lease(blazar, cloud, command):
     )
     assert cloud.servers() == [server['id']]
     blazar.end(lease)
+
+
+def test_what_blazar_knows_again_is_not_ended_after_a_yes(
+    blazar, cloud, command, answer
+):
+    lost, reservation, server = running(blazar, cloud)
+    db_api.lease_destroy(lost)
+    until = f'{(blazar.now + datetime.timedelta(minutes=30)).isoformat()}Z'
+    answer(
+        'y\n', lambda: command('adopt', reservation, '--yes', '--end', until)
+    )
+
+    finished = command('end', reservation, asks=True)
+
+    assert finished.code == 1
+    assert f'Blazar knows reservation {reservation}' in finished.err
+    assert cloud.servers() == [server['id']]
+    blazar.end(blazar.reservation(reservation)['lease_id'])
 
 
 def test_a_reservation_that_was_lost_is_adopted(blazar, cloud, command):

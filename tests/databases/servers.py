@@ -56,7 +56,7 @@ class Server(abc.ABC):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Tell whether its programs are there."""
+        """Return whether its programs are there."""
         return all(map(cls._program, cls.PROGRAMS))
 
     @abc.abstractmethod

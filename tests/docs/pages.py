@@ -100,7 +100,7 @@ def blocks(page: pathlib.Path) -> list[Block]:
 
 
 def agrees(shown: str, real: str) -> bool:
-    """Tell whether shown output is the real one.
+    """Return whether shown output is the real one.
 
     Pages fold long lines and leave out parts with a line of three dots.
     """

@@ -102,7 +102,7 @@ class Shown:
 
 
 def is_ours(words: list[str]) -> bool:
-    """Tell whether a command is one of ours, in either program."""
+    """Return whether a command is one of ours, in either program."""
     return words[0] == 'isolate-aggregates' or (
         words[0] == 'openstack' and 'isolation' in words
     )

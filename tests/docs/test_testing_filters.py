@@ -49,7 +49,7 @@ def blocks(language: str) -> dict[str, str]:
 
 
 def shows(shown: str, real: str) -> bool:
-    """Tell whether shown lines are real ones; dots stand for others.
+    """Return whether shown lines are real ones; dots stand for others.
 
     How wide things are depends on the terminal.
     """

@@ -127,7 +127,7 @@ def end(reservations, found):
 
 
 def refusal(server):
-    """Tell whether a server got no host."""
+    """Return whether a server got no host."""
     return (
         server.status == 'ERROR' and 'No valid host' in server.fault['message']
     )

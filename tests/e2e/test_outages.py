@@ -132,7 +132,7 @@ def wait_until_built(plane, servers):
 
 
 def served(log, servers):
-    """Tell whether a scheduler was asked for any of some servers."""
+    """Return whether a scheduler was asked for any of some servers."""
     asked = [
         line
         for line in log.read_text('utf-8').splitlines()

@@ -78,6 +78,40 @@ def test_a_change_waits_for_a_yes(change, answer):
     assert written
 
 
+def test_more_than_a_yes_was_given_for_is_asked_again(
+    run, config, http, live, in_environment, answer
+):
+    path = config(ISOLATE)
+    http.post(re.compile(f'{NOVA}/os-aggregates/'), json={'aggregate': {}})
+    shown = 'tag aggregate rack-1 trait:CUSTOM_LICENSED_WINDOWS=required'
+    more = 'add trait CUSTOM_LICENSED_WINDOWS to host linux-1'
+
+    def join():
+        live.nova.aggregates[:] = [
+            dataclasses.replace(a, hosts=a.hosts | {'linux-1'})
+            if a.name == 'rack-1'
+            else a
+            for a in joined
+        ]
+
+    joined = [
+        dataclasses.replace(a, hosts=a.hosts - {'linux-1'})
+        for a in live.nova.aggregates
+    ]
+    live.nova.aggregates[:] = joined
+    answer('y\nn\n', join)
+    finished = run('--config-file', path, 'lock', 'rack-1', *TRAIT)
+    first, again = finished.err.split('The cloud has changed meanwhile.')
+    assert shown in first
+    assert more not in first
+    assert shown in again
+    assert more in again
+    assert again.endswith('Nothing was changed.\n')
+    assert finished.code == 3
+    assert not [one for one in http.request_history if one.method == 'POST'
+                and 'os-aggregates' in one.url]  # fmt: skip
+
+
 @pytest.mark.parametrize('options', [[], ['--dry-run']])
 def test_a_change_is_only_shown_without_consent(change, options):
     run_it, told = change
@@ -88,6 +122,14 @@ def test_a_change_is_only_shown_without_consent(change, options):
     assert ('no terminal' in finished.err) is not options
 
 
+@pytest.mark.parametrize('command', ['sync', 'reservation import'])
+@pytest.mark.parametrize('yes', ['--yes', '--apply'])
+def test_what_is_only_to_be_shown_is_not_to_be_done(run, command, yes):
+    finished = run(*command.split(), '--dry-run', yes)
+    assert finished.code == 2
+    assert 'not allowed with argument' in finished.err
+
+
 def test_a_long_list_is_cut_where_it_is_asked():
     class Command(consent.Asking):
         app = types.SimpleNamespace(
@@ -96,7 +138,7 @@ def test_a_long_list_is_cut_where_it_is_asked():
 
     args = argparse.Namespace(yes=False, dry_run=False)
     many = [f'change {number}' for number in range(30)]
-    assert Command().agrees(args, many)
+    assert Command().agrees(args, many, lambda: many)
     said = Command.app.stderr.getvalue()
     assert '  change 19\n  and 10 more, which --dry-run shows\n' in said
 
@@ -116,7 +158,7 @@ def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
         app = types.SimpleNamespace(stdin=stdin, stderr=stderr)
 
     args = argparse.Namespace(yes=False, dry_run=False)
-    assert not Command().agrees(args, ['change'])
+    assert not Command().agrees(args, ['change'], list)
     assert 'there is no terminal to ask on' in stderr.getvalue()
 
 

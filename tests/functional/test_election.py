@@ -6,19 +6,24 @@ import contextlib
 import logging
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-from typing import Any
+import threading
+from typing import Any, ClassVar
 from unittest import mock
 
+import etcd3gw
 from keystoneauth1 import session
 from keystoneauth1.identity import v3
 from oslo_config import cfg
 from pymemcache.client.base import Client
 import pytest
+import tooz
+from tooz.drivers.memcached import MemcachedDriver
 
 from isolate_aggregates import exception
 from isolate_aggregates.cli import coordination
@@ -28,40 +33,57 @@ IsElected = Callable[[], bool]
 Elect = Callable[..., contextlib.AbstractContextManager[IsElected]]
 
 
-class Memcached:
-    """Debian's memcached on a port of its own."""
+class Server:
+    """Something with locks, on ports of its own.
 
-    def __init__(self) -> None:
-        with socket.create_server(('127.0.0.1', 0)) as listening:
-            self.port: int = listening.getsockname()[1]
-        self.url = f'memcached://127.0.0.1:{self.port}?timeout=5'
+    :param folder: Where it may write.
+    """
+
+    name: ClassVar[str]
+    package: ClassVar[str]
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
-    @staticmethod
-    def program() -> str:
+    @property
+    def url(self) -> str:
+        """What tooz is to be given."""
+        raise NotImplementedError
+
+    def command(self) -> list[str]:
+        """Return the arguments that it is started with."""
+        raise NotImplementedError
+
+    def ask(self) -> None:
+        """Ask it something, which fails as long as it does not run."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Let it lose all locks, as when they have expired."""
+        raise NotImplementedError
+
+    @classmethod
+    def program(cls) -> str:
         """Return its path."""
         path = f'{os.environ["PATH"]}:/usr/bin'
-        if found := shutil.which('memcached', path=path):
+        if found := shutil.which(cls.name, path=path):
             return found
-        pytest.skip('there is no memcached; "apt-get install memcached"')
+        pytest.skip(f'there is no {cls.name}; "apt-get install {cls.package}"')
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
         self._process = subprocess.Popen(
-            [
-                *(self.program(), '-u', 'nobody', '-l', '127.0.0.1'),
-                *('-p', str(self.port), '-U', '0'),
-            ]
+            [self.program(), *self.command()], stderr=subprocess.DEVNULL
         )
         while self._process.poll() is None:
-            with contextlib.suppress(ConnectionRefusedError):
-                Client(('127.0.0.1', self.port)).version()
+            with contextlib.suppress(
+                ConnectionRefusedError, etcd3gw.exceptions.Etcd3Exception
+            ):
+                self.ask()
                 return
-        raise AssertionError('memcached has ended')
-
-    def forget(self) -> None:
-        """Let it lose everything, as when it is full or started again."""
-        Client(('127.0.0.1', self.port)).flush_all(noreply=False)
+        raise AssertionError(f'{self.name} has ended')
 
     def stop(self) -> None:
         """Stop it."""
@@ -71,23 +93,100 @@ class Memcached:
             self._process = None
 
 
+class Memcached(Server):
+    """Debian's memcached."""
+
+    name = 'memcached'
+    package = 'memcached'
+
+    @property
+    def url(self) -> str:
+        return f'memcached://127.0.0.1:{self.port}?timeout=5'
+
+    def command(self) -> list[str]:
+        return [
+            *('-u', 'nobody', '-l', '127.0.0.1'),
+            *('-p', str(self.port), '-U', '0'),
+        ]
+
+    def ask(self) -> None:
+        Client(('127.0.0.1', self.port)).version()
+
+    def forget(self) -> None:
+        Client(('127.0.0.1', self.port)).flush_all(noreply=False)
+
+
+class Etcd(Server):
+    """Debian's etcd, a cluster of one."""
+
+    name = 'etcd'
+    package = 'etcd-server'
+
+    @property
+    def url(self) -> str:
+        return f'etcd3+http://127.0.0.1:{self.port}?timeout=5'
+
+    def command(self) -> list[str]:
+        clients = f'http://127.0.0.1:{self.port}'
+        peers = f'http://127.0.0.1:{free_port()}'
+        return [
+            *('--data-dir', str(self._folder / 'etcd')),
+            *('--listen-client-urls', clients),
+            *('--advertise-client-urls', clients),
+            *('--listen-peer-urls', peers),
+            *('--initial-advertise-peer-urls', peers),
+            *('--initial-cluster', f'default={peers}'),
+        ]
+
+    def _client(self) -> etcd3gw.Etcd3Client:
+        return etcd3gw.client('127.0.0.1', self.port, timeout=5)
+
+    def ask(self) -> None:
+        self._client().get('anything')
+
+    def forget(self) -> None:
+        assert self._client().delete_prefix('/tooz/locks')
+
+
+def free_port() -> int:
+    """Return a port that nothing listens on."""
+    with socket.create_server(('127.0.0.1', 0)) as listening:
+        return int(listening.getsockname()[1])
+
+
 @pytest.fixture
-def memcached() -> Iterator[Memcached]:
+def memcached(tmp_path: pathlib.Path) -> Iterator[Memcached]:
     """A memcached that does not run yet."""
-    server = Memcached()
+    server = Memcached(tmp_path)
     server.program()
     yield server
     server.stop()
 
 
-@pytest.fixture(params=['file', 'memcached'])
-def url(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> str:
+@pytest.fixture(params=[Memcached, Etcd], ids=lambda kind: kind.name)
+def server(
+    request: pytest.FixtureRequest, tmp_path: pathlib.Path
+) -> Iterator[Server]:
+    """A server with locks that does not run yet."""
+    server: Server = request.param(tmp_path)
+    server.program()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=['file', 'memcached', 'etcd'])
+def url(
+    request: pytest.FixtureRequest, tmp_path: pathlib.Path
+) -> Iterator[str]:
     """The URL of something with locks."""
     if request.param == 'file':
-        return f'file://{tmp_path}'
-    server: Memcached = request.getfixturevalue('memcached')
+        yield f'file://{tmp_path}'
+        return
+    kind = {'memcached': Memcached, 'etcd': Etcd}[request.param]
+    server = kind(tmp_path)
     server.start()
-    return server.url
+    yield server.url
+    server.stop()
 
 
 @pytest.fixture
@@ -207,35 +306,88 @@ def test_a_lock_on_a_file_is_free_when_its_process_is_killed(
 
 
 def test_what_was_lost_goes_to_whoever_asks_first(
-    elect: Elect, memcached: Memcached
+    elect: Elect, server: Server
 ) -> None:
-    memcached.start()
-    with elect(memcached.url, 'a') as a, elect(memcached.url, 'b') as b:
+    server.start()
+    with elect(server.url, 'a') as a, elect(server.url, 'b') as b:
         assert (a(), b()) == (True, False)
-        memcached.forget()
+        server.forget()
         assert (b(), a(), b()) == (True, False, True)
 
 
 def test_where_nobody_can_be_asked_all_work(
-    elect: Elect, memcached: Memcached, caplog: pytest.LogCaptureFixture
+    elect: Elect, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, 'isolate_aggregates')
-    url = memcached.url
+    url = server.url
     with elect(url, 'a') as a, elect(url, 'b') as b:
         assert (a(), a(), b()) == (True, True, True)
         [first, second] = told(caplog)
         assert first == second
         assert first.startswith('No process can be elected, so this one')
-        assert 'memcached://' not in first
-        memcached.start()
+        assert '://' not in first
+        server.start()
         assert (a(), b()) == (True, False)
-        memcached.stop()
+        server.stop()
         assert (a(), b()) == (True, True)
-        memcached.start()
+        server.start()
         # Each may have to find out first that its connection is gone.
         assert True in (a(), b())
         assert True in (a(), b())
         assert sorted((a(), b())) == [False, True]
+
+
+def test_the_lock_is_refreshed_as_long_as_the_process_is_there(
+    elect: Elect, memcached: Memcached, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memcached.start()
+    refresh = MemcachedDriver.heartbeat
+    refreshed: queue.Queue[bool] = queue.Queue()
+
+    def count(driver: MemcachedDriver) -> float:
+        refresh(driver)
+        refreshed.put(True)
+        return 0.01
+
+    monkeypatch.setattr(MemcachedDriver, 'heartbeat', count)
+    before = set(threading.enumerate())
+    with elect(memcached.url, 'a') as a:
+        assert a() is True
+        [thread] = set(threading.enumerate()) - before
+        assert [refreshed.get() for _ in range(3)] == [True] * 3
+    thread.join()
+
+
+def test_what_has_the_locks_may_be_away_when_a_process_ends(
+    elect: Elect,
+    memcached: Memcached,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A process that waits for it could not be ended by SIGTERM."""
+    memcached.start()
+    refresh = MemcachedDriver.heartbeat
+    failures: queue.Queue[MemcachedDriver] = queue.Queue()
+
+    def note(driver: MemcachedDriver) -> float:
+        try:
+            refresh(driver)
+        except tooz.ToozError:
+            failures.put(driver)
+            raise
+        return 0.01
+
+    monkeypatch.setattr(MemcachedDriver, 'heartbeat', note)
+    with elect(memcached.url, 'a') as a, elect(memcached.url, 'b') as b:
+        assert (a(), b()) == (True, False)
+        memcached.stop()
+        failed = {failures.get()}
+        while len(failed) < 2:
+            failed.add(failures.get())
+    # Nor is each attempt to refresh a lock told.
+    assert {record.name.split('.')[0] for record in caplog.records} <= {
+        'isolate_aggregates'
+    }
 
 
 @pytest.mark.parametrize('url', ['file:///proc/no/such', 'file:relative'])

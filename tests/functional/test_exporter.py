@@ -110,7 +110,7 @@ def up(value):
 
 
 def failed(found):
-    """Tell whether a reading has failed."""
+    """Return whether a reading has failed."""
     return ('isolate_aggregates_last_failure_timestamp_seconds',) in found
 
 

@@ -178,7 +178,7 @@ providers:
 
 
 def fits(shown: str) -> bool:
-    """Tell whether it fits the terminal, and is no text for programmers."""
+    """Return whether it fits the terminal, and is no text for programmers."""
     assert shown.strip()
     assert 'Traceback' not in shown
     assert 'usage:' not in shown

@@ -114,6 +114,29 @@ def whats(document: Any) -> list[str]:
     return [change['change'] for change in document['changes']]
 
 
+def of_metadata(operator: Operator) -> str:
+    """Let flavors want metadata of rack-1; return a configuration."""
+    nova = operator.live.nova
+    nova.aggregates[1] = dataclasses.replace(
+        nova.aggregates[1], metadata={'ssd': 'true', 'gpus': '4'}
+    )
+    scope = 'aggregate_instance_extra_specs:'
+    nova.flavors = [
+        Flavor('fast', id='1', extra_specs={f'{scope}ssd': 'true'}),
+        Flavor('slow', id='2', extra_specs={f'{scope}ssd': 'false'}),
+        Flavor(
+            'render',
+            id='3',
+            extra_specs={f'{scope}gpus': '>= 2', 'trait:CUSTOM_A': 'required'},
+        ),
+        Flavor('wrong', id='4', extra_specs={f'{scope}gpus': '>= many'}),
+    ]
+    return (
+        f'{ISOLATE}[isolate_aggregates]\n'
+        'request_filters = isolate_aggregates,aggregate_instance_extra_specs\n'
+    )
+
+
 # Which aggregate is meant.
 
 
@@ -165,6 +188,44 @@ def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
     assert body == {
         'set_metadata': {'metadata': {'trait:CUSTOM_A': 'required'}}
     }
+
+
+@pytest.mark.parametrize(
+    ('sources', 'unless'),
+    [
+        pytest.param('flavor', '', id='flavors open locks'),
+        pytest.param(
+            'flavor,image', ' unless their image requires it', id='images too'
+        ),
+    ],
+)
+def test_a_lock_names_the_flavors_that_metadata_sends_there_in_vain(
+    operator: Operator, sources: str, unless: str
+) -> None:
+    config = f'{of_metadata(operator)}trait_sources = {sources}\n'
+    lock = ('lock', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
+    told = operator.document(*lock, config=config)['notes']
+    assert told[-1] == (
+        'flavor fast wants metadata of aggregate rack-1 and does not require '
+        f'CUSTOM_A, so servers cannot use its hosts{unless}'
+    )
+    told = operator.document(*lock, '--trait', 'CUSTOM_B', config=config)
+    assert told['notes'][-1].startswith(
+        'flavors fast, render want metadata of aggregate rack-1 and do not '
+        'require CUSTOM_A, CUSTOM_B, so'
+    )
+    # Nothing looks at metadata.
+    told = operator.document(*lock)['notes']
+    assert 'metadata' not in str(told)
+
+
+def test_an_aggregate_is_shown_with_the_flavors_that_metadata_sends_there(
+    operator: Operator,
+) -> None:
+    config = of_metadata(operator)
+    shown = operator.document('show', 'rack-1', config=config)
+    assert shown['sent_flavors'] == ['fast', 'render']
+    assert 'sent_flavors' not in operator.document('show', 'rack-1')
 
 
 def test_unlock_takes_off_a_tag_that_nothing_can_open(
@@ -416,8 +477,10 @@ BROKEN = """
       metadata: {trait:CUSTOM_A: required, trait:CUSTOM_B: required}
       hosts: [cn1, gone]
     - {name: empty, metadata: {trait:CUSTOM_A: required}}
+    - {name: fast, metadata: {ssd: 'true'}, hosts: [cn2]}
     providers:
     - {name: cn1, inventories: {VCPU: 4}, traits: [CUSTOM_A]}
+    - {name: cn2}
     - {name: node1, host: metal, inventories: {CUSTOM_M: 1}}
     flavors:
     - {name: a, extra_specs: {trait:CUSTOM_A: required}}
@@ -442,6 +505,16 @@ def broken(run: Run, write_cloud: Callable[[str], Any]) -> Run:
 def told(finished: Any) -> Any:
     assert (finished.code, finished.err) == (0, '')
     return json.loads(finished.out)
+
+
+def test_a_host_outside_an_aggregate_without_locks_is_shown(
+    broken: Run,
+) -> None:
+    shown = told(broken('show', 'fast', '-f', 'json'))
+    assert shown['problems'] == [
+        'host cn2 is in aggregate fast, but its resource provider cn2 is not, '
+        'so that servers that are sent there cannot use it'
+    ]
 
 
 def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:

@@ -67,28 +67,61 @@ def test_a_pod_is_allowed_where_the_standard_is_restricted(
         'type': 'RuntimeDefault'
     }
     assert pod['automountServiceAccountToken'] is False
-    [container] = pod['containers']
-    assert container['securityContext'] == {
-        'allowPrivilegeEscalation': False,
-        'readOnlyRootFilesystem': True,
-        'capabilities': {'drop': ['ALL']},
-    }
-    assert set(container['resources']) == {'requests', 'limits'}
+    for container in pod['containers']:
+        assert container['securityContext'] == {
+            'allowPrivilegeEscalation': False,
+            'readOnlyRootFilesystem': True,
+            'capabilities': {'drop': ['ALL']},
+        }
+        assert set(container['resources']) == {'requests', 'limits'}
 
 
 @pytest.mark.parametrize('pod', pods())
 def test_the_program_knows_the_arguments_of_a_pod(pod: dict[str, Any]) -> None:
-    [container] = pod['containers']
-    [mount] = container['volumeMounts']
-    configuration, *arguments = container['args']
-    assert configuration == f'--config-file={CONFIGURATION}'
-    assert CONFIGURATION.startswith(f'{mount["mountPath"]}/')
+    for container in pod['containers']:
+        name, parsed = run_in(container)
+        is_read_only = {}
+        if CONFIGURATION in container['args'][0]:
+            is_read_only[folder_of(CONFIGURATION)] = True
+        if parsed.textfile:
+            is_read_only[folder_of(parsed.textfile)] = False
+        if getattr(parsed, 'sync_textfile', None):
+            is_read_only[folder_of(parsed.sync_textfile)] = True
+        assert is_read_only == {
+            mount['mountPath']: mount.get('readOnly', False)
+            for mount in container['volumeMounts']
+        }
+        if name == 'sync':
+            assert parsed.watch or parsed.yes
+
+
+def folder_of(path: str) -> str:
+    """Return the directory of a file in a container."""
+    return str(pathlib.PurePosixPath(path).parent)
+
+
+def run_in(container: dict[str, Any]) -> tuple[str, Any]:
+    """Return the command of a container, and its arguments."""
+    arguments = container['args']
+    if arguments[0].startswith('--config-file='):
+        assert arguments[0] == f'--config-file={CONFIGURATION}'
+        arguments = arguments[1:]
     commands = commandmanager.CommandManager(app.COMMANDS)
     factory, name, rest = commands.find_command(arguments)
     command = factory(app.IsolateAggregatesApp(), None, cmd_name=name)
-    parsed = command.get_parser(name).parse_args(rest)
-    if name == 'sync':
-        assert parsed.watch or parsed.yes
+    return name, command.get_parser(name).parse_args(rest)
+
+
+def test_the_exporter_beside_sync_reads_what_sync_writes() -> None:
+    deployment, service = manifests(FOLDER / 'sync.yaml')
+    sync, exporter = deployment['spec']['template']['spec']['containers']
+    written = run_in(sync)[1].textfile
+    assert written
+    _, exporting = run_in(exporter)
+    assert exporting.sync_textfile == written
+    [port] = exporter['ports']
+    assert exporting.listen[1] == port['containerPort']
+    assert service['spec']['ports'][0]['targetPort'] == port['name']
 
 
 def test_the_example_of_a_configuration_is_one(
@@ -118,7 +151,7 @@ sys.exit(app.main())
 def test_the_exporter_needs_no_file_to_write_and_answers_its_probes() -> None:
     [deployment, service] = manifests(FOLDER / 'exporter.yaml')
     [container] = deployment['spec']['template']['spec']['containers']
-    _, command, listen = container['args']
+    _, command, listen, _ = container['args']
     [port] = container['ports']
     assert listen.endswith(f':{port["containerPort"]}')
     assert service['spec']['ports'][0]['targetPort'] == port['name']

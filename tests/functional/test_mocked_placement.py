@@ -68,7 +68,7 @@ def ask(
 
 
 def is_json(answer: requests.Response) -> bool:
-    """Say whether an answer is JSON."""
+    """Return whether an answer is JSON."""
     return answer.headers['Content-Type'] == 'application/json'
 
 
@@ -522,7 +522,7 @@ def test_it_knows_the_traits_and_classes_that_it_is_told():
 
 
 def knows_both(client: adapter.Adapter) -> bool:
-    """Say whether Placement knows CUSTOM_KEY and CUSTOM_GOLD."""
+    """Return whether Placement knows CUSTOM_KEY and CUSTOM_GOLD."""
     return {
         client.get(path, microversion='1.39', raise_exc=False).ok
         for path in (

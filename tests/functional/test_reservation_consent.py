@@ -157,6 +157,47 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
     assert f'repair reservation {ID}: {problem}' in command(*arguments).err
 
 
+SLOT = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
+
+
+def test_no_server_is_deleted_that_came_after_the_question(
+    reserved, command, answer
+):
+    command('update', ID, '--amount', '2', '--yes')
+    answer('y\nn\n', lambda: reserved.boot('s2', 'h1', ID, SLOT))
+    finished = command('end', ID)
+    assert finished.code == 3
+    assert 'delete its 1 server for good' in finished.err
+    assert 'delete its 2 servers for good' in finished.err
+    assert len(reserved.store.compute.servers_of(ID)) == 2
+
+
+def test_no_host_is_left_that_failed_after_the_question(
+    reserved, command, answer
+):
+    """It is for an operator to see that it is really down."""
+    command('update', ID, '--amount', '3', '--yes')
+    reserved.fail_host('h1')
+    reserved.add_host('h3')
+    reserved.add_host('h4')
+    answer('y\nn\n', lambda: reserved.fail_host('h2'))
+    finished = command('move', ID, '--evacuate')
+    assert finished.code == 3
+    assert 'leaving: none -> h1\n' in finished.err
+    assert 'leaving: none -> h1, h2\n' in finished.err
+    assert reserved.store.read().reservation(ID).leaving == ()
+
+
+def test_less_than_a_yes_was_given_for_is_done(reserved, command, answer):
+    inventories.create_class(reserved.direct, ORPHAN)
+    reserved.nova.access[ID].clear()
+    answer('y\n', lambda: inventories.delete_class(reserved.direct, ORPHAN))
+    finished = command('repair')
+    assert finished.code == 0
+    assert finished.err.count('Do it?') == 1
+    assert reserved.nova.access[ID]
+
+
 @pytest.mark.parametrize('state', ['up', 'down'])
 def test_move_names_the_servers_that_it_evacuates(
     reserved, command, answer, state

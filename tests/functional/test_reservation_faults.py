@@ -9,6 +9,7 @@ eighth; with ``THOROUGH=1`` each is.
 import abc
 import contextlib
 import os
+import re
 
 import pytest
 import reservation_world
@@ -20,6 +21,10 @@ world = reservation_world.empty_world
 
 STEP = 1 if os.environ.get('THOROUGH') else 8
 
+# What is written at a generation.
+GUARDED = re.compile(
+    'PUT .*/resource_providers/[^/]*/(aggregates|inventories|traits)$'
+)
 ID = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
 OTHER = '2e1dfa7c-0000-4000-8000-000000000001'
 NEEDS = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
@@ -225,6 +230,35 @@ def test_a_broken_operation_is_completed(world, kind):
             # It may be complete already.
             case.act(world)
         assert world.picture() == expected, where
+
+
+@pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
+def test_no_operation_fails_where_the_database_ends_a_write_for_others(
+    world, kind
+):
+    case = kind()
+    case.begin(world)
+    before = world.picture()
+    scene = world.keep()
+    world.put_back(scene)
+    case.act(world)
+    expected = world.picture()
+    world.put_back(scene)
+    ended = set()
+
+    def fault(_):
+        call = world.wire.calls[-1]
+        if call in ended or not GUARDED.match(' '.join(call)):
+            return None
+        ended.add(call)
+        return 'refused'
+
+    world.wire.fault = fault
+    case.act(world)
+    world.wire.fault = None
+    assert world.picture() == expected
+    # What is refused writes nothing.
+    assert bool(ended) is (expected != before)
 
 
 def test_the_library_enables_hosts_as_the_tests_do(world):

@@ -297,7 +297,7 @@ def interleave(world, number, command, other):
 
 
 def is_granted(world, promises):
-    """Tell whether promises about a reservation are kept at the moment."""
+    """Return whether promises about a reservation are kept at the moment."""
     found = world.new_store().read().records.reservations.get(X)
     if found is None or found.pending or 'is_gone' in promises:
         return False

@@ -78,6 +78,41 @@ def test_a_pool_of_blazar_is_left_alone(world):
     assert pool['metadata'] == names.POOL_METADATA
 
 
+def blazars(world, host):
+    """Make a host one of Blazar's, whose providers have other uuids."""
+    pool = world.set_pool()
+    pool['metadata'].clear()
+    pool['hosts'].append(host)
+    world.direct.send(
+        'POST',
+        '/resource_providers',
+        {
+            'name': names.provider(host),
+            'uuid': uuid(5, host),
+            'parent_provider_uuid': uuid(1, host),
+        },
+    )
+
+
+def test_a_host_of_blazar_stays_in_its_pool(world):
+    """Ordinary servers would come, and Blazar would not know it."""
+    blazars(world, 'h2')
+    before = world.picture()
+    for act in (reservations.would_disable_host, reservations.disable_host):
+        with pytest.raises(exception.ReservationHostError) as caught:
+            act(world.store, 'h2')
+        assert names.POOL_KEY in str(caught.value)
+    assert world.picture() == before
+    # What was enabled here is known by its reservation provider.
+    reservations.disable_host(world.store, 'h1')
+    pool = world.nova.aggregates[1]
+    assert pool['hosts'] == ['h2']
+    # Where an operator says whose it is.
+    pool['metadata'][names.POOL_KEY] = 'true'
+    reservations.disable_host(world.store, 'h2')
+    assert pool['hosts'] == []
+
+
 def test_a_node_leaves_the_pool_with_the_last_of_its_service_only(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled

@@ -51,7 +51,7 @@ class Options(iniparser.BaseParser):
 
 
 def is_known(group, name):
-    """Tell whether Nova or this package has such an option."""
+    """Return whether Nova or this package has such an option."""
     try:
         (CONF if group == 'DEFAULT' else CONF[group])[name]
     except (cfg.NoSuchGroupError, cfg.NoSuchOptError, KeyError):

@@ -56,6 +56,30 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
             [('10',)],
             id='verification',
         ),
+        pytest.param(
+            'slots',
+            ['20'],
+            ('hosts', 'locks'),
+            [('20', '2')],
+            id='slots',
+        ),
+        pytest.param(
+            'metrics',
+            ['2'],
+            ('what',),
+            [('switched off',), ('switched on',), ('a refusal',)],
+            id='metrics',
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            'reservations',
+            # These many want more than three hosts have.
+            ['3:1', '3:400'],
+            ('hosts', 'reservations'),
+            [('3', '1'), ('3', '400')],
+            id='reservations',
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_benchmark_writes_the_columns_that_pages_are_made_from(

@@ -504,7 +504,7 @@ class Histories(stateful.RuleBasedStateMachine):
         return plain
 
     def _is_unseen(self, host, closed):
-        """Tell whether nothing can have seen yet that a host is kept out.
+        """Return whether nothing can have seen yet that a host is kept out.
 
         See :data:`UNSEEN`. Where aggregates are remembered with their hosts,
         what Nova does with a host is seen as late as a tag.

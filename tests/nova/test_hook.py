@@ -129,6 +129,36 @@ def test_a_hook_without_the_filters_refuses_every_request():
             one(context, objects.RequestSpec(instance_uuid=INSTANCE))
 
 
+@pytest.mark.parametrize('place', [0, 1, 2])
+def test_a_request_is_isolated_while_the_filters_are_installed_again(
+    conf, monkeypatch, place
+):
+    """As by the next worker in the same process, on a Nova without hook."""
+    objects.register_all()
+    conf.conf.clear_override('request_filters', 'scheduler')
+    monkeypatch.setattr(registration, '_has_hook', lambda conf: False)
+    filters = [lambda *_: False, request_filter.isolate_aggregates]
+    monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', filters)
+    registration.install(conf.conf)
+
+    def install_again(context, request_spec):
+        if registration.installed() is first:
+            registration.install(conf.conf)
+
+    first = registration.installed()
+    filters.insert(place, install_again)
+    spec = objects.RequestSpec(
+        instance_uuid=INSTANCE,
+        flavor=objects.Flavor(
+            name='f', flavorid='f', vcpus=1, memory_mb=64, root_gb=1,
+            ephemeral_gb=0, swap=0, extra_specs={},
+        ),
+    )  # fmt: skip
+    request_filter.process_reqspec(nova_context.get_admin_context(), spec)
+    assert registration.installed() is not first
+    assert len(spec.requested_destination.forbidden_aggregates) == 1
+
+
 @pytest.fixture(scope='module')
 def patched(tmp_path_factory):
     """A folder with a Nova that has the hook."""

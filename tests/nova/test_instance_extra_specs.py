@@ -95,7 +95,7 @@ def state(host):
 
 
 def makes_nova_fail(cause):
-    """Tell whether Nova fails on what a request is refused for."""
+    """Return whether Nova fails on what a request is refused for."""
     values = (
         [cause.value] if isinstance(cause, BadMetadata) else ['4', 'anything']
     )

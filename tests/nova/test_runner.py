@@ -241,6 +241,17 @@ def test_what_nova_adds_later_takes_room_too():
     assert worker.forbidden() == {ROLLUP}
 
 
+def test_a_request_that_only_another_runner_has_seen_is_not_unfinished():
+    """One that was put in its place while the request was worked on."""
+    worker = Worker(Filter(FORBID))
+    assert worker.runner.finish(CONTEXT, worker.spec)
+    assert worker.forbidden() == {A.uuid, B.uuid}
+    assert worker.observer.told == [False]
+    worker = Worker(Filter(Refuse('not today')))
+    with pytest.raises(nova_exception.RequestFilterFailed):
+        worker.runner.finish(CONTEXT, worker.spec)
+
+
 def test_forced_hosts_are_judged_before_a_shortened_query():
     worker = Worker(Filter(FORBID), limit=forbidden_length(1))
     worker.forced.reason = 'not there'

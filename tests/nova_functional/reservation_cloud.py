@@ -104,7 +104,7 @@ class ReservationTest(CommandTest):
         ]
 
     def is_gone(self, server):
-        """Tell whether Nova knows a server no more."""
+        """Return whether Nova knows a server no more."""
         listed = self.admin_api.get_servers(detail=False)
         return server['id'] not in [other['id'] for other in listed]
 

@@ -24,7 +24,8 @@ def context(wheel, tmp_path_factory) -> pathlib.Path:
     directory = tmp_path_factory.mktemp('context')
     run(
         *(sys.executable, '-m', 'pip', 'download', '--quiet'),
-        *('--dest', directory / 'wheels', f'{wheel}[metrics]', 'pip'),
+        *('--dest', directory / 'wheels', f'{wheel}[coordination,metrics]'),
+        *('pymemcache', 'pip'),
     )
     return directory
 
@@ -56,6 +57,9 @@ class Image:
         for step in structure:
             value = step['value']
             match step['instruction']:
+                case 'ARG' if '=' in value:
+                    name, _, default = value.partition('=')
+                    self._arguments.setdefault(name, default)
                 case 'COPY' if not value.startswith('--from='):
                     source, there = value.split()
                     shutil.copytree(
@@ -77,6 +81,10 @@ class Image:
         program = json.loads(self._said['ENTRYPOINT'])
         given = arguments or json.loads(self._said['CMD'])
         return self._run([*program, *given], expected)
+
+    def python(self, program: str, expected: int = 0) -> str:
+        """Return what a program for its Python prints."""
+        return self._run(['python', '-c', program], expected)
 
     def _inside(self, text: str) -> str:
         return PLACES.sub(rf'{self._root}\1', text)
@@ -106,6 +114,20 @@ def test_the_image_of_the_package_is_built_without_a_network(
     told = image.starts('exporter', expected=1)
     assert 'install isolate-aggregates[metrics]' not in told
     assert '--os-cloud' in told
+    without = image.python('import tooz', expected=1)
+    assert "No module named 'tooz'" in without
+
+
+def test_the_image_of_the_package_may_have_what_an_election_needs(
+    context, tmp_path
+):
+    packages = 'isolate-aggregates[coordination,metrics] pymemcache'
+    image = Image(tmp_path, context, PACKAGES=packages)
+    image.build(OWN)
+    assert image.python(
+        'from isolate_aggregates.cli import election\n'
+        "print(election.Election('memcached://192.0.2.1', 'sync'))"
+    )
 
 
 def test_the_package_gets_into_an_environment_without_pip(context, tmp_path):

@@ -79,7 +79,7 @@ def way(request, tmp_path_factory):
 
 
 def arrives(placement, length):
-    """Tell whether a query of so many bytes is answered by Placement."""
+    """Return whether a query of so many bytes is answered by Placement."""
     params = {'resources': 'VCPU:1', 'limit': '1'}
     uuids = [str(uuid.UUID(int=number)) for number in range(length // 39 - 2)]
     params['member_of'] = f'!in:{",".join(uuids)}'

@@ -58,7 +58,7 @@ class WebServer:
     speaks_http: bool = True
 
     def is_installed(self) -> bool:
-        """Tell whether its program is there."""
+        """Return whether its program is there."""
         return (_BIN / self.name).exists()
 
 

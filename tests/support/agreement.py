@@ -39,19 +39,37 @@ def agreed(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 class Terminal(io.StringIO):
-    """Standard input with an operator who answers."""
+    """Standard input with an operator who answers.
+
+    :param meanwhile: What happens before the first answer.
+    """
+
+    def __init__(
+        self, text: str = '', meanwhile: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__(text)
+        self._meanwhile = meanwhile
 
     def isatty(self) -> bool:
         """Tell that it is a terminal."""
         return True
 
+    def readline(self, size: int | None = -1, /) -> str:
+        """Return an answer."""
+        if self._meanwhile:
+            self._meanwhile()
+            self._meanwhile = None
+        return super().readline(size)
+
 
 @pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Type an answer."""
+def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Type answers, while something else happens."""
 
-    def type_it(text: str) -> None:
-        monkeypatch.setattr('sys.stdin', Terminal(text))
+    def type_it(
+        text: str, meanwhile: Callable[[], object] | None = None
+    ) -> None:
+        monkeypatch.setattr('sys.stdin', Terminal(text, meanwhile))
         # What is captured of standard error is what pipes get.
         monkeypatch.setattr(terminal, 'is_attended', lambda *_: True)
 

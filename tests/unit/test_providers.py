@@ -40,9 +40,13 @@ class Provider:
         # How often somebody else writes between our reading and writing, and
         # how many answers to writing get lost.
         self.meddlers = 0
-        # What whoever comes second is told.
+        # What a client is told that another one was faster than by a moment.
         self.conflict = 409
         self.lost = 0
+        # How many writes the database ends for the sake of others, and how
+        # many it carries out although it says so.
+        self.deadlocks = 0
+        self.untold = 0
         self.writes = 0
         url = f'{PLACEMENT}/resource_providers/{UUID}/{what}'
         http.get(url, json=lambda *_: self._document())
@@ -56,19 +60,31 @@ class Provider:
 
     def _put(self, request: Any, context: Any) -> dict[str, Any]:
         self.writes += 1
-        if self.meddlers:
-            self.meddlers -= 1
-            self.values.add(f'other-{self.writes}')
-            self.generation += 1
         body = request.json()
-        if body['resource_provider_generation'] != self.generation:
+        is_second = body['resource_provider_generation'] != self.generation
+        if is_second:
+            context.status_code = 409
+        elif self.meddlers:
+            self.values.add(f'other-{self.meddlers}')
+            self.meddlers -= 1
+            self.generation += 1
             context.status_code = self.conflict
+            is_second = True
+        if is_second:
             return {'errors': [{'detail': 'Another thread was faster.'}]}
+        if self.deadlocks:
+            self.deadlocks -= 1
+            context.status_code = 500
+            return {'errors': [{'detail': 'Deadlock found.'}]}
         self.values = set(body[self.what])
         self.generation += 1
         if self.lost:
             self.lost -= 1
             raise requests.ConnectionError('Connection reset by peer')
+        if self.untold:
+            self.untold -= 1
+            context.status_code = 500
+            return {'errors': [{'detail': 'The connection was lost.'}]}
         return self._document()
 
 
@@ -131,10 +147,11 @@ def test_whoever_is_second_ten_times_gives_up(
     provider.meddlers = 10
     with pytest.raises(
         exception.ServiceConflict,
-        match=f'with {conflict}: Another thread was faster',
+        match='with 409: Another thread was faster',
     ):
         change(placement, provider, add_a)
-    assert provider.writes == 10
+    # After a 500 it is tried again with the old generation, too.
+    assert provider.writes == {409: 10, 500: 20}[conflict]
     assert 'a' not in provider.values
 
 
@@ -146,6 +163,24 @@ def test_a_write_whose_answer_was_lost_is_found_done(
     assert provider.values == {'a', 'b'}
     # Sent again with the old generation, which is refused.
     assert provider.writes == 2
+
+
+def test_a_write_that_is_carried_out_in_spite_of_a_500_is_found_done(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    provider.untold = 1
+    change(placement, provider, add_a)
+    assert provider.values == {'a', 'b'}
+    assert (provider.writes, provider.generation) == (2, 8)
+
+
+def test_a_write_that_the_database_ends_for_another_is_tried_again(
+    placement: PlacementClient, provider: Provider
+) -> None:
+    provider.deadlocks = 4
+    assert change(placement, provider, add_a) == ({'b'}, {'a', 'b'})
+    assert provider.values == {'a', 'b'}
+    assert provider.writes == 5
 
 
 def test_a_provider_that_is_gone_is_said_to_be(
@@ -161,12 +196,22 @@ def test_a_provider_that_is_gone_is_said_to_be(
             read(placement, UUID)
 
 
-def test_another_failure_is_not_tried_again(
+def test_a_failure_that_stays_is_tried_five_times(
     placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
     put = http.put(url, status_code=500, text='no')
     with pytest.raises(exception.ServiceError, match='with 500'):
+        change(placement, provider, add_a)
+    assert put.call_count == 5
+
+
+def test_a_refusal_is_not_tried_again(
+    placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
+) -> None:
+    url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
+    put = http.put(url, status_code=403, text='no')
+    with pytest.raises(exception.ServiceError, match='403'):
         change(placement, provider, add_a)
     assert put.call_count == 1
 

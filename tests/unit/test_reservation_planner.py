@@ -118,7 +118,7 @@ def fits(host: HostCapacity, demand: Demand, slots: int) -> bool:
 def is_right(
     demand: Demand, capacities: list[HostCapacity], slots: tuple[int, ...]
 ) -> bool:
-    """Tell whether numbers of slots by host are an answer to a demand."""
+    """Return whether numbers of slots by host are an answer to a demand."""
     if sum(slots) != demand.amount:
         return False
     if demand.affinity is True and sum(n > 0 for n in slots) > 1:
@@ -377,7 +377,7 @@ def test_servers_on_two_hosts_are_no_affinity() -> None:
 
 
 def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
-    """Tell whether servers may come so that one of them finds no place."""
+    """Return whether servers may come so that one of them finds no place."""
     for size in set(sizes):
         rest = list(sizes)
         rest.remove(size)

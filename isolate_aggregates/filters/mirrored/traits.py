@@ -150,7 +150,7 @@ def _settings(request: Request) -> implied.Settings:
 
 
 def _is_asked(request: Request, name: str) -> bool:
-    """Tell whether flavor or image ask for something; they must agree."""
+    """Return whether flavor or image ask for something; they must agree."""
     settings = _settings(request)
     given = [
         implied.is_true(value)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what keeps isolation from working, and says what repairs it.
+"""Finds problems that break isolation, with commands that repair them.
 
-A check is a function that takes ``AuditedCloud``
-and yields ``Finding``; it reads nothing
-else and changes nothing. To add one, write it and name it in ``CHECKS``.
+A check is a pure function from ``AuditedCloud`` to an iterator of ``Finding``.
+To add a check, write it and add it to ``CHECKS``.
 """
 
 from collections.abc import Callable, Iterable
@@ -63,7 +62,7 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
 
 
 def audit(cloud: AuditedCloud) -> list[Finding]:
-    """Return the findings, the worst first.
+    """Run all checks; return the findings, the most severe first.
 
     :raises FilterError: if a request filter fails.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit looks at: plain values, read beforehand."""
+"""The input of an audit, read before any check runs."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -30,22 +30,21 @@ from isolate_aggregates.request.extra_specs import TRAIT_PREFIX
 
 @dataclasses.dataclass(frozen=True)
 class AuditedCloud:
-    """A cloud and its configuration at one moment.
+    """The state and the configuration of a cloud.
 
     :param snapshot: Aggregates, resource providers, flavors and images.
-    :param filters: The request filters that are configured, on or off.
-    :param mirrored: The filters that repeat what Nova itself adds.
-    :param enabled: The names of those that are switched on.
-    :param nova: The newest microversion of Nova; None if it is not known.
-    :param placement: The newest microversion of Placement; None if it is not
-        known.
-    :param traits: All traits that Placement knows; None if only the standard
-        ones and those that some provider has are known.
-    :param resource_classes: Names of all resource classes; None if only those
-        that some provider has are known.
+    :param filters: All configured request filters, enabled or not.
+    :param mirrored: The filters that reproduce Nova's own request filters.
+    :param enabled: The names of the enabled filters.
+    :param nova: Nova's newest microversion; None if unknown.
+    :param placement: Placement's newest microversion; None if unknown.
+    :param traits: All traits in Placement; None if only the standard traits
+        and those that a provider has are known.
+    :param resource_classes: The names of all resource classes; None if only
+        those that a provider has are known.
     :param servers: The servers; None if they are not checked.
-    :param nova_releases: The releases of Nova that it may be, oldest first;
-        none if that is not known.
+    :param nova_releases: The possible releases of Nova, oldest first; empty if
+        unknown.
     """
 
     snapshot: Snapshot
@@ -67,7 +66,7 @@ class AuditedCloud:
         servers: bool = False,
         track: Track = untracked,
     ) -> 'AuditedCloud':
-        """Read a cloud, and return it together with its configuration.
+        """Read a cloud; return it with its configuration.
 
         :param conf: A configuration with our options registered.
         :param servers: Whether to read the servers of all projects too.
@@ -79,11 +78,11 @@ class AuditedCloud:
     def of(
         cls, snapshot: Snapshot, conf: cfg.ConfigOpts, **more: Any
     ) -> 'AuditedCloud':
-        """Return a cloud together with its configuration.
+        """Return a cloud with its configuration.
 
         :param conf: A configuration with our options registered.
-        :param more: What else is known, by the names of the fields.
-        :raises ConfigError: if the configuration cannot work.
+        :param more: Values of further fields.
+        :raises ConfigError: if the configuration is invalid.
         :raises FilterError: if a filter is missing or cannot be loaded.
         """
         filters = loading.load(conf)
@@ -97,34 +96,33 @@ class AuditedCloud:
 
     @property
     def index(self) -> AggregateIndex:
-        """The index of the host aggregates."""
         return self.snapshot.index
 
     @functools.cached_property
     def pipeline(self) -> Pipeline:
-        """The filters that are switched on, and those of Nova itself."""
+        """The enabled filters, and those of Nova itself."""
         return Pipeline((*self.running, *self.mirrored))
 
     @property
     def running(self) -> tuple[LoadedFilter, ...]:
-        """The filters that are switched on."""
+        """The enabled filters."""
         return tuple(f for f in self.filters if f.name in self.enabled)
 
     @functools.cached_property
     def locks(self) -> tuple[Lock, ...]:
-        """All locks that the configured filters know of."""
+        """All locks that the configured filters define."""
         return Pipeline(self.filters).locks(self.index)
 
     @functools.cached_property
     def locked(self) -> frozenset[str]:
-        """Uuids of the aggregates with some lock."""
+        """The uuids of the aggregates with at least one lock."""
         return frozenset(
             a.uuid for lock in self.locks for a in lock.aggregates
         )
 
     @functools.cached_property
     def plan(self) -> plan.SyncPlan:
-        """What a sync would do."""
+        """The changes that ``sync`` would make."""
         known = read(SnapshotCloud(self.snapshot))
         if self.traits is not None:
             known = dataclasses.replace(known, traits=self.traits)
@@ -132,24 +130,24 @@ class AuditedCloud:
 
     @functools.cached_property
     def targets(self) -> Mapping[str, Target]:
-        """What a sync gives each compute node, by uuid of the provider."""
+        """The state of each compute node after ``sync``, by provider uuid."""
         return {target.provider: target for target in self.plan.targets}
 
     @functools.cached_property
     def isolating(self) -> tuple[LoadedFilter, ...]:
-        """The filters that say that they read traits of aggregates."""
+        """The filters that read the traits that aggregates require."""
         return tuple(f for f in self.filters if f.reads(TRAIT_PREFIX))
 
     @functools.cached_property
     def images_open(self) -> bool:
-        """Whether the traits of an image open isolated aggregates."""
+        """Whether the traits of images open isolated aggregates."""
         return not self.isolating or any(
             'image' in loaded.key_sources for loaded in self.isolating
         )
 
     @functools.cached_property
     def nodes(self) -> Mapping[str, tuple[Provider, ...]]:
-        """The compute nodes by the name of their compute service."""
+        """The compute nodes by name of the compute service."""
         return nodes_by_host(self.snapshot.providers)
 
     @functools.cached_property
@@ -160,12 +158,12 @@ class AuditedCloud:
 
     @functools.cached_property
     def all_traits(self) -> frozenset[str]:
-        """Every trait that some provider has."""
+        """All traits that at least one provider has."""
         return frozenset().union(*(p.traits for p in self.snapshot.providers))
 
     @functools.cached_property
     def required_by(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The aggregates that require a trait, by trait."""
+        """The aggregates that require each trait."""
         found: dict[str, list[Aggregate]] = {}
         for aggregate in self.snapshot.aggregates:
             for trait in tags.required_traits(aggregate):

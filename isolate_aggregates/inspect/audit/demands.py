@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds flavors and images that ask for what no host can give."""
+"""Finds flavors and images whose requirements no host can meet."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ NOWHERE = 'servers get "No valid host was found."'
 
 
 def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors and images with settings that Nova refuses."""
+    """Find flavors and images with settings that Nova rejects."""
     for flavor in cloud.snapshot.flavors:
         try:
             _traits(flavor)
@@ -51,7 +51,7 @@ def traits_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
         for trait in _unknown(cloud, traits_if_valid(image=image)):
             subject = f'image {image.name} ({image.id})'
             key = xs.TRAIT_PREFIX + trait
-            # Some other property may imply it.
+            # The trait may be implied by another property.
             own = key in image.properties
             unset = repairs.unset_property(image, key) if own else ()
             yield _nowhere(cloud, subject, trait, unset)
@@ -85,12 +85,12 @@ def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
         for spec in xs.parse({key: value}):
             if (spec.kind, spec.name) == ('trait', trait):
                 return repairs.unset_spec(flavor, key)
-    # Some other setting implies it.
+    # The trait is implied by another setting.
     return ()
 
 
 def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that ask for a resource class no provider has."""
+    """Find flavors that request a resource class no provider has."""
     if not cloud.nodes:
         return
     known = {rc for p in cloud.snapshot.providers for rc in p.inventories}
@@ -118,11 +118,11 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 def traits_if_valid(
     flavor: Flavor | None = None, image: Image | None = None
 ) -> frozenset[str]:
-    """Return the traits a flavor or image requires; none if it is invalid."""
+    """Return the traits a flavor or image requires; empty if invalid."""
     try:
         return _traits(flavor, image)
     except exception.InvalidRequest:
-        # Told by itself.
+        # contradictions() reports it.
         return frozenset()
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit finds: a problem, what comes of it, and what repairs it."""
+"""The findings of an audit: problem, consequence and repair."""
 
 import dataclasses
 import enum
@@ -8,7 +8,7 @@ from isolate_aggregates.inspect.audit import repairs
 
 
 class Severity(enum.IntEnum):
-    """How bad a finding is; the worse, the greater."""
+    """The severity of a finding; a greater value is worse."""
 
     INFO = 1
     WARNING = 2
@@ -16,28 +16,28 @@ class Severity(enum.IntEnum):
 
     @property
     def label(self) -> str:
-        """The name as people and options write it, such as ``warning``."""
+        """The name in output and options, for example ``warning``."""
         return self.name.lower()
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """A problem, or something that could not be checked.
+    """A problem, or a check that could not be made.
 
-    The texts hold names that tenants and operators chose; code that puts them
-    into markup has to escape them.
+    The texts contain names that tenants and operators chose, so they must be
+    escaped in markup.
 
-    :param kind: What kind of finding it is, such as ``trait-missing``; never
-        changes, so that programs may compare it.
-    :param subject: What it is about, such as ``aggregate win-hosts``.
+    :param kind: The kind of finding, for example ``trait-missing``. It is
+        stable, so that programs can compare it.
+    :param subject: The affected object, for example ``aggregate win-hosts``.
     :param problem: What is wrong.
-    :param consequence: What comes of it.
-    :param repair: The commands that repair it; none if no command does.
-    :param safe: Whether they may be run without a decision: they remove
-        nothing that another program or person added, and give no server access
-        to a host that it may not use.
-    :param instead: An alternative repair, for an operator who knows which of
-        the two is wrong; empty if there is none.
+    :param consequence: The effect of the problem.
+    :param repair: The commands that repair it; empty if there are none.
+    :param safe: Whether the commands can be run without a decision, because
+        they remove nothing that another program or person added, and give no
+        server access to a host that it may not use.
+    :param instead: Commands for an alternative repair, which an operator has
+        to choose; empty if there are none.
     """
 
     kind: str
@@ -51,5 +51,5 @@ class Finding:
 
     @property
     def repair_text(self) -> str | None:
-        """The repair as a line for a shell; None if no command does it."""
+        """The repair as a shell command line; None if there is none."""
         return repairs.shown(self.repair) or None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds locks that nothing opens, and keys in the hands of tenants."""
+"""Finds locks without keys, and keys that tenants control."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ _PUBLIC = 'public'
 
 
 def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts locked with traits that no flavor and image have together."""
+    """Find hosts whose locks no combination of flavor and image opens."""
     if not cloud.snapshot.flavors:
         return
     keys = _keys(cloud)
@@ -50,7 +50,7 @@ def _opening(
     hosts: set[str],
     keys: set[frozenset[str]],
 ) -> repairs.Commands:
-    """Return the commands that take away as little of the locks as helps."""
+    """Return the commands that remove as few locks as possible."""
     if len(locking) == 1:
         required = tags.required_traits(locking[0])
         closest = max(
@@ -69,7 +69,7 @@ def _opening(
 
 
 def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
-    """Return the traits that flavors have together with images."""
+    """Return the traits of each combination of flavor and image."""
     flavors = {traits_if_valid(flavor) for flavor in cloud.snapshot.flavors}
     images = {frozenset[str]()}
     if cloud.images_open:
@@ -80,7 +80,7 @@ def _keys(cloud: AuditedCloud) -> set[frozenset[str]]:
 
 
 def no_flavors(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Say so when there is nothing that could open a lock."""
+    """Report that there are no flavors, so that no lock can be opened."""
     if not cloud.snapshot.flavors:
         yield Finding(
             'no-flavors',
@@ -115,7 +115,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def reservation_keys(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find keys of flavors and images whose reservation is not there."""
+    """Find keys in flavors and images for reservations that do not exist."""
     for loaded in cloud.filters:
         keys = loaded.reservation_keys
         yield from _flavor_keys(cloud, keys)
@@ -176,9 +176,9 @@ def _image_key(
 
 
 def _is_tenants(image: Image) -> bool:
-    """Tell whether a tenant may have written the image's properties.
+    """Return whether a tenant may have written the image's properties.
 
-    By default only operators make images public. Of an image in a cloud file
-    it may not be known.
+    By default only operators can make images public. A cloud file may not say
+    whether an image is public; then it does not count as a tenant's.
     """
     return image.visibility not in (None, _PUBLIC)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what reservations have left behind in Placement."""
+"""Finds objects in Placement that ended reservations have left behind."""
 
 from collections.abc import Iterator
 
@@ -29,10 +29,11 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def providers(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find Blazar's providers that are below no compute node.
+    """Find Blazar's providers that are not children of a compute node.
 
-    Blazar makes them children of a compute node, and Placement keeps a parent
-    as long as it has children, so such a one was made or moved by hand.
+    Blazar creates them as children of compute nodes, and Placement does not
+    delete a provider that has children. So such a provider was created or
+    moved by hand.
     """
     for provider in cloud.snapshot.providers:
         if not provider.name.startswith(_PROVIDER):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds hosts that are in an aggregate only in Nova or only in Placement.
+"""Finds hosts whose aggregates differ between Nova and Placement.
 
-Placement knows only its own memberships, so a host that is missing there is
-outside every lock of the aggregate. See `Aggregates in Placement
+Placement uses only its own memberships, so no lock of the aggregate applies to
+a host that is not a member there. See `Aggregates in Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#aggregates-in-placement>`_.
 """
 
@@ -16,7 +16,7 @@ from isolate_aggregates.text import listed
 
 
 def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Say so when there is nothing to compare the aggregates with."""
+    """Report that Placement has no compute nodes to compare with."""
     if cloud.nodes:
         return
     yield Finding(
@@ -29,7 +29,7 @@ def no_compute_nodes(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def not_in_placement(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts that are in an aggregate for Nova alone."""
+    """Find hosts that are in an aggregate only in Nova."""
     for aggregate in cloud.snapshot.aggregates:
         outside = {
             host
@@ -59,10 +59,10 @@ def _not_in_placement(
 
 
 def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find compute nodes that are in a host aggregate for Placement alone.
+    """Find compute nodes that are in a host aggregate only in Placement.
 
-    Providers that share, and aggregates that Nova does not know, are left
-    alone: they are not ours.
+    Sharing providers, and Placement aggregates without a host aggregate, are
+    ignored, because Nova does not manage them.
     """
     known = {a.uuid: a for a in cloud.snapshot.aggregates}
     for host, nodes in sorted(cloud.nodes.items()):
@@ -82,7 +82,7 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts of aggregates that have no compute node."""
+    """Find hosts in aggregates without a compute node in Placement."""
     if not cloud.nodes:
         return
     for host, aggregates in sorted(cloud.index.by_host.items()):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds flavors that want metadata which aggregates cannot give them.
+"""Finds flavors whose extra specs match the metadata of no aggregate.
 
-Only where something looks at it: the request filter
-``aggregate_instance_extra_specs`` or Nova's host filter.
+The checks apply only if the request filter ``aggregate_instance_extra_specs``
+or Nova's host filter is in use.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ from isolate_aggregates.text import listed
 
 
 def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find flavors that want metadata which no host's aggregates have."""
+    """Find flavors that require metadata that no host's aggregates have."""
     for flavor in cloud.snapshot.flavors if cloud.nodes else ():
         wanted = wanted_metadata(flavor.extra_specs)
         looking = _looking(cloud, flavor) if wanted else []
@@ -35,7 +35,7 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
         if any(_may_use(cloud, host, looking) for host in cloud.nodes):
             continue
         told = ' and '.join(map(str, wanted))
-        # What other flavors may want of the same hosts is not known.
+        # Suggest a repair only if it is unambiguous.
         single = wanted[0] if len(wanted) == 1 else None
         yield Finding(
             'metadata-nowhere',
@@ -54,12 +54,12 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:
-    """Return what is concluded of a flavor from the metadata it wants."""
+    """Return the conclusions from the metadata that a flavor requires."""
     try:
         request = Request(flavor)
         found = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
-        # Told by itself.
+        # Another check reports it.
         return []
     return [
         conclusion

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that repair findings.
+"""Commands that repair findings.
 
-Objects are named by their ids if these are known: names are not unique, and
-the ``openstack`` client may take a name for an id.
+They refer to objects by id if possible: names are not unique, and the
+``openstack`` client may mistake a name for an id.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,18 +12,19 @@ from isolate_aggregates.aggregates import Aggregate
 from isolate_aggregates.placement.provider import Provider
 from isolate_aggregates.request import Flavor, Image
 
-# A program and its arguments, not quoted for a shell.
+# A program and its arguments, unquoted.
 Command = tuple[str, ...]
 
-# What is run one after the other, as long as nothing fails.
+# Commands to run in order until one fails.
 Commands = tuple[Command, ...]
 
 PROGRAM = 'isolate-aggregates'
 
-# Traits on hosts, memberships in Placement, and rollups, all at once.
+# Repairs traits on hosts, memberships in Placement, and rollups.
 SYNC: Commands = ((PROGRAM, 'sync'),)
 
-# Later ones want the generation, which changes between audit and repair.
+# Later microversions require the generation, which may change between audit
+# and repair.
 _MEMBERSHIP = '1.18'
 _TRAITS = '1.6'
 _CLASSES = '1.2'
@@ -32,8 +33,8 @@ _CLASSES = '1.2'
 def shown(commands: Commands) -> str:
     """Return commands as one line to paste into bash, zsh or ksh.
 
-    It has no control characters. It is empty if no command line can say it, as
-    an argument with a NUL in it cannot be.
+    The line has no control characters. It is empty if an argument cannot be
+    written on a command line, because it contains a NUL character.
     """
     if any('\0' in word for command in commands for word in command):
         return ''
@@ -48,26 +49,26 @@ def quoted(word: str) -> str:
 
 
 def _escaped(character: str) -> str:
-    # What an interactive shell may see to in quotes is escaped too.
+    # Interactive shells may expand "!" even within quotes.
     if character.isprintable() and character not in "'\\!":
         return character
-    # By bytes, which mean the same in every locale.
+    # Escaped as bytes, which do not depend on the locale.
     encoded = character.encode('utf-8', 'surrogatepass')
     return ''.join(f'\\x{byte:02x}' for byte in encoded)
 
 
 def remove_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
-    """Return the commands that take hosts out of a host aggregate."""
+    """Return the commands that remove hosts from a host aggregate."""
     return _hosts('remove', aggregate, hosts)
 
 
 def add_hosts(aggregate: Aggregate, hosts: Iterable[str]) -> Commands:
-    """Return the commands that put hosts into a host aggregate."""
+    """Return the commands that add hosts to a host aggregate."""
     return _hosts('add', aggregate, hosts)
 
 
 def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
-    """Return the commands that take metadata off an aggregate."""
+    """Return the commands that remove metadata from an aggregate."""
     return tuple(
         _openstack(('aggregate', 'unset', *_property(key)), _id_of(aggregate))
         for key in keys
@@ -77,9 +78,9 @@ def unset_tags(aggregate: Aggregate, keys: Iterable[str]) -> Commands:
 def replace_tag(
     aggregate: Aggregate, key: str, to: str, value: str
 ) -> Commands:
-    """Return the commands that put metadata in the place of other metadata.
+    """Return the commands that replace metadata of an aggregate.
 
-    None if the new key has "=", where the value begins for the client.
+    Empty if the new key contains "=", which the client takes as the separator.
     """
     if '=' in to:
         return ()
@@ -89,15 +90,15 @@ def replace_tag(
 
 
 def unset_spec(flavor: Flavor, key: str) -> Commands:
-    """Return the command that takes an extra spec off a flavor."""
+    """Return the command that removes an extra spec from a flavor."""
     words = ('flavor', 'unset', *_property(key))
     return (_openstack(words, flavor.id or flavor.name),)
 
 
 def replace_spec(flavor: Flavor, key: str, to: str, value: str) -> Commands:
-    """Return the commands that put an extra spec in another's place.
+    """Return the commands that replace an extra spec of a flavor.
 
-    None if the new key has "=", where the value begins for the client.
+    Empty if the new key contains "=", which the client takes as the separator.
     """
     if '=' in to:
         return ()
@@ -112,13 +113,13 @@ def delete_flavor(flavor: Flavor) -> Commands:
 
 
 def unset_property(image: Image, key: str) -> Commands:
-    """Return the command that takes a property off an image."""
+    """Return the command that removes a property from an image."""
     words = ('image', 'unset', *_property(key))
     return (_openstack(words, image.id or image.name),)
 
 
 def set_members(provider: Provider, without: str) -> Commands:
-    """Return the command that takes a provider out of a Placement aggregate.
+    """Return the command that removes a provider from a Placement aggregate.
 
     :param without: The uuid of the aggregate.
     """
@@ -128,7 +129,7 @@ def set_members(provider: Provider, without: str) -> Commands:
 
 
 def set_traits(provider: Provider, without: str) -> Commands:
-    """Return the command that takes a trait off a provider."""
+    """Return the command that removes a trait from a provider."""
     rest = provider.traits - {without}
     words = ('provider', 'trait', 'set', *_each('--trait', rest))
     return (_placement(_TRAITS, words, provider.uuid),)
@@ -151,7 +152,7 @@ def delete_provider(provider: Provider) -> Commands:
 
 
 def migrate(server_id: str, live: bool) -> Commands:
-    """Return the commands that let the scheduler choose another host.
+    """Return the commands that migrate a server to another host.
 
     :param live: Whether the server is running.
     """
@@ -184,13 +185,13 @@ def _placement(microversion: str, words: Sequence[str], name: str) -> Command:
 
 
 def _guarded(names: Sequence[str]) -> Sequence[str]:
-    # A name may look like an option.
+    # A name that starts with "-" looks like an option.
     guard = any(name.startswith('-') for name in names)
     return ('--', *names) if guard else names
 
 
 def _property(text: str) -> Command:
-    # With "=" it may look like an option.
+    # With "=", a value may start with "-".
     if text.startswith('-'):
         return (f'--property={text}',)
     return ('--property', text)

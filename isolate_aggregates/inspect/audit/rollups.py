@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds rollup aggregates whose members are not those they stand for.
+"""Finds rollup aggregates with missing or surplus members.
 
-A cloud without members in any rollup does not use them, and has no findings.
+A cloud in which no rollup has members does not use rollups; it has no
+findings.
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from isolate_aggregates.text import listed
 
 
 def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find rollups that do not have all they stand for yet."""
+    """Find rollups with missing members."""
     names = _names(cloud)
     in_use = bool(marks.marked_rollups(cloud.plan.snapshot.traits))
     missing: dict[str, set[str]] = {}
@@ -39,11 +40,11 @@ def lagging(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def stale(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts that are in a rollup which does not stand for them."""
+    """Find hosts that are in a rollup that must not contain them."""
     names = _names(cloud)
     left: dict[str, set[str]] = {}
     for provider, after in _synced(cloud):
-        # Nothing but rollups is ever taken away.
+        # Sync removes only memberships of rollups.
         for uuid in provider.aggregates - after:
             left.setdefault(uuid, set()).add(provider.host or provider.name)
     for uuid, hosts in left.items():
@@ -63,7 +64,7 @@ def _names(cloud: AuditedCloud) -> dict[str, str]:
 
 
 def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
-    """Yield each provider with the aggregates that a sync leaves it."""
+    """Yield each provider with its aggregates after ``sync``."""
     for provider in cloud.snapshot.providers:
         target = cloud.targets.get(provider.uuid)
         if target:
@@ -71,12 +72,12 @@ def _synced(cloud: AuditedCloud) -> Iterator[tuple[Provider, frozenset[str]]]:
 
 
 def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find marks of a sync that nothing has any more."""
+    """Find marks of ``sync`` that are no longer in use."""
     if cloud.traits is None:
         return
     idle = set(cloud.plan.old_marks)
-    # Those that are on a host, or stand for a rollup with members, are told
-    # with what they mark.
+    # Marks on a host, and marks of a rollup with members, are reported with
+    # the host or the rollup.
     idle -= cloud.all_traits
     held = {u for p in cloud.snapshot.providers for u in p.aggregates}
     idle -= {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds servers that run where a new one like them would not be let."""
+"""Finds servers on hosts that an equal new server could not use."""
 
 from collections.abc import Hashable, Iterator
 import dataclasses
@@ -14,13 +14,13 @@ from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Image, Request
 
-# From these Nova migrates, live or not.
+# Nova can live-migrate servers in these states.
 _LIVE = ('ACTIVE', 'PAUSED')
 _COLD = ('SHUTOFF',)
 
 
 def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find servers whose request would be kept from their host."""
+    """Find servers whose host the filters would exclude now."""
     if cloud.servers is None:
         return
     judge = _Judge(cloud, cloud.servers)
@@ -30,7 +30,7 @@ def misplaced(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Say of which servers something is not known."""
+    """Report the servers that cannot be checked completely."""
     if cloud.servers is None:
         return
     placed = cloud.servers.placed
@@ -75,7 +75,7 @@ def _about_some(
 
 @dataclasses.dataclass
 class _Judge:
-    """Judges servers, remembering what was concluded of others like them."""
+    """Checks servers, with a cache for servers that are alike."""
 
     cloud: AuditedCloud
     servers: Servers
@@ -93,7 +93,7 @@ class _Judge:
     def findings(
         self, server: PlacedServer, host: str, flavor: Flavor
     ) -> Iterator[Finding]:
-        """Yield what is to be said of a server on a host."""
+        """Yield the findings on a server on its host."""
         key = _likeness(server, flavor)
         destination = self.destinations.get(key)
         if destination is None:
@@ -127,7 +127,7 @@ class _Judge:
     def _conclude(
         self, server: PlacedServer, flavor: Flavor, image: Image | None
     ) -> Destination | str:
-        """Return what the filters conclude, or why they cannot."""
+        """Return the conclusions of the filters, or why there are none."""
         request = Request(
             flavor=flavor,
             image=image,
@@ -145,7 +145,7 @@ class _Judge:
     def _doubt(
         self, server: PlacedServer, flavor: Flavor, destination: Destination
     ) -> str:
-        """Return what could open the host that is not known."""
+        """Return the unknown data that might open the host."""
         if self._images_matter and server.image_id not in self.servers.images:
             return (
                 'the properties of its image, which is gone, open it'
@@ -155,7 +155,7 @@ class _Judge:
         if self._hints_matter and not self.servers.hints_known:
             return 'its scheduler hints open it'
         if self._images_matter and destination.refusals:
-            # Its owner may write onto the image whatever he likes.
+            # The owner of the image can set any property on it.
             without = self._conclude(server, flavor, None)
             if isinstance(without, Destination) and not without.refusals:
                 return 'its image said something else when it was accepted'
@@ -163,7 +163,7 @@ class _Judge:
 
 
 def _likeness(server: PlacedServer, flavor: Flavor) -> Hashable:
-    """Return what servers have in common of which the same is concluded."""
+    """Return a key; servers with equal keys have the same conclusions."""
     return (
         flavor.name,
         flavor.vcpus,
@@ -191,5 +191,5 @@ def _migration(server: PlacedServer) -> repairs.Commands:
 
 
 def _matters(cloud: AuditedCloud, source: str) -> bool:
-    """Tell whether something may be opened by what a source has."""
+    """Return whether keys from this source can open anything."""
     return any(source in loaded.key_sources for loaded in cloud.running)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds services that are too old, and filters that are switched off."""
+"""Finds services that are too old, and filters that are disabled."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,7 +21,7 @@ from isolate_aggregates.request import (
     RequestSpec,
 )
 
-# What is read from Nova since when.
+# The data read from Nova, with the microversion that it needs.
 _NOVA = (
     (
         '2.53',
@@ -38,7 +38,7 @@ _NOVA = (
 
 
 def old_nova(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Say what Nova is too old for."""
+    """Report features for which Nova is too old."""
     if cloud.nova is None:
         return
     for needed, severity, consequence in _NOVA:
@@ -54,7 +54,7 @@ def old_nova(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find what the filters ask of Placement that it does not understand."""
+    """Find features that the filters need and Placement is too old for."""
     if cloud.placement is None:
         return
     needed = max(_features(cloud))
@@ -70,7 +70,10 @@ def old_placement(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def _features(cloud: AuditedCloud) -> Iterator[Feature]:
-    """Yield what the queries of each flavor, with and without a host, need."""
+    """Yield the features that the queries of each flavor need.
+
+    This includes queries for a given host.
+    """
     host = ComputeHost('some host', ('some provider',))
     for flavor in cloud.snapshot.flavors or (Flavor('of any kind'),):
         for request in (
@@ -86,15 +89,15 @@ def _concluded(cloud: AuditedCloud, request: RequestSpec) -> Destination:
     try:
         found = decide(request, cloud.index, cloud.pipeline).destination
     except exception.InvalidRequest:
-        # Told by itself; nothing is asked for it.
+        # Another check reports it, and Nova would send no query.
         return Destination()
-    # A refusal for this request is none for another project's.
+    # A request of another project may not be refused.
     found.refusals.clear()
     return found
 
 
 def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find locks that no filter looks at."""
+    """Find locks that no enabled filter enforces."""
     off = loading.unused_tags(cloud.filters, cloud.enabled, cloud.index)
     for unused in off:
         yield _open(unused.aggregates, unused.why)
@@ -119,7 +122,10 @@ def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
 
 
 def prefix_in_one_list(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find prefixes of reservations that any key of theirs opens."""
+    """Find reservation prefixes that are forbidden by default, not required.
+
+    Any key with such a prefix opens every aggregate with that prefix.
+    """
     for loaded in cloud.filters:
         keys = loaded.reservation_keys
         for prefix in keys.forbidden:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds extra specs and image properties that only look like demands."""
+"""Finds extra specs and image properties that are misspelled."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _VALUES = (xs.REQUIRED, xs.FORBIDDEN)
 
 
 def extra_specs(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find extra specs that look as if they asked for a trait."""
+    """Find extra specs that resemble required traits but have no effect."""
     for flavor in cloud.snapshot.flavors:
         without = _groups_without_resources(flavor)
         for key, value in sorted(flavor.extra_specs.items()):
@@ -70,7 +70,7 @@ def _no_demand(
 def _corrected(
     flavor: Flavor, key: str, trait: str, value: str
 ) -> repairs.Commands:
-    """Return the commands that make an extra spec what it looks like."""
+    """Return the commands that correct the spelling of an extra spec."""
     if value not in _VALUES or not tags.is_trait_name(trait):
         return repairs.unset_spec(flavor, key)
     right = xs.TRAIT_PREFIX + trait
@@ -78,7 +78,7 @@ def _corrected(
 
 
 def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find image properties that look as if they asked for a trait."""
+    """Find image properties that resemble required traits without effect."""
     for image in cloud.snapshot.images:
         for key, value in sorted(image.properties.items()):
             like = LIKE_PREFIX.match(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds metadata of aggregates that does not do what it looks like."""
+"""Finds metadata of aggregates that is misspelled or has no effect."""
 
 from collections.abc import Iterator
 import re
@@ -10,13 +10,13 @@ from isolate_aggregates.inspect.audit.cloud import AuditedCloud
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
-# How people write "trait:" that nothing reads so.
+# Misspellings of "trait:".
 LIKE_PREFIX = re.compile(r'\s*traits?\w*\s*[:=.]\s*', re.IGNORECASE)
 
 
 def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find tags that lock nothing, or lock for good."""
-    # Placement may know more traits than the os-traits here.
+    """Find metadata that locks nothing, or that no key can open."""
+    # Placement may have a newer os-traits with more traits.
     right = {(TRAIT_PREFIX + trait, REQUIRED) for trait in cloud.all_traits}
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
@@ -62,7 +62,7 @@ def _misspelt(
         f'aggregate {aggregate.name}',
         f'has {key}={value}, which {problem}',
         consequence,
-        # A trait that Placement does not know cannot lock.
+        # A trait that does not exist in Placement locks nothing.
         repairs.unset_tags(aggregate, [key])
         if tags.problem(right, REQUIRED)
         else repairs.replace_tag(aggregate, key, right, REQUIRED),
@@ -70,7 +70,7 @@ def _misspelt(
 
 
 def other_case(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find keys that only look like those of reservations and projects."""
+    """Find keys of reservations and projects with letters in wrong case."""
     for aggregate in cloud.snapshot.aggregates:
         for key, value in sorted(aggregate.metadata.items()):
             for loaded in cloud.filters:

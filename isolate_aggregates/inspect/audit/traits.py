@@ -20,12 +20,12 @@ from isolate_aggregates.text import listed, named, plural
 
 _LEAK = 'servers that require the trait may also land on {hosts}'
 
-# A command for more hosts than this is none to paste.
+# The most hosts for which a command is suggested.
 _FEW = 5
 
 
 def missing_on_hosts(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts that lack a trait which their aggregate requires."""
+    """Find hosts without a trait that their aggregate requires."""
     for aggregate in cloud.snapshot.aggregates:
         for trait in sorted(tags.required_traits(aggregate)):
             without = {
@@ -45,7 +45,7 @@ def _missing(
     without: Mapping[str, str],
 ) -> Finding:
     hosts = set(without.values())
-    # Sync leaves alone what nova-compute reports, for instance.
+    # Sync does not change some traits, for example those of nova-compute.
     given = all(trait in (cloud.targets[n].traits or ()) for n in without)
     return Finding(
         'trait-missing',
@@ -63,7 +63,7 @@ def _missing(
 def _give(
     aggregate: Aggregate, trait: str, hosts: set[str], given: bool
 ) -> repairs.Commands:
-    """Return the command that gives hosts a trait, or goes without it."""
+    """Return the commands that give hosts a trait, or drop the requirement."""
     if trait == RESERVATION_TRAIT:
         return repairs.enable_reservations(hosts)
     if given:
@@ -72,7 +72,7 @@ def _give(
 
 
 def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts with a required trait where no server finds it."""
+    """Find hosts with a required trait on a provider no server uses."""
     images = cloud.snapshot.images if cloud.images_open else ()
     for trait, requiring in sorted(cloud.required_by.items()):
         below: dict[str, tuple[Provider, ...]] = {}
@@ -106,7 +106,7 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
 
 
 def outside_aggregates(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find hosts that have a required trait but are in no such aggregate."""
+    """Find hosts with a required trait outside the requiring aggregates."""
     for trait, requiring in sorted(cloud.required_by.items()):
         inside = {host for a in requiring for host in a.hosts}
         outside = [
@@ -147,7 +147,7 @@ def _outside(
 def _standard_outside(
     trait: str, requiring: tuple[Aggregate, ...], hosts: set[str]
 ) -> Finding:
-    """Report all hosts together, as nova-compute adds such traits again."""
+    """Return one finding for all hosts, as nova-compute restores the trait."""
     few = len(hosts) <= _FEW
     return Finding(
         'trait-outside',
@@ -162,7 +162,7 @@ def _standard_outside(
 
 
 def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
-    """Find traits that a sync put on hosts and no aggregate requires now."""
+    """Find traits set by ``sync`` that no aggregate requires any more."""
     for host, nodes in sorted(cloud.nodes.items()):
         for node in nodes:
             marked = marks.marked_traits(node.traits)

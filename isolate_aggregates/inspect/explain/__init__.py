@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why a host may be used for a request, and why not.
+"""Explains why each host is or is not a candidate for a request.
 
-1. ``requirements`` has one class for each kind of requirement, and what there
-   is to say if a host does not meet it.
-2. ``divided`` takes a request apart into its requirements, and puts it
-   together again without some of them.
-3. ``offers`` tells which hosts Placement would offer then.
-4. ``verdicts`` finds out that way what excludes each host, and sums up over
-   all hosts.
-5. ``groups`` tells it in few lines, by filter and cause.
-6. ``together`` finds the words where it is not one requirement but several
-   that do not go together.
+1. ``requirements`` has one class per kind of requirement, with the message for
+   hosts that do not meet it.
+2. ``divided`` splits a request into its requirements, and rebuilds it without
+   some of them.
+3. ``offers`` computes the hosts that Placement would offer for the result.
+4. ``verdicts`` uses this to find the causes that exclude each host, and counts
+   them over all hosts.
+5. ``groups`` summarizes the result by filter and cause.
+6. ``together`` writes the message if a host meets each requirement alone but
+   not all of them together.
 """
 
 from isolate_aggregates.inspect.explain.verdicts import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes a request apart into its requirements, and together again."""
+"""Splits a request into its requirements, and rebuilds it without some."""
 
 from collections.abc import Collection, Iterator, Mapping
 import copy
@@ -24,12 +24,12 @@ from isolate_aggregates.placement.simulator import query, refusal
 
 
 class DividedRequest:
-    """A request as the sum of its requirements.
+    """A request as a list of requirements.
 
-    :param request: What is asked for, before any filter has spoken. Its limit
-        is not looked at: every host is to be judged.
-    :param conclusions: What the request filters concluded.
-    :raises BadQuery: if Placement would call the query invalid.
+    :param request: The request before any request filter has changed it. Its
+        limit is ignored, because every host is explained.
+    :param conclusions: The conclusions of the request filters.
+    :raises BadQuery: if Placement would answer the query with 400.
     """
 
     def __init__(
@@ -48,12 +48,12 @@ class DividedRequest:
 
     @property
     def amounts(self) -> Iterator[Amount]:
-        """The amounts that are asked for."""
+        """The requested amounts of resource classes."""
         return (c for c in self.requirements if isinstance(c, Amount))
 
     @property
     def classes(self) -> Mapping[str, frozenset[str]]:
-        """The resource classes of each group, by its suffix."""
+        """The resource classes of each request group, by suffix."""
         found: dict[str, frozenset[str]] = {}
         for amount in self.amounts:
             suffix = amount.suffix or ''
@@ -66,14 +66,12 @@ class DividedRequest:
     ) -> ResourceRequest:
         """Return the request without some of its requirements.
 
-        Where an amount is dropped, its resource class is replaced by one that
-        stands for it, :attr:`Amount.waived`: as if so little was asked for
-        that everybody has it. The traits and aggregates of its group are
-        asked for all the same.
+        A dropped amount is replaced by an amount of the placeholder resource
+        class :attr:`Amount.waived`, of which there is always enough. So the
+        traits and aggregates of its request group still apply.
 
-        :param dropped: The requirements to leave out; only these very objects,
-            not their equals.
-        :raises RequestRefused: if what is left is refused by a filter.
+        :param dropped: The requirements to leave out, compared by identity.
+        :raises RequestRefused: if a filter refuses the remaining request.
         """
         left_out = set(map(id, dropped))
         request = ResourceRequest(group_policy=self._policy)
@@ -93,11 +91,11 @@ class DividedRequest:
     def _check(
         request: ResourceRequest, conclusions: Collection[Conclusion]
     ) -> None:
-        """Raise if the request is invalid."""
+        """Raise :class:`Refused` if Placement would answer with 400."""
         destination = Destination()
         for conclusion in conclusions:
             conclusion.constraint.narrow(destination)
-        # A refusal does not make it right.
+        # Report an invalid query even if a filter refuses the request.
         destination.refusals.clear()
         asked = copy.deepcopy(request)
         asked.limit = None
@@ -130,7 +128,7 @@ def _parts(request: ResourceRequest) -> Iterator[Requirement]:
 
 
 def _conditions(group: RequestGroup) -> Iterator[Requirement]:
-    """Yield what a group wants of those that give it something."""
+    """Yield the requirements of a group on the providers that serve it."""
     suffix = group.suffix
     if group.in_tree:
         yield WithinTree(suffix, group.in_tree)

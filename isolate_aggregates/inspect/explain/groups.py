@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An explanation in few lines: hosts and constraints by filter and cause.
+"""Summarizes an explanation: groups hosts and constraints by filter and cause.
 
-Hosts or constraints of one kind differ only in names and amounts, and these
-are folded into one text.
+The texts of one group differ only in names and amounts, and are merged into a
+single text.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -25,23 +25,26 @@ _Kind = tuple[Hashable, ...]
 
 @dataclasses.dataclass(frozen=True)
 class HostGroup:
-    """Hosts with the same verdict for the same kinds of causes.
+    """Hosts that are excluded by the same kinds of causes, or by none.
 
-    :param verdicts: Their verdicts, in order.
+    :param verdicts: The verdicts on these hosts, in order.
     """
 
     verdicts: tuple[Verdict, ...]
 
     @property
     def is_candidate(self) -> bool:
-        """Whether Placement offers the hosts."""
+        """Whether the hosts are candidates."""
         return self.verdicts[0].is_candidate
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """What there is to say of them, made when asked for."""
+        """The merged reasons why the hosts are excluded.
+
+        They are built on access, because there can be thousands of hosts.
+        """
         told: set[Hashable] = set()
-        # Hosts with the same causes have the same objects.
+        # Hosts with equal causes share the same objects.
         kinds: dict[int, _Kind] = {}
         by_kind: dict[_Kind, list[str]] = {}
         for verdict in self.verdicts:
@@ -56,11 +59,12 @@ class HostGroup:
 
 @dataclasses.dataclass(frozen=True)
 class CountGroup:
-    """Which hosts the causes of a kind exclude.
+    """The hosts that causes of one kind exclude.
 
-    :param causes: The causes; mostly one.
-    :param excludes: The root providers of the hosts.
-    :param only: Those that would be offered without these causes.
+    :param causes: The causes, usually one.
+    :param excludes: The uuids of the root providers of the excluded hosts.
+    :param only: The uuids of those that would be candidates without these
+        causes.
     """
 
     causes: tuple[Cause, ...]
@@ -69,12 +73,12 @@ class CountGroup:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What the causes come to; mostly one text."""
+        """The merged descriptions of the causes, usually one."""
         return ranges.alike(map(_label, self.causes))
 
 
 def hosts(verdicts: Iterable[Verdict]) -> list[HostGroup]:
-    """Return hosts by what is said of them: candidates, then most first."""
+    """Group hosts by kinds of causes; candidates first, then by size."""
     return sorted(
         map(HostGroup, map(tuple, _by_kinds(verdicts).values())),
         key=lambda group: (not group.is_candidate, -len(group.verdicts)),
@@ -84,10 +88,10 @@ def hosts(verdicts: Iterable[Verdict]) -> list[HostGroup]:
 def _by_kinds(
     verdicts: Iterable[Verdict],
 ) -> dict[frozenset[_Kind], list[Verdict]]:
-    """Return the hosts with causes of the same kinds."""
+    """Group verdicts by the kinds of their causes."""
     by_causes: dict[int, list[Verdict]] = {}
     for verdict in verdicts:
-        # Hosts with the same causes have the same object.
+        # Hosts with equal causes share the same object.
         by_causes.setdefault(id(verdict.causes), []).append(verdict)
     found: dict[frozenset[_Kind], list[Verdict]] = {}
     for same in by_causes.values():
@@ -97,7 +101,7 @@ def _by_kinds(
 
 
 def counts(explanation: Explanation) -> list[CountGroup]:
-    """Return which hosts the causes of each kind exclude, if any."""
+    """Return the hosts that are excluded by causes of each kind."""
     kinds: dict[_Kind, list[Count]] = {}
     for count in explanation.counts:
         if count.excludes:
@@ -107,7 +111,7 @@ def counts(explanation: Explanation) -> list[CountGroup]:
     for kind, found in kinds.items():
         only = frozenset[str]().union(*(count.only for count in found))
         if len(found) > 1:
-            # Several of the kind may exclude a host, and nothing else.
+            # A host may be excluded by several causes, all of this kind.
             alone = by_kinds.get(frozenset({kind}), ())
             only |= {verdict.provider for verdict in alone}
         excludes = frozenset[str]().union(*(c.excludes for c in found))
@@ -117,7 +121,7 @@ def counts(explanation: Explanation) -> list[CountGroup]:
 
 
 def remedies(explanation: Explanation) -> list[list[str]]:
-    """Return what to drop, for each kind of way to do so."""
+    """Return the requirements to drop, one list for each kind of remedy."""
     kinds: dict[_Kind, list[Sequence[Requirement]]] = {}
     for remedy in explanation.remedies:
         kinds.setdefault(kind_of(tuple(remedy)), []).append(remedy)
@@ -132,7 +136,7 @@ def remedies(explanation: Explanation) -> list[list[str]]:
 
 
 def kind_of(cause: Cause) -> _Kind:
-    """Return what a cause has in common with others of its kind."""
+    """Return a key that is equal for causes of the same kind."""
     return tuple(map(_kind_of_requirement, cause))
 
 
@@ -142,7 +146,7 @@ def _kind_of_requirement(requirement: Requirement) -> Hashable:
     conclusion = requirement.conclusion
     constraint = conclusion.constraint
     cause = getattr(constraint, 'cause', None)
-    # A host that is in some required aggregates is not told of these.
+    # Constraints with different required aggregates have different messages.
     required = tuple(conclusion.alone.required_aggregates)
     return conclusion.filter_name, type(constraint), type(cause), required
 

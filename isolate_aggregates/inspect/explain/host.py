@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reason looks at: a host and the providers around it."""
+"""The data that messages about a host are built from."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -12,11 +12,10 @@ from isolate_aggregates.placement.simulator.index import ProviderIndex
 
 @dataclasses.dataclass(frozen=True)
 class Context:
-    """What is the same for all hosts.
+    """The data that is the same for all hosts.
 
-    :param names: Names of aggregates by uuid.
-    :param classes: The resource classes that each request group asks for, by
-        its suffix.
+    :param names: The names of aggregates by uuid.
+    :param classes: The resource classes of each request group, by suffix.
     """
 
     index: ProviderIndex
@@ -24,10 +23,7 @@ class Context:
     classes: Mapping[str, frozenset[str]]
 
     def aggregates(self, uuids: frozenset[str]) -> str:
-        """Name some aggregates in a sentence.
-
-        :param uuids: Their uuids.
-        """
+        """Return the names of aggregates as text, given their uuids."""
         if uuids not in self._named:
             names = (self.names.get(uuid, uuid) for uuid in uuids)
             self._named[uuids] = text.named('aggregate', names)
@@ -35,11 +31,11 @@ class Context:
 
     @functools.cached_property
     def _named(self) -> dict[frozenset[str], str]:
-        # The same few for thousands of hosts.
+        # A cache: few different sets occur for thousands of hosts.
         return {}
 
     def is_alone(self, root: Provider) -> bool:
-        """Tell whether a host's servers can take from its root alone."""
+        """Return whether the root is the only provider a host can use."""
         number = self.index.numbers[root.uuid]
         return len(self.index.trees[number]) == 1 and (
             number not in self.lenders
@@ -47,7 +43,7 @@ class Context:
 
     @functools.cached_property
     def lenders(self) -> Mapping[int, list[int]]:
-        """The sharing providers of other trees, by root provider."""
+        """The sharing providers in other trees, by root they share with."""
         found: dict[int, list[int]] = {}
         for number, borrowers in self.index.borrowers.items():
             for root in self.index.members(borrowers):
@@ -56,7 +52,7 @@ class Context:
 
 
 class HostProviders:
-    """A host, with the providers that its servers could take from."""
+    """A host with all providers that can serve its servers."""
 
     def __init__(self, context: Context, root: Provider) -> None:
         number = context.index.numbers[root.uuid]
@@ -64,18 +60,18 @@ class HostProviders:
         self.context = context
         self.root = root
         self.lenders = [providers[n] for n in context.lenders.get(number, ())]
-        # The tree, the root first, and the providers that share with it.
+        # The providers of the tree, root first, then those sharing with it.
         self.around = [providers[n] for n in context.index.trees[number]]
         self.around += self.lenders
 
     def owns(self, provider: Provider) -> bool:
-        """Tell whether a provider around is in the host's own tree."""
+        """Return whether a provider is in the host's own tree."""
         return all(provider is not lender for lender in self.lenders)
 
     def givers(self, suffix: str) -> list[Provider]:
-        """Return who has any of what a group asks for.
+        """Return the providers with a resource class that a group requests.
 
-        If no provider of the tree has, the root stands for it.
+        If no provider of the host's own tree has any, the root is added.
         """
         classes = self.context.classes[suffix]
         found = [p for p in self.around if classes & p.inventories.keys()]
@@ -84,16 +80,16 @@ class HostProviders:
         return [self.root, *found]
 
     def givers_by_class(self, suffix: str) -> list[list[Provider]]:
-        """Return who has each of the resource classes a group asks for."""
+        """Return the providers for each resource class of a group."""
         return [
             [p for p in self.around if resource_class in p.inventories]
             for resource_class in self.context.classes[suffix]
         ]
 
     def told(self, objections: Iterable[tuple[Provider, str]]) -> str:
-        """Say what there is against which providers, equal things once.
+        """Merge objections to providers into one text, equal ones once.
 
-        :param objections: Providers with what there is against each.
+        :param objections: Pairs of provider and objection.
         """
         by_text: dict[str, list[Provider]] = {}
         for provider, objection in objections:
@@ -107,5 +103,5 @@ class HostProviders:
 
 
 def provider_names(providers: Iterable[Provider]) -> str:
-    """Name providers in a sentence."""
+    """Return the names of providers as text."""
     return text.listed(provider.name for provider in providers)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which hosts Placement would offer, without saying in which ways.
+"""Computes the hosts that Placement would offer, without their candidates.
 
-The rules are the simulator's. Where groups do not depend on each other it is
-enough to know that there is a way, and that takes a few operations on sets of
-providers for the whole cloud.
+The rules are the simulator's. If request groups are independent of each other,
+it is enough to know that each can be served. This takes only a few operations
+on sets of providers for the whole cloud.
 """
 
 from collections import Counter
@@ -20,21 +20,22 @@ from isolate_aggregates.placement.simulator.index import (
     Stock,
 )
 
-# The roots around which a group can be served, and those of them whose own
-# tree can give a part.
+# The anchors with which a group can be served, and those of them whose own
+# tree can provide some of the resources.
 _Served = tuple[ProviderSet, ProviderSet]
 
 
 class Offers:
-    """Tells which hosts would be offered for a divided request.
+    """Computes the hosts that would be offered for variants of a request.
 
-    :param divided: The request; its amounts may be waived.
+    :param index: The providers; it gets stocks of the placeholder classes.
+    :param divided: The request whose amounts may be waived.
     """
 
     def __init__(self, index: ProviderIndex, divided: DividedRequest) -> None:
         self._index = index
         index.stocks = {**index.stocks, **_waived(index, divided)}
-        # The same few sets come up again and again.
+        # Cached, as the same sets occur for most variants.
         self._roots_of = functools.cache(index.roots_of)
         self._fitting = functools.cache(
             functools.partial(conditions.fitting, index)
@@ -43,12 +44,12 @@ class Offers:
     def among(
         self, hosts: ProviderSet, request: ResourceRequest
     ) -> ProviderSet:
-        """Return the hosts that some candidate takes from.
+        """Return the hosts that have an allocation candidate.
 
-        Of a provider that shares with others its own tree counts only for a
-        candidate around it.
+        A candidate counts for the host that is its anchor, and only if it uses
+        the host's own tree, as in :meth:`Simulator.hosts`.
 
-        :param hosts: The root providers to look at.
+        :param hosts: The root providers to consider.
         """
         served, giving = hosts & self._right_roots(request), 0
         for group in request.groups.values():
@@ -71,13 +72,13 @@ class Offers:
         )
 
     def _by_one(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
-        """Serve a group with a suffix: one provider does it all."""
+        """Serve a suffixed group: a single provider serves it."""
         found = groups.single_providers(self._index, group)
         lending = found & self._index.sharing
         return self._reached(found, lending), self._roots_of(found)
 
     def _by_tree(self, group: RequestGroup, anchors: ProviderSet) -> _Served:
-        """Serve the group without a suffix: several may do it together."""
+        """Serve the unsuffixed group: several providers may serve it."""
         index = self._index
         local = groups.local_providers(index, group)
         lending = groups.lenders(index, group)
@@ -91,7 +92,8 @@ class Offers:
             served &= self._reached(fit & local, fit & lending)
             anybody |= fit
             sources.append((fit & local, fit & lending))
-        # Where one of the tree has all traits, anybody may give the rest.
+        # If a usable provider of the tree has all required traits, the traits
+        # of the other providers do not matter.
         able = conditions.with_traits(index, group)
         sure = served & self._roots_of(anybody & local & able)
         wanted = [
@@ -113,7 +115,7 @@ class Offers:
     def _reached(
         self, local: ProviderSet, lending: ProviderSet
     ) -> ProviderSet:
-        """Return the roots that some providers can give something to."""
+        """Return the roots of all trees in which the providers can be used."""
         roots = self._roots_of(local)
         if lending:
             for number, borrowers in self._index.borrowers.items():
@@ -123,12 +125,13 @@ class Offers:
 
 
 def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
-    """Return who has what stands for the amounts that are not asked for.
+    """Return the stock of each placeholder class for a waived amount.
 
-    All that have any of what the group asks for or, as the group without a
-    suffix may be served by several, of that resource class. The root stands
-    for a tree without one. So it never is the amount that matters, but it
-    still does who would give it.
+    All providers that have the resource class have the placeholder, whatever
+    their free capacity. In a suffixed group, which a single provider serves,
+    so have the providers of the group's other resource classes. In a tree
+    without any of them the root has it. So the amount never excludes a host,
+    but the traits and aggregates of the providers still can.
     """
     found: dict[str, Stock] = {}
     for amount in divided.amounts:
@@ -144,20 +147,15 @@ def _waived(index: ProviderIndex, divided: DividedRequest) -> dict[str, Stock]:
 
 
 class _Endless(Stock):
-    """A stock from which no more is ever taken than it has.
-
-    :param providers: Who has it.
-    """
+    """A stock in which every provider has enough for any amount."""
 
     def __init__(self, providers: ProviderSet) -> None:
         self.providers = providers
 
     def with_free(self, amount: int) -> ProviderSet:
-        """Return all who have it."""
         return self.providers
 
     def accepting(self, amount: int) -> ProviderSet:
-        """Return all who have it."""
         return self.providers
 
 
@@ -167,11 +165,11 @@ def _together(
     sources: Sequence[groups.Givers],
     wanted: Sequence[ProviderSet],
 ) -> _Served:
-    """Return where one giver of each source has all that is wanted.
+    """Find the anchors where one provider per class has all traits together.
 
-    :param roots: The roots to look around.
-    :param sources: Who can give each resource class.
-    :param wanted: Who has each of the traits.
+    :param roots: The anchors to consider.
+    :param sources: The usable providers of each resource class.
+    :param wanted: The providers that have each required trait.
     """
     has = [index.flags(providers) for providers in wanted]
     every, own = (1 << len(has)) - 1, 1 << len(has)
@@ -194,7 +192,7 @@ def _together(
 
 
 def _depend(request: ResourceRequest) -> bool:
-    """Tell whether how one group is served matters to another."""
+    """Return whether the ways to serve the groups depend on each other."""
     suffixes = [suffix for suffix in request.groups if suffix]
     asked = Counter(
         itertools.chain.from_iterable(

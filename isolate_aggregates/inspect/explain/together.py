@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says why requirements exclude a host that meets each by itself.
+"""Explains why a host meets each of some requirements, but not all at once.
 
-For example, in a tree one provider has the capacity and another the trait.
+For example, one provider of its tree has the capacity and another the trait.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ from isolate_aggregates.placement.provider import Provider
 
 
 def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
-    """Say why a host does not meet some requirements together.
+    """Return why a host does not meet some requirements together.
 
-    :param conflict: The requirements; the host would meet them if any one of
-        them were dropped.
+    :param conflict: The requirements. The host would meet the others if any
+        one of them were dropped.
     """
     suffixes = {requirement.suffix for requirement in conflict}
     told = host.told(_objections(conflict, host))
@@ -36,7 +36,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
 
 
 def _nobody(conflict: Sequence[Requirement]) -> str:
-    """Say that no provider does, before what that is."""
+    """Return the start of a sentence that ends in what no provider meets."""
     if conflict[0].suffix:
         return 'no one provider meets'
     classes = [c.resource_class for c in conflict if isinstance(c, Amount)]
@@ -49,10 +49,10 @@ def _nobody(conflict: Sequence[Requirement]) -> str:
 def _objections(
     conflict: Sequence[Requirement], host: HostProviders
 ) -> Iterator[tuple[Provider, str]]:
-    """Yield what there is against each provider that comes into question.
+    """Yield the objections to each relevant provider.
 
-    Of the others there is nothing to learn: who has none of what is asked,
-    and who meets no requirement at all.
+    Providers without any of the requested resource classes, and providers that
+    meet none of the requirements, are left out.
     """
     classes = {c.resource_class for c in conflict if isinstance(c, Amount)}
     for provider in host.around:
@@ -70,7 +70,7 @@ def _objections(
 def _left(
     conflict: Sequence[Requirement], host: HostProviders
 ) -> Iterator[str]:
-    """Yield how much there is of what several groups ask for."""
+    """Yield the free capacity of classes that several groups request."""
     amounts = [c for c in conflict if isinstance(c, Amount)]
     classes = [amount.resource_class for amount in amounts]
     for resource_class in dict.fromkeys(classes):

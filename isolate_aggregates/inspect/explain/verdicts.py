@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A verdict with its reasons for every host, and what they come to.
+"""Finds the causes that exclude each host, and counts them over all hosts.
 
-A *cause* is a smallest set of requirements that keeps a host from being
-offered: while all of them stand it is not, whatever else is dropped. Nearly
-always it is a single requirement. In trees of providers it may be several that
-the host meets one by one, but not together.
+A *cause* is a minimal set of requirements that excludes a host: as long as the
+request has all of them, the host is not offered, no matter which others are
+dropped. A cause is usually a single requirement. In provider trees it can be
+several requirements that the host meets separately but not together.
 
-To drop one requirement never makes a host worse off, so causes can be found by
-asking again and again which hosts would be offered without some requirements.
+Dropping a requirement never excludes further hosts. So causes are found by
+computing which hosts would be offered without some of the requirements.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Sequence
@@ -35,16 +35,16 @@ from isolate_aggregates.placement.simulator.index import (
 
 Cause = tuple[Requirement, ...]
 
-# Requirements by their places in the divided request.
+# Requirements, as indexes into DividedRequest.requirements.
 _Places = frozenset[int]
 
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """Why a host is not offered.
+    """A reason why a host is excluded.
 
-    :param cause: The requirements that stand against it together; mostly one.
-    :param text: What to say of this host.
+    :param cause: The requirements that exclude it together, usually one.
+    :param text: The message for this host.
     """
 
     cause: Cause
@@ -53,9 +53,10 @@ class Reason:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
-    """What there is to say of one host.
+    """The result for one host.
 
-    :param causes: All that keeps it from being offered; none if it is.
+    :param root: The root provider of the host.
+    :param causes: The causes that exclude it; empty for a candidate.
     """
 
     context: Context = dataclasses.field(repr=False)
@@ -79,12 +80,12 @@ class Verdict:
 
     @property
     def is_candidate(self) -> bool:
-        """Whether Placement offers the host, and Nova keeps it."""
+        """Whether Placement offers the host and no host filter drops it."""
         return not self.causes
 
     @property
     def reasons(self) -> tuple[Reason, ...]:
-        """The causes with what to say of this host, made when asked for."""
+        """The causes with their messages, which are built on access."""
         if not self.causes:
             return ()
         host = HostProviders(self.context, self.root)
@@ -93,9 +94,9 @@ class Verdict:
         )
 
     def texts(self, told: set[Hashable]) -> Iterator[tuple[Cause, str]]:
-        """Yield the causes with what to say, but for what was said before.
+        """Yield the causes with their messages, skipping repeated messages.
 
-        :param told: What has been said of other hosts; it is added to.
+        :param told: The messages of previous hosts; it is updated.
         """
         host = None
         is_alone = self.context.is_alone(self.root)
@@ -111,7 +112,7 @@ class Verdict:
 
 
 def _text(cause: Cause, host: HostProviders) -> str:
-    """Say why a cause stands against a host."""
+    """Return the message for a host that a cause excludes."""
     if len(cause) == 1:
         return cause[0].reason(host)
     return together.reason(cause, host)
@@ -119,13 +120,13 @@ def _text(cause: Cause, host: HostProviders) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """Which hosts a cause excludes.
+    """The hosts that a cause excludes.
 
-    :param excludes: The root providers of the hosts that have it among their
-        causes.
-    :param only: The root providers of the hosts that would be offered if it
-        were dropped. That may let in also hosts that one requirement excludes
-        only together with others.
+    :param excludes: The uuids of the root providers of the hosts that have it
+        among their causes.
+    :param only: The uuids of the root providers of the hosts that would be
+        candidates without it. For a single requirement these include hosts
+        that it excludes only together with others.
     """
 
     cause: Cause
@@ -135,14 +136,14 @@ class Count:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """What there is to say of a request.
+    """The result for a request.
 
-    :param divided: The request as the sum of its requirements.
-    :param verdicts: A verdict for every compute host, by name.
-    :param counts: Which hosts each requirement excludes, and after them those
-        that only exclude hosts together.
-    :param remedies: The smallest changes that would give a candidate, if
-        there is none: the requirements to drop, for each way to do so.
+    :param divided: The request as a list of requirements.
+    :param verdicts: A verdict for every compute host, sorted by name.
+    :param counts: The hosts that each requirement excludes, followed by those
+        that causes of several requirements exclude.
+    :param remedies: If there is no candidate: the smallest sets of
+        requirements to drop so that there is one.
     """
 
     divided: DividedRequest
@@ -156,12 +157,15 @@ def explain(
 ) -> Explanation:
     """Explain every host of a snapshot.
 
-    A trait or a resource class that is asked for is taken to exist, even if
-    no provider has it.
+    Requested traits and resource classes are assumed to exist, even if no
+    provider has them.
 
-    :param request: What is asked for, before any filter has spoken.
-    :param destination: What the request filters concluded, even a refusal.
-    :raises BadQuery: if Placement would call the query invalid.
+    :param snapshot: The state of the cloud.
+    :param request: The request before any request filter has changed it.
+    :param destination: The conclusions of the request filters, which may
+        include a refusal.
+    :returns: The verdicts on all hosts, with counts and remedies.
+    :raises BadQuery: if Placement would answer the query with 400.
     """
     divided = DividedRequest(request, destination.conclusions)
     return _Explainer(snapshot, divided).explain()
@@ -171,7 +175,7 @@ def explain(
 class _Alike:
     """Hosts with the same causes.
 
-    :param hosts: Their root providers.
+    :param hosts: The root providers of the hosts.
     """
 
     hosts: ProviderSet
@@ -194,7 +198,8 @@ class _Explainer:
             for number, provider in enumerate(snapshot.providers)
             if provider.host
         )
-        # Host filters ask nothing of Placement.
+        # Host filters add nothing to the query, so the hosts that each of them
+        # drops are computed here.
         self._dropped: dict[int, ProviderSet] = {}
         for place, requirement in enumerate(self._requirements):
             if (
@@ -217,7 +222,7 @@ class _Explainer:
     def _offered(
         self, dropped: Collection[int], hosts: ProviderSet
     ) -> ProviderSet:
-        """Return the hosts that are offered without some requirements."""
+        """Return the hosts that are candidates without some requirements."""
         try:
             request = self._divided.without(self._cause(dropped))
         except exception.RequestRefused:
@@ -228,7 +233,10 @@ class _Explainer:
         return self._offers.among(hosts, request)
 
     def _dropped_by(self, conclusion: Conclusion) -> ProviderSet:
-        """Return the hosts that a host filter drops, and only it."""
+        """Return the hosts that a host filter drops.
+
+        Hosts are left out that its request filter excludes already.
+        """
         providers = self._index.providers
         hosts = self._hosts & ~self._said_before(conclusion.filter_name)
         return self._index.set_of(
@@ -238,7 +246,7 @@ class _Explainer:
         )
 
     def _said_before(self, host_filter: str) -> ProviderSet:
-        """Return the hosts of which a request filter says the same."""
+        """Return the hosts that the filter's request filter excludes."""
         told = 0
         for other, requirement in enumerate(self._requirements):
             if isinstance(requirement, Concluded) and (
@@ -252,10 +260,10 @@ class _Explainer:
         return tuple(self._requirements[place] for place in sorted(places))
 
     def _all_alike(self) -> Iterator[_Alike]:
-        """Yield all hosts by what excludes them.
+        """Yield all hosts, grouped by their causes.
 
-        First come the requirements that exclude a host even if all others are
-        dropped, then what is still in the way without those.
+        The first causes are single requirements that exclude a host even if
+        all others are dropped. Conflicts of several requirements follow.
         """
         parts = [_Alike(self._hosts, ())]
         for place in sorted(self._everything):
@@ -275,7 +283,7 @@ class _Explainer:
             yield from self._completed(part)
 
     def _completed(self, alike: _Alike) -> Iterator[_Alike]:
-        """Add causes of several requirements until the hosts are offered."""
+        """Add causes of several requirements until hosts are offered."""
         dropped = frozenset().union(*alike.causes)
         offered = self._offered(dropped, alike.hosts)
         if offered:
@@ -291,8 +299,8 @@ class _Explainer:
     ) -> Iterator[tuple[ProviderSet, _Places]]:
         """Yield one further cause for each host.
 
-        Requirement after requirement is dropped for good, unless that would
-        let the host in: then it is a part of the cause.
+        Requirements are dropped one after the other. A requirement without
+        which the host would be offered is kept: it is part of the cause.
         """
         parts = [(hosts, dropped)]
         for place in sorted(self._everything - dropped):
@@ -319,7 +327,7 @@ class _Explainer:
         )
 
     def _counts(self, alike: Sequence[_Alike]) -> Iterator[Count]:
-        """Yield a count for each requirement, then for each larger cause."""
+        """Yield a count per requirement, then per cause of several."""
         single = [frozenset({place}) for place in sorted(self._everything)]
         causes = dict.fromkeys(single)
         causes.update(dict.fromkeys(c for some in alike for c in some.causes))
@@ -351,7 +359,7 @@ class _Explainer:
     ) -> tuple[tuple[Requirement, ...], ...]:
         """Return the smallest sets of requirements to drop.
 
-        Of each cause of a host one requirement at least must go.
+        At least one requirement of each cause of a host must be dropped.
         """
         for size in range(1, len(self._everything) + 1):
             found = {
@@ -367,7 +375,7 @@ class _Explainer:
     def _breaking(
         self, causes: Sequence[_Places], size: int
     ) -> Iterator[_Places]:
-        """Yield the sets of a size that have a part of each cause."""
+        """Yield the sets of this size that intersect every cause."""
         if len(causes) > size:
             return
         needed = frozenset().union(*(c for c in causes if len(c) == 1))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is behind each lock of a cloud, what fits, and what its audit finds.
+"""Metrics of a cloud: capacity behind each lock, free slots and findings.
 
-Amounts are in base units, and those of another unit have another name. Of
-custom resource classes only operators know the units: they are counted.
+Amounts are in base units, with one metric name per unit. The units of custom
+resource classes are not known, so their amounts are exported unchanged.
 """
 
 from collections import Counter
@@ -21,8 +21,8 @@ from isolate_aggregates.text import escaped
 
 _PREFIX = 'isolate_aggregates'
 
-# How the names of standard resource classes end, the end of the names of
-# their metrics, and what an amount is in base units.
+# Suffixes of standard resource classes, with the suffix of the metric name and
+# the factor to base units.
 _UNITS = (
     ('_MB', '_bytes', 2**20),
     ('_GB', '_bytes', 2**30),
@@ -88,7 +88,7 @@ def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
 
 
 def _unit(resource_class: str) -> tuple[str, int]:
-    """Return how names of amounts end, and what one is in base units."""
+    """Return the suffix of the metric name and the factor to base units."""
     if os_resource_classes.is_custom(resource_class):
         return _COUNTED
     for ending, name, unit in _UNITS:

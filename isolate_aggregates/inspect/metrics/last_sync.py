@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""When ``sync`` succeeded last, as it writes that down and as it is read."""
+"""Writes and reads the time of the last successful ``sync``."""
 
 from collections.abc import Iterator
 import pathlib
@@ -18,7 +18,7 @@ SUCCEEDED_AT = f'{textfile.SYNC}_last_success_timestamp_seconds'
 
 
 def write(path: str, succeeded_at: float) -> None:
-    """Write to a file when ``sync`` succeeded, in one go.
+    """Write the time of a successful ``sync`` to a file, atomically.
 
     :param succeeded_at: The time, in seconds since 1970.
     :raises MetricsError: if it cannot be written.
@@ -34,7 +34,7 @@ def write(path: str, succeeded_at: float) -> None:
 
 
 class LastSync(Collector):
-    """Gives what ``sync`` has written, and whether it could be read.
+    """Exports what ``sync`` has written, and whether it could be read.
 
     :param path: The file.
     """
@@ -43,7 +43,7 @@ class LastSync(Collector):
         self._path = path
 
     def collect(self) -> Iterator[Metric]:
-        """Yield it."""
+        """Yield the metrics."""
         try:
             text = pathlib.Path(self._path).read_text('utf-8')
             found = [

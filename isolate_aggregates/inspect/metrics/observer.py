@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface for counting the work of request filters in nova-scheduler.
+"""The interface for metrics of the request filters in nova-scheduler.
 
-This implementation counts nothing, for use without metrics; prometheus-client
-is not imported.
+This implementation records nothing. It is used without metrics, so that
+prometheus-client is not imported.
 """
 
 from isolate_aggregates import exception
@@ -11,9 +11,10 @@ from isolate_aggregates.filters.pipeline import Timer
 
 
 class Observer:
-    """Takes no notice of anything.
+    """Ignores all events.
 
-    ``timer`` is told how long each filter took; None if that is not measured.
+    ``timer`` is called with the duration of each filter; None if durations are
+    not measured.
     """
 
     timer: Timer | None = None
@@ -21,24 +22,25 @@ class Observer:
     def passed(
         self, started_at: float, destination: Destination, shortened: bool
     ) -> None:
-        """Note that a request may go to Placement.
+        """Record a request that passed the filters.
 
-        :param started_at: When the filters began, by the monotonic clock.
-        :param destination: What they concluded.
+        :param started_at: The start of the first filter, by the monotonic
+            clock.
+        :param destination: The conclusions of the filters.
         :param shortened: Whether the query had to be shortened.
         """
 
     def refused(
         self, name: str, error: exception.IsolateAggregatesError
     ) -> None:
-        """Note that a request was refused."""
+        """Record a refused request."""
 
     def verified(self, result: str) -> None:
-        """Note that a rollup was compared with what Placement says.
+        """Record a comparison of a rollup with Placement.
 
         :param result: One of
             :data:`~isolate_aggregates.query_limit.verification.RESULTS`.
         """
 
     def unreadable(self) -> None:
-        """Note that the aggregates could not be read, or not in time."""
+        """Record a failure or timeout when reading the aggregates."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads a cloud periodically, and reports the result.
+"""Reads a cloud periodically and exports its metrics.
 
-When a reading fails, the last values stay, with the time they are from. A
-failed reading is never reported as zero.
+If reading fails, the previous values are kept, with their time. A failure is
+never exported as zero.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -37,16 +37,16 @@ _HELP = {
 
 
 class Stopped(Exception):
-    """What is being read is not waited for any more."""
+    """Raised to abort a reading when the process stops."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What is known of a cloud.
+    """The last known metrics of a cloud.
 
-    :param families: The metrics of the last reading that worked.
-    :param read_at: When that began; None if none worked so far.
-    :param failed_at: When a reading failed last; None if none did.
+    :param families: The metrics of the last successful reading.
+    :param read_at: The start of that reading; None if there was none.
+    :param failed_at: The time of the last failure; None if there was none.
     """
 
     families: Sequence[Metric] = ()
@@ -57,7 +57,7 @@ class Known:
 
 
 class CloudReading(Collector):
-    """The metrics of a cloud, as they were read last.
+    """Exports the metrics of a cloud from the last successful reading.
 
     :param clock: Returns the time, in seconds since 1970.
     """
@@ -69,15 +69,15 @@ class CloudReading(Collector):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._read = read
-        # Never changed but replaced, as it is collected from other threads.
+        # Replaced but never modified, as other threads collect it.
         self._known = known
         self._clock = clock
 
     def read(self) -> None:
         """Read the cloud.
 
-        :raises IsolateAggregatesError: if it cannot be read; what was read
-            before is kept.
+        :raises IsolateAggregatesError: if it cannot be read; the previous
+            metrics are kept.
         """
         began = self._clock()
         try:
@@ -96,7 +96,7 @@ class CloudReading(Collector):
         )
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what was read last, and how that went."""
+        """Yield the last metrics, and the result of the last reading."""
         known = self._known
         values = {
             UP: float(known.is_up),
@@ -111,10 +111,10 @@ class CloudReading(Collector):
 
 
 class Build(Collector):
-    """Tells the version of this package."""
+    """Exports the version of this package."""
 
     def collect(self) -> Iterator[Metric]:
-        """Yield it."""
+        """Yield the metric."""
         version = pbr.version.VersionInfo('isolate-aggregates')
         yield InfoMetricFamily(
             'isolate_aggregates_build',
@@ -126,7 +126,7 @@ class Build(Collector):
 def keep_reading(
     reading: CloudReading, interval: float, stopped: threading.Event
 ) -> None:
-    """Read a cloud again and again.
+    """Read a cloud repeatedly until stopped.
 
     :param interval: Seconds between the end of a reading and the next one.
     """
@@ -138,6 +138,6 @@ def keep_reading(
         except exception.IsolateAggregatesError as exc:
             LOG.error('%s', exc)
         except Exception:
-            # Not foreseen, but the next reading may do better.
+            # Unexpected, but the next reading may succeed.
             LOG.exception('The cloud cannot be read.')
         stopped.wait(interval)

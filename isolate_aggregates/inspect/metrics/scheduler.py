@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The counts of the workers of nova-scheduler, and how they are read.
+"""Metrics of the workers of nova-scheduler.
 
-Each worker counts in its own files, and the reader adds them up. This is the
+Each worker writes its own files, and the reader adds them up. This is the
 `multiprocess mode
 <https://prometheus.github.io/client_python/multiprocess/>`_ of
-prometheus-client: it needs no port, no socket and no thread in nova-scheduler,
-and loses nothing between two readings. It is switched on by the environment of
-the process, as the client looks at that when it is imported, which other
-libraries of Nova do before any plugin is loaded.
+prometheus-client. It needs no port, socket or thread in nova-scheduler, and
+loses no counts between two scrapes. It has to be enabled in the environment of
+the process, because the client reads the environment on import, and Nova may
+import it before any plugin is loaded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -32,17 +32,17 @@ LOG = logging.getLogger(__name__)
 PREFIX = 'isolate_aggregates_scheduler'
 DIRECTORY = 'PROMETHEUS_MULTIPROC_DIR'
 
-# Seconds: from a filter that has nothing to do to one that reads a database.
+# Seconds; from a filter with nothing to do to one that reads a database.
 _BUCKETS = (
     0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0,
     3.0,
 )  # fmt: skip
 
-# What prometheus-client raises for files that it has not written.
+# What prometheus-client raises for invalid files.
 _UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, struct.error)
 
-# Why requests are refused; the first that fits counts. With True it is the
-# work of one filter, whose name is told.
+# The reasons for refusals by exception; the first match counts. True if the
+# refusal is attributed to one filter, whose name becomes a label.
 _REASONS: Sequence[
     tuple[type[exception.IsolateAggregatesError], str, bool]
 ] = (
@@ -56,9 +56,9 @@ _REASONS: Sequence[
 
 
 class WorkerMetrics(Observer):
-    """Counts what one worker does.
+    """Records the metrics of one worker.
 
-    :raises ConfigError: if there is nowhere to count into.
+    :raises ConfigError: if no directory for the files is configured.
     """
 
     def __init__(self, filters: Iterable[str]) -> None:
@@ -133,8 +133,7 @@ class WorkerMetrics(Observer):
         self._filter_seconds = {
             name: filter_seconds.labels(name) for name in filters
         }
-        # A rate can be told from the first one on only if there was a 0
-        # before it.
+        # Initialize the counters to 0, so that rate() sees the first count.
         self._narrowed = {name: narrowed.labels(name) for name in filters}
         for result in verification.RESULTS:
             self._verified.labels(result)
@@ -148,7 +147,7 @@ class WorkerMetrics(Observer):
     def passed(
         self, started_at: float, destination: Destination, shortened: bool
     ) -> None:
-        """Count a request that may go to Placement."""
+        """Count a request that passed the filters."""
         self._count(self._requests.inc)
         for name in {
             concluded.filter_name
@@ -180,25 +179,24 @@ class WorkerMetrics(Observer):
         self._count(self._verified.labels(result).inc)
 
     def unreadable(self) -> None:
-        """Count a reading of the aggregates that has failed."""
+        """Count a failure to read the aggregates."""
         self._count(self._unreadable.inc)
 
     def _count(self, count: Callable[..., None], *amount: float) -> None:
-        """Count, or go on without."""
+        """Update a metric; log the first failure and ignore all others."""
         try:
             count(*amount)
         except Exception as exc:
-            # Such as in a worker that was forked when the directory was gone.
-            # Servers must be scheduled nevertheless.
+            # For example, the directory is gone. Scheduling must go on.
             if not self._has_failed:
                 LOG.error('Nothing is counted for Prometheus: %s.', exc)
             self._has_failed = True
 
 
 class Workers(Collector):
-    """Gives what the workers of the nova-scheduler on this machine counted.
+    """Exports the metrics of all nova-scheduler workers on this machine.
 
-    :param directory: The directory they count into.
+    :param directory: The directory with their files.
     """
 
     def __init__(self, directory: str) -> None:
@@ -209,7 +207,7 @@ class Workers(Collector):
         try:
             found = list(self._found())
         except _UNREADABLE as exc:
-            # The client's own message for no directory is about the
+            # The client's own error for a missing directory refers to the
             # environment of nova-scheduler.
             is_there = os.path.isdir(self._directory)
             LOG.error(
@@ -234,6 +232,6 @@ class Workers(Collector):
     def _found(self) -> Iterator[metrics_core.Metric]:
         reader = multiprocess.MultiProcessCollector(None, self._directory)
         for family in reader.collect():
-            # Other plugins may count into the same files.
+            # Other plugins may write to the same files.
             if family.name.startswith(PREFIX):
                 yield family

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics over HTTP, until the process is asked to end."""
+"""Serves metrics over HTTP until the process is terminated."""
 
 from collections.abc import Iterator
 import contextlib
@@ -14,9 +14,9 @@ from isolate_aggregates import exception
 def serving(address: tuple[str, int], registry: Collector) -> Iterator[str]:
     """Serve metrics over HTTP.
 
-    :param address: Where to listen: a name or an address, and a port, 0 for
-        any that is free.
-    :returns: A context with the address that they are at.
+    :param address: The host name or address and the port to listen on; port 0
+        for any free port.
+    :returns: A context manager that yields the URL of the metrics.
     :raises MetricsError: if the address cannot be listened on.
     """
     host, port = address

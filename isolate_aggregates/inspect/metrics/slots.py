@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many servers of some flavors fit: in each zone, behind each lock.
+"""Counts how many servers of a flavor fit in each zone and behind each lock.
 
-In a zone only those hosts are used that a request with the flavor and no other
-key may use. Behind a lock all hosts are used: the key may come from an image,
+In a zone, only the hosts count that a request with the flavor and no other key
+may use. Behind a lock all hosts count, because the key may come from an image,
 a project or a reservation.
 """
 
@@ -35,12 +35,13 @@ from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
-# How many flavors, unless the configuration names some.
+# The number of flavors, unless the configuration names some.
 MOST = 10
-# Seconds; to learn which flavors are used most takes a list of all servers.
+# Seconds for which the most used flavors are cached; they are computed from a
+# list of all servers.
 RANKED_FOR = 3600.0
 
-# What these ask for, Cyborg knows, or the configuration of Nova.
+# The resources of these are defined in Cyborg or in Nova's configuration.
 _DEVICES = ('accel:device_profile', 'pci_passthrough:alias')
 
 _PREFIX = 'isolate_aggregates'
@@ -49,7 +50,7 @@ _SLOTS = {
     'free_slots': 'How many more servers of the flavor fit',
     'slots': 'How many servers of the flavor fit without all others',
 }
-# Hosts by what is told of them: the name of a zone or of a lock.
+# Hosts by name of a zone or lock.
 _Places = Mapping[str, frozenset[str]]
 
 
@@ -74,9 +75,9 @@ class Slots:
         self._ranked_at = 0.0
 
     def families(self, cloud: AuditedCloud) -> tuple[Metric, ...]:
-        """Return the metrics of a cloud, and whether they are complete.
+        """Return the metrics of a cloud, including whether they are complete.
 
-        A flavor that cannot be counted is left out.
+        A flavor whose slots cannot be counted is left out.
 
         :raises FilterError: if a request filter fails.
         """
@@ -97,7 +98,7 @@ class Slots:
             try:
                 flavor = cloud.snapshot.flavor(name)
                 name = flavor.name
-                # It may be named by its id and by its name.
+                # The same flavor may be configured by id and by name.
                 if (flavor.id, flavor.name) not in counted:
                     counting.count(flavor, in_zones, behind_locks)
                     counted.add((flavor.id, flavor.name))
@@ -121,7 +122,7 @@ class Slots:
         )
 
     def _chosen(self, cloud: AuditedCloud) -> list[str]:
-        """Return ids, or names, of the flavors that slots are counted of.
+        """Return the ids or names of the flavors to count slots for.
 
         :raises IsolateAggregatesError: if the servers cannot be read.
         """
@@ -137,7 +138,7 @@ class Slots:
         return [one.id or one.name for one in flavors[:MOST]]
 
     def _used(self, cloud: AuditedCloud) -> Counter[str]:
-        """Return how many servers have a flavor, by its name."""
+        """Return the number of servers by name of the flavor."""
         if cloud.servers is not None:
             return _by_flavor(cloud.servers.placed)
         now = self._clock()
@@ -152,7 +153,7 @@ def _by_flavor(servers: Iterable[PlacedServer]) -> Counter[str]:
 
 
 class _Families:
-    """What is told of one kind of places.
+    """The metrics for zones or for locks.
 
     :param what: ``zone`` or ``lock``.
     """
@@ -184,7 +185,7 @@ class _Families:
 
 
 class _Counting:
-    """Counts slots in a cloud as it is, and as if it were empty."""
+    """Counts slots in a cloud with its usage, and without any usage."""
 
     def __init__(self, cloud: AuditedCloud, conf: cfg.ConfigOpts) -> None:
         self._cloud = cloud
@@ -214,11 +215,11 @@ class _Counting:
     def count(
         self, flavor: Flavor, in_zones: _Families, behind_locks: _Families
     ) -> None:
-        """Add the samples of a flavor, all of them or none.
+        """Add all samples of a flavor; none if an exception is raised.
 
-        :raises MetricsError: if it is not known what the flavor asks for.
-        :raises InvalidRequest: if the flavor makes no sense.
-        :raises RequestRefused: if Nova itself refuses it.
+        :raises MetricsError: if the resources of the flavor are not known.
+        :raises InvalidRequest: if the extra specs are invalid.
+        :raises RequestRefused: if Nova's own request filters refuse it.
         """
         for key in _DEVICES:
             if key in flavor.extra_specs:
@@ -242,7 +243,7 @@ class _Counting:
             found = decide(
                 request, self._cloud.index, Pipeline(self._cloud.mirrored)
             ).destination
-        # Whoever has the key is kept out of nothing.
+        # A request with the key is not excluded by any lock.
         query = resources.resource_request(request)
         found.apply_to(query, ())
         if orc.PCPU in query.merged_resources() and not any(
@@ -259,7 +260,7 @@ class _Counting:
         if is_refused:
             zones = dict.fromkeys(zones, frozenset())
         elif decision.forbidden:
-            # What a query leaves to host filters is required all the same.
+            # Requirements that host filters check are not in the query.
             query = resources.resource_request(request)
             found.apply_to(query, decision.forbidden)
             narrowed = self._packings(query, found)
@@ -276,10 +277,9 @@ class _Counting:
 
 
 def _zones(snapshot: Snapshot) -> dict[str, frozenset[str]]:
-    """Return the hosts that a request in each availability zone may get.
+    """Return the hosts in each availability zone, as Placement sees them.
 
-    Placement judges that. Hosts that are in none, by Nova and by Placement,
-    are those of the empty name.
+    Hosts that are in no zone, in Nova and in Placement, have an empty name.
     """
     zones: dict[str, set[str]] = {}
     by_uuid: dict[str, str] = {}

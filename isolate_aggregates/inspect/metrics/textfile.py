@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics in a file, for Node exporter.
+"""Writes metrics to a file for Node exporter.
 
-It takes in what its `textfile collector
-<https://github.com/prometheus/node_exporter#textfile-collector>`_ finds.
+Its `textfile collector
+<https://github.com/prometheus/node_exporter#textfile-collector>`_ reads them.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from isolate_aggregates.inspect.metrics import reading, scheduler
 
 LOG = logging.getLogger(__name__)
 
-# How the names begin of what sync writes to a file of its own.
+# The prefix of the metrics that sync writes to a separate file.
 SYNC = 'isolate_aggregates_sync'
 
 _TOLD_ANEW = {
@@ -31,7 +31,7 @@ _TOLD_ANEW = {
 
 
 def write(path: str, registry: Collector) -> None:
-    """Write metrics to a file, in one go.
+    """Write metrics to a file, atomically.
 
     :raises MetricsError: if it cannot be written.
     """
@@ -44,9 +44,9 @@ def write(path: str, registry: Collector) -> None:
 
 
 def known(path: str) -> reading.Known:
-    """Return what a file says of the cloud that it was written for.
+    """Read the last known metrics of a cloud back from a file.
 
-    :returns: Nothing if there is no such file or it is invalid.
+    :returns: No metrics if the file does not exist or is invalid.
     """
     try:
         text = pathlib.Path(path).read_text('utf-8')

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A page that shows how a cloud is isolated.
+"""Creates an HTML page that shows how a cloud is isolated.
 
-1. ``content`` gathers what there is to show.
-2. ``cells`` arranges the matrix for the page's
-   script, each text once.
-3. ``calendar`` does so with the room for
-   reservations.
-4. ``page`` makes the page of it.
+1. ``content`` collects the data.
+2. ``cells`` encodes the matrix for the script of the page.
+3. ``calendar`` encodes the capacity for reservations.
+4. ``page`` renders the page.
 """

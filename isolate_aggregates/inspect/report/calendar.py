@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room that hosts have for reservations, as the page's script reads it."""
+"""Encodes the capacity for reservations for the script of the page."""
 
 from collections.abc import Mapping, Sequence
 import dataclasses
@@ -8,27 +8,27 @@ from typing import Any, Protocol
 
 
 class Period(Protocol):
-    """A time in which the room on a host stays the same."""
+    """A period in which the free capacity of a host does not change."""
 
     @property
     def start(self) -> datetime.datetime:
-        """From when on."""
+        """The start of the period."""
 
     @property
     def end(self) -> datetime.datetime:
-        """Until when."""
+        """The end of the period."""
 
     @property
     def slots(self) -> int:
-        """How many slots of reservations count then."""
+        """The number of reserved slots."""
 
     @property
     def free(self) -> Mapping[str, int]:
-        """What is left for others, by resource class."""
+        """The free capacity, by resource class."""
 
 
 class HostRoom(Protocol):
-    """The room on a host over some time."""
+    """The free capacity of a host over time."""
 
     @property
     def host(self) -> str:
@@ -36,23 +36,23 @@ class HostRoom(Protocol):
 
     @property
     def obstacle(self) -> str | None:
-        """Why it takes no slots, for a sentence; None if it does."""
+        """Why the host cannot take slots, as a predicate; None if it can."""
 
     @property
     def capacity(self) -> Mapping[str, int]:
-        """What it has for reservations in all, by resource class."""
+        """The total capacity for reservations, by resource class."""
 
     @property
     def periods(self) -> Sequence[Period]:
-        """Its room, in order."""
+        """The periods, in order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Calendar:
-    """The room on all hosts for reservations over some time.
+    """The capacity of all hosts for reservations over time.
 
-    :param start: From when on, in UTC.
-    :param end: Until when, in UTC.
+    :param start: The start, in UTC.
+    :param end: The end, in UTC.
     """
 
     start: datetime.datetime
@@ -61,12 +61,12 @@ class Calendar:
 
 
 def picture(calendar: Calendar) -> dict[str, Any]:
-    """Return the calendar as a document, every time and every name once.
+    """Encode the calendar, with every time and name only once.
 
-    A period is the numbers of the times at which it begins and ends, its
-    slots, how much is taken of the resource that has the least left, and what
-    is free of each class; None where the host has none of it. Each time comes
-    with the share of the whole time that is over by then.
+    A time is a pair of its position in the calendar, from 0 to 1, and its
+    text. A period is a list of the indexes of start and end, the number of
+    slots, the relative usage of the scarcest resource, and the free amount of
+    each resource class, or None if the host has no such class.
     """
     length = calendar.end - calendar.start
     periods = [period for host in calendar.hosts for period in host.periods]
@@ -100,13 +100,13 @@ def picture(calendar: Calendar) -> dict[str, Any]:
 
 
 def marks(calendar: Calendar) -> list[datetime.datetime]:
-    """Return the times to write below the picture: both ends, and between."""
+    """Return the times for the labels of the time axis."""
     length = calendar.end - calendar.start
     return [calendar.start + length * part / 4 for part in range(5)]
 
 
 def shown(time: datetime.datetime) -> str:
-    """Return a time as the page shows it."""
+    """Format a time for the page."""
     return time.astimezone(datetime.UTC).strftime('%d %b %Y, %H:%M')
 
 

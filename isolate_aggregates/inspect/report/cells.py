@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The matrix as the page's script reads it: every text once, then numbers."""
+"""Encodes the matrix for the script of the page."""
 
 from collections.abc import Hashable, Iterable, Sequence
 import itertools
@@ -21,15 +21,15 @@ def cells(
     images: Sequence[str] = (),
     tried: Iterable[Matrix] = (),
 ) -> dict[str, Any]:
-    """Return the matrix as a document.
+    """Encode the matrix, with every text only once.
 
-    A cell is the number of a case; a case is a list of numbers of reasons,
-    case 0 the empty one. Columns are made of groups of hosts; those of single
-    hosts are left to the script.
+    A cell is the index of a case. A case is a list of indexes of reasons; case
+    0 is empty. Columns refer to groups of hosts. The script builds the columns
+    for single hosts.
 
-    :param images: What the images are called that each flavor is shown with.
-    :param tried: The same rows for other projects. Of each row there is only
-        what differs: the place of a group and the number of its case.
+    :param images: The names of the images that each flavor is shown with.
+    :param tried: The same rows for other projects. They are encoded as
+        differences: the index of the group and the index of its case.
     """
     reasons: _Numbers[Objection] = _Numbers()
     cases: _Numbers[tuple[int, ...]] = _Numbers()
@@ -95,7 +95,7 @@ def cells(
 
 
 class _Numbers(Generic[_T]):
-    """Numbers things in the order in which they come."""
+    """Assigns consecutive numbers to values, in order of first use."""
 
     def __init__(self) -> None:
         self._known: dict[_T, int] = {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page shows, gathered from a cloud and its filters."""
+"""Collects the contents of the page from a cloud and its filters."""
 
 import collections
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ from isolate_aggregates.inspect.report.calendar import Calendar
 from isolate_aggregates.request import Image
 from isolate_aggregates.text import plural
 
-# What an operator looks at first; other resource classes follow by name.
+# Resource classes to show first; others follow by name.
 _FIRST = ('VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB')
 
 
 @dataclasses.dataclass(frozen=True)
 class Content:
-    """All that the page shows.
+    """The contents of the page.
 
     :param images: The images that each flavor is shown with.
-    :param project_id: Id of the project that the requests are of.
-    :param tried: The same requests of other projects, by what the project is
-        called; with the same groups of hosts.
-    :param made_at: When the page is made, in UTC.
-    :param calendar: The room for reservations; None to leave it out.
+    :param project_id: The id of the project of the requests.
+    :param tried: The matrices for other projects by name of the project, with
+        the same groups of hosts.
+    :param made_at: The creation time of the page, in UTC.
+    :param calendar: The capacity for reservations; None to leave it out.
     """
 
     cloud: AuditedCloud
@@ -56,13 +56,12 @@ class Content:
         calendar: Calendar | None = None,
         others: Mapping[str, str] | None = None,
     ) -> 'Content':
-        """Gather what there is to show.
+        """Collect the contents of the page.
 
-        :param images: The images to show each flavor with; none for flavors
-            alone.
-        :param made_at: The time, in UTC.
-        :param others: Other projects to try requests of: ids by what they
-            are called.
+        :param images: The images to show each flavor with; if empty, flavors
+            are shown without images.
+        :param made_at: The creation time of the page, in UTC.
+        :param others: The ids of other projects to evaluate, by name.
         :raises FilterError: if a request filter fails.
         """
         others = others or {}
@@ -70,7 +69,7 @@ class Content:
             requests(cloud.snapshot.flavors, images, project)
             for project in (project_id, *others.values())
         ]
-        # All at once, so that the groups of hosts are the same.
+        # In one matrix, so that the groups of hosts are the same.
         whole = matrix(cloud.snapshot, cloud.pipeline, itertools.chain(*asked))
         rows = iter(whole.rows)
         shown, *tried = (
@@ -91,7 +90,7 @@ class Content:
 
     @property
     def image_names(self) -> tuple[str, ...]:
-        """The names of the images; with the id where several have one."""
+        """The names of the images, with the id if a name is not unique."""
         count = collections.Counter(image.name for image in self.images)
         return tuple(
             f'{image.name} ({image.id})'
@@ -107,12 +106,12 @@ class Content:
 
     @property
     def filters(self) -> tuple[str, ...]:
-        """The names of the request filters that run, in their order."""
+        """The names of the enabled request filters, in order."""
         return self.cloud.pipeline.names
 
     @property
     def idle(self) -> tuple[str, ...]:
-        """The names of the request filters that are switched off."""
+        """The names of the disabled request filters."""
         running = self.cloud.enabled
         names = (loaded.name for loaded in self.cloud.filters)
         return tuple(name for name in names if name not in running)
@@ -122,10 +121,10 @@ class Content:
 class Figure:
     """A number of the overview.
 
-    :param label: What is counted.
-    :param value: How many there are.
-    :param note: What to know about it.
-    :param severity: How bad it is, if it is about findings.
+    :param label: The label of the number.
+    :param value: The number.
+    :param note: An explanation.
+    :param severity: The worst severity, for a number of findings.
     """
 
     label: str
@@ -136,11 +135,7 @@ class Figure:
 
 @dataclasses.dataclass(frozen=True)
 class Bar:
-    """How much of a resource class is in use.
-
-    :param used: What is in use.
-    :param total: What there is.
-    """
+    """The usage of a resource class."""
 
     resource_class: str
     used: int
@@ -148,19 +143,19 @@ class Bar:
 
     @property
     def free(self) -> int:
-        """What is left."""
+        """The free amount."""
         return self.total - self.used
 
     @property
     def percent(self) -> int:
-        """What is in use, in percent of what there is."""
+        """The usage in percent of the total."""
         if not self.total:
             return 100 if self.used else 0
         return round(100 * self.used / self.total)
 
     @property
     def width(self) -> int:
-        """How much of the bar is filled, in percent."""
+        """The filled part of the bar in percent, at most 100."""
         return min(max(self.percent, 0), 100)
 
 
@@ -197,7 +192,7 @@ def figures(content: Content) -> list[Figure]:
 
 
 def bars(overview: LockOverview) -> list[Bar]:
-    """Return the capacity behind a lock, what matters most first."""
+    """Return the capacity behind a lock, common resource classes first."""
     order = {name: place for place, name in enumerate(_FIRST)}
     return [
         Bar(name, capacity.used, capacity.total)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes one page of it all, which needs nothing else and may load nothing.
+"""Renders the page as a single file that loads nothing else.
 
-Jinja2 escapes what goes into markup and into the data for the script, and we
-every character that cannot be seen. Beside that the page's content security
-policy allows its own script and style alone, by their hashes, and no address
-to load anything from.
+Jinja2 escapes all values in markup and script data, and control characters are
+escaped here. In addition, the content security policy of the page allows only
+its own script and style, by their hashes, and no external resources.
 """
 
 import base64
@@ -66,14 +65,14 @@ def render(content: Content) -> str:
 
 
 def _shown(value: object) -> object:
-    # What Jinja2 itself takes for markup.
+    # Objects with __html__ are markup for Jinja2.
     if isinstance(value, str) and not hasattr(value, '__html__'):
         return text.escaped(value)
     return value
 
 
 def check(path: str | os.PathLike[str]) -> None:
-    """Tell beforehand that a page cannot be written.
+    """Check that the page can be written, before its contents are read.
 
     :raises ReportError: if it cannot be written.
     """
@@ -82,7 +81,7 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 def write(content: Content, path: str | os.PathLike[str]) -> None:
-    """Write the page, whole or not at all.
+    """Write the page atomically.
 
     :param path: The file; an existing one is replaced at the end.
     :raises ReportError: if it cannot be written.
@@ -104,7 +103,7 @@ def _policy(style: str, scripts: Iterable[str]) -> str:
     return '; '.join(
         (
             "default-src 'none'",
-            # An empty one of its own, or browsers ask for an icon.
+            # An empty inline icon, or browsers would request one.
             'img-src data:',
             f'style-src {_source(style)}',
             f'script-src {" ".join(map(_source, scripts))}',

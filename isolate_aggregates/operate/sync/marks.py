@@ -37,12 +37,12 @@ def of_rollup(uuid: str) -> str:
 
 
 def fits(trait: str) -> bool:
-    """Tell whether the mark of a trait is short enough for Placement."""
+    """Return whether the mark of a trait is short enough for Placement."""
     return len(of_trait(trait)) <= _LONGEST
 
 
 def is_mark(trait: str) -> bool:
-    """Tell whether a trait is a mark."""
+    """Return whether a trait is a mark."""
     return trait.startswith((_TRAIT, _ROLLUP))
 
 

@@ -148,7 +148,7 @@ class _Planner:
         )
 
     def is_ours(self, trait: str) -> bool:
-        """Tell whether a trait is a mark of what is to be done."""
+        """Return whether a trait is a mark of what is to be done."""
         part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
         return marks.is_mark(trait) and part in self._parts
 

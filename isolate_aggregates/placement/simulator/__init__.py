@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement's answers, worked out in memory from a snapshot of a cloud.
+"""Simulates Placement in memory on a snapshot of a cloud's providers.
 
-Read it from the question to the answer:
+The modules, in the order in which a query passes through them:
 
-1. ``query`` reads a query string, and
-   refuses what the service would call invalid.
-2. ``index`` numbers the providers of a
-   snapshot and keeps sets of them: of a trait, of an aggregate, of a tree.
-3. ``conditions`` has a function for each
-   condition a query can name; it returns the providers that meet it.
-4. ``groups`` says which providers can serve
-   one request group.
-5. ``merge`` puts the groups together.
-6. ``answer`` writes that down as candidates.
-7. ``service`` is the whole: the service.
+1. ``query`` parses the query string and rejects queries that Placement would
+   answer with 400; ``consistency`` checks the parameters against each other.
+2. ``index`` numbers the resource providers of the snapshot and keeps sets of
+   them: by trait, by aggregate, by tree.
+3. ``conditions`` has one function per query condition; each returns the
+   providers that meet it.
+4. ``groups`` finds the providers that can serve one request group.
+5. ``merge`` combines the groups.
+6. ``answer`` builds the allocation candidates.
+7. ``service`` is the entry point, :class:`Simulator`.
 
-A question is one of the newest microversion, or of the one that is named with
-it. The rules are those in the `Placement API reference
-<https://docs.openstack.org/api-ref/placement/>`_. Where the reference is
-silent, the rule was learned by comparing answers with the real service, and
-the docstring says so.
+Queries use the newest microversion unless another is given. The rules are
+those of the `Placement API reference
+<https://docs.openstack.org/api-ref/placement/>`_. Where the reference does
+not define a case, the behaviour was found by comparing with a real Placement,
+and the docstring says so.
 """
 
 from isolate_aggregates.placement.simulator.service import Simulator

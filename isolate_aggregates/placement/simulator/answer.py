@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes combinations of providers down as the service's answer.
+"""Builds the response of ``GET /allocation_candidates``.
 
-An answer may have a hundred thousand candidates. What they have in common is
-made once and is in all of them: an answer is there to be read.
+A response can have a hundred thousand candidates. They share equal objects to
+save time and memory, so a response must not be modified.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,7 +26,7 @@ def answer(
     servings: Sequence[Serving],
     combinations: Sequence[Combination],
 ) -> AllocationCandidates:
-    """Return the answer that offers some combinations."""
+    """Return the combinations as allocation candidates."""
     if len(servings) == 1 and all(len(pick) == 1 for [pick] in combinations):
         return _of_single_providers(
             index, servings[0], [pick for [pick] in combinations]
@@ -60,7 +60,10 @@ def _uuids(index: ProviderIndex, pick: Pick) -> tuple[str, ...]:
 def _of_single_providers(
     index: ProviderIndex, serving: Serving, picks: Sequence[Pick]
 ) -> AllocationCandidates:
-    """Return the answer if one provider each does it all, as most often."""
+    """Return the response if each candidate has one provider.
+
+    This is the most common case, and much faster than the general one.
+    """
     uuids, mapping = index.uuids, index.mapping
     suffix, amounts = serving.group.suffix, dict(serving.amounts)
     return AllocationCandidates(
@@ -71,7 +74,7 @@ def _of_single_providers(
 
 
 def _giving(serving: Serving) -> Callable[[Pick], _Given]:
-    """Return what tells, for a pick, who gives which amounts."""
+    """Return a function from a pick to the amounts of each provider in it."""
     everything = dict(serving.amounts)
 
     @functools.cache
@@ -90,18 +93,17 @@ def _giving(serving: Serving) -> Callable[[Pick], _Given]:
 
 
 def _sum(some: _Amounts, more: _Amounts) -> _Amounts:
-    """Return as one what several groups take from one provider."""
+    """Add up the amounts that two groups take from one provider."""
     return {rc: some.get(rc, 0) + more.get(rc, 0) for rc in {**some, **more}}
 
 
 def _summaries(
     index: ProviderIndex, givers: Iterable[int]
 ) -> dict[str, ProviderSummary]:
-    """Return what an answer says of providers.
+    """Return the ``provider_summaries`` of a response.
 
-    ``provider_summaries`` has all providers of all trees that something is
-    allocated from; a tree that only serves a group without resources is left
-    out.
+    They cover all providers of each tree that a candidate allocates from. A
+    tree that serves only a group without resources is left out.
     """
     roots = sorted(set(map(index.root_of.__getitem__, givers)))
     return dict(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conditions a query can name, and the providers that meet each.
+"""The conditions of a query, each with the providers that meet it.
 
-Every function takes the index and returns a set of providers, so that the
-sets can be combined here and looked at one by one to find out what keeps a
-provider out. The quoted parameters are those of ``GET /allocation_candidates``
-and ``GET /resource_providers`` in the `Placement API reference
-<https://docs.openstack.org/api-ref/placement/>`_.
+Every function takes the index and returns a set of providers. The simulator
+intersects these sets; ``inspect.explain`` looks at them one by one to find the
+condition that excludes a provider. The query parameters are those of
+``GET /allocation_candidates`` and ``GET /resource_providers`` in the
+`Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
 from collections.abc import Iterable
@@ -20,10 +20,10 @@ from isolate_aggregates.placement.simulator.index import (
 def fitting(
     index: ProviderIndex, resource_class: str, amount: int
 ) -> ProviderSet:
-    """Return the providers that can give an amount of a resource class.
+    """Return the providers that can allocate an amount of a resource class.
 
-    ``resources``: enough is left, and the amount is one that the inventory
-    gives out at once.
+    ``resources``: the free capacity suffices, and the amount respects
+    ``min_unit``, ``max_unit`` and ``step_size`` of the inventory.
     """
     stock = index.stocks.get(resource_class)
     if stock is None:
@@ -33,9 +33,10 @@ def fitting(
 
 
 def with_any_trait(index: ProviderIndex, traits: Iterable[str]) -> ProviderSet:
-    """Return the providers that have at least one of some traits.
+    """Return the providers that have at least one of the traits.
 
-    ``required=in:A,B`` wants them, ``required=!A,!B`` wants the others.
+    ``required=in:A,B`` selects these providers, ``required=!A,!B`` all
+    others.
     """
     found = 0
     for trait in traits:
@@ -44,10 +45,10 @@ def with_any_trait(index: ProviderIndex, traits: Iterable[str]) -> ProviderSet:
 
 
 def with_traits(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that alone have all traits a group requires.
+    """Return the providers that each have all traits a group requires.
 
-    ``required=A,B`` wants all, ``required=in:A,B`` one of them; repeated, all
-    of the parameters count.
+    ``required=A,B`` requires both traits, ``required=in:A,B`` at least one.
+    If the parameter is repeated, all its values must be met.
     """
     found = index.everyone
     for choice in required(group):
@@ -56,7 +57,7 @@ def with_traits(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def required(group: RequestGroup) -> list[frozenset[str]]:
-    """Return the required traits of a group as sets to have one of each."""
+    """Return a group's required traits as sets; one of each set suffices."""
     single = (frozenset([trait]) for trait in sorted(group.required_traits))
     return [*single, *group.any_traits]
 
@@ -64,9 +65,10 @@ def required(group: RequestGroup) -> list[frozenset[str]]:
 def in_any_aggregate(
     index: ProviderIndex, aggregates: Iterable[str]
 ) -> ProviderSet:
-    """Return the members of at least one of some aggregates.
+    """Return the members of at least one of the aggregates.
 
-    ``member_of=in:A,B`` wants them, ``member_of=!in:A,B`` the others.
+    ``member_of=in:A,B`` selects these providers, ``member_of=!in:A,B`` all
+    others.
 
     :param aggregates: Uuids of the aggregates.
     """
@@ -77,11 +79,11 @@ def in_any_aggregate(
 
 
 def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that are themselves where a group must be.
+    """Return the providers that are in the aggregates a group requires.
 
-    ``member_of``: of each repeated parameter, a member of one aggregate. One
-    provider has to meet all parameters: what its root is a member of does not
-    make up for one that it misses.
+    ``member_of``: the provider is a member of at least one aggregate of each
+    parameter. It must meet all of them itself; the membership of its root does
+    not count here.
     """
     found = index.everyone
     for choice in group.aggregates:
@@ -90,12 +92,13 @@ def in_aggregates(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
-    """Return some providers, and whole trees instead of roots.
+    """Return the providers, and for each root among them its whole tree.
 
-    In the group without a suffix, what a root is a member of spans its tree:
-    ``member_of`` is met by a provider or by its root, and neither may be in
-    an aggregate of ``member_of=!in:``. In groups with a suffix each provider
-    counts for itself (specification *Filtering by aggregate membership*).
+    In the unsuffixed group, the aggregates of a root apply to its whole tree:
+    ``member_of`` is met if the provider or its root is a member, and
+    ``member_of=!in:`` excludes the provider if either is. In suffixed groups
+    only the provider's own membership counts (specification *Filtering by
+    aggregate membership*).
 
     :param providers: The members of aggregates.
     """
@@ -103,7 +106,7 @@ def spanning(index: ProviderIndex, providers: ProviderSet) -> ProviderSet:
 
 
 def in_tree(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that are in the tree a group must be in.
+    """Return the providers in the tree that a group requires.
 
     ``in_tree``: the tree of the provider with that uuid, root or not.
     """
@@ -126,10 +129,10 @@ def meeting_all(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 def roots_with(
     index: ProviderIndex, required: Iterable[str], forbidden: Iterable[str]
 ) -> ProviderSet:
-    """Return the roots that have and lack the right traits.
+    """Return the roots that meet ``root_required``.
 
-    ``root_required=A,!B``: the root of the tree has all of the required
-    traits and none of the forbidden ones, whatever serves the groups.
+    ``root_required=A,!B``: the root of the tree has all required and no
+    forbidden traits, no matter which providers of the tree serve the groups.
     """
     found = index.roots & ~with_any_trait(index, forbidden)
     for trait in required:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses parameters that are valid one by one, but not together."""
+"""Rejects query parameters that are valid alone but not together."""
 
 from collections.abc import Iterator
 
@@ -15,9 +15,9 @@ from isolate_aggregates.placement.simulator.refusal import (
 
 
 def check(request: ResourceRequest, minor: int) -> None:
-    """Refuse a request whose parameters do not fit together.
+    """Check the parameters of a request against each other.
 
-    :raises Refused: if the service would.
+    :raises Refused: if Placement would answer with 400.
     """
     coded = minor >= mv.SAME_SUBTREE.minor
     bad_value = BAD_VALUE if coded else UNDEFINED
@@ -33,11 +33,7 @@ def check(request: ResourceRequest, minor: int) -> None:
 
 
 def _resourceless(request: ResourceRequest) -> Iterator[str]:
-    """Find groups that should ask for resources, and do not.
-
-    A group without resources only makes sense as a member of
-    ``same_subtree``.
-    """
+    """Find groups without resources that are not in ``same_subtree``."""
     related = frozenset().union(*request.same_subtree)
     for suffix, group in request.groups.items():
         if not group.resources and suffix not in related:
@@ -48,14 +44,14 @@ def _resourceless(request: ResourceRequest) -> Iterator[str]:
 
 
 def _subtrees(request: ResourceRequest) -> Iterator[str]:
-    """Find suffixes in ``same_subtree`` that no group has."""
+    """Find suffixes in ``same_subtree`` that belong to no group."""
     for suffix in sorted(frozenset().union(*request.same_subtree)):
         if suffix not in request.groups:
             yield f'same_subtree names {suffix!r}, which is not a group'
 
 
 def _conflicts(request: ResourceRequest) -> Iterator[str]:
-    """Find traits that are required and forbidden by one group."""
+    """Find traits that a group both requires and forbids."""
     for suffix, group in request.groups.items():
         for trait in sorted(group.required_traits & group.forbidden_traits):
             yield f'required{suffix} both requires and forbids {trait}'
@@ -66,7 +62,7 @@ def _conflicts(request: ResourceRequest) -> Iterator[str]:
 
 
 def _policy(request: ResourceRequest) -> Iterator[str]:
-    """Miss a ``group_policy`` with two or more groups with a suffix."""
+    """Find a missing ``group_policy``: two suffixed groups require it."""
     suffixed = [suffix for suffix in request.groups if suffix]
     if len(suffixed) > 1 and request.group_policy is None:
         yield (

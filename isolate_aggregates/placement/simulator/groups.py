@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which providers can serve one request group.
+"""Finds the providers that can serve one request group.
 
-A candidate has an *anchor*: the root of the tree it belongs to. All its
-resources come from that tree and from providers that share with it, and the
-groups of one request must be served around one anchor.
+Each candidate has an *anchor*: the root of one provider tree. All its
+resources come from that tree and from sharing providers that share with it.
+All groups of a request must be served with the same anchor.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,18 +17,18 @@ from isolate_aggregates.placement.simulator.index import (
     ProviderSet,
 )
 
-# Who serves a group: one provider alone, or one for each of its resource
-# classes in their order.
+# The providers that serve a group: one for all its resource classes, or one
+# per resource class in the order of Serving.amounts.
 Pick = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Serving:
-    """All the ways to serve one request group.
+    """All ways to serve one request group.
 
-    :param amounts: Its resource classes with their amounts, in their order.
-    :param anchors: Where it may be served; elsewhere it cannot.
-    :param around: Gives the picks for an anchor, perhaps none.
+    :param amounts: The resource classes and amounts of the group, sorted.
+    :param anchors: The anchors that may have picks; all others have none.
+    :param around: Returns the picks of an anchor; there may be none.
     """
 
     group: RequestGroup
@@ -37,7 +37,7 @@ class Serving:
     around: Callable[[int], Sequence[Pick]]
 
     def shares(self, pick: Pick) -> Iterator[tuple[int, tuple[str, int]]]:
-        """Return which provider of a pick gives what."""
+        """Return each provider of a pick with what is allocated from it."""
         givers: Iterable[int]
         givers = itertools.repeat(pick[0]) if len(pick) == 1 else pick
         return zip(givers, self.amounts, strict=False)
@@ -46,7 +46,7 @@ class Serving:
 def serve(
     index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
 ) -> Serving:
-    """Return all the ways to serve a group.
+    """Return all ways to serve a group.
 
     :param anchors: The roots that may be anchors.
     """
@@ -56,10 +56,11 @@ def serve(
 
 
 class Givers:
-    """The providers that have something to give, around each anchor.
+    """The usable providers of each anchor.
 
-    :param local: Those that give in their own tree.
-    :param lending: The sharing ones that give in the trees they share with.
+    :param local: Providers that can be used in their own tree.
+    :param lending: Sharing providers that can be used in the trees that they
+        share with.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Givers:
         ]
 
     def around(self, root: int) -> list[int]:
-        """Return those that give around an anchor."""
+        """Return the usable providers of an anchor."""
         local, lending = self._local, self._lending
         found = [number for number in self._trees[root] if local[number]]
         if lending:
@@ -85,7 +86,7 @@ class Givers:
 def _reached(
     index: ProviderIndex, local: ProviderSet, lending: ProviderSet
 ) -> ProviderSet:
-    """Return the roots that some providers can give something to."""
+    """Return the roots of all trees in which a provider can be used."""
     roots = index.roots_of(local)
     for number in index.members(lending):
         roots |= index.borrowers[number]
@@ -93,15 +94,16 @@ def _reached(
 
 
 def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return the providers that alone meet all conditions of a group.
+    """Return the providers that each meet all conditions of a suffixed group.
 
-    So it is for a group with a suffix (specification *Granular Resource
-    Request Syntax*).
+    A suffixed group is served by a single provider (specification *Granular
+    Resource Request Syntax*).
 
-    A group without resources only names a provider, for ``same_subtree``. The
-    service does not look at its ``in_tree``, and finds none unless the group
-    requires a trait or an aggregate; forbidding some is not enough. The API
-    reference says neither.
+    A group without resources only selects a provider for ``same_subtree``.
+    For such a group, Placement ignores ``in_tree`` and finds no provider
+    unless the group requires a trait or an aggregate; forbidden traits and
+    aggregates alone do not suffice. This is not in the API reference; it was
+    found by comparing with a real Placement.
     """
     if group.resources:
         return conditions.meeting_all(index, group)
@@ -115,10 +117,10 @@ def single_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 def _by_one(
     index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
 ) -> Serving:
-    """Return the ways to serve a group with a suffix.
+    """Return the ways to serve a suffixed group.
 
-    A provider serves its own tree and, if it shares, every tree it shares
-    with. That ``in_tree`` names its tree keeps it from neither.
+    A provider serves its own tree and, if it is a sharing provider, every
+    tree that it shares with. This holds with ``in_tree`` too.
     """
     found = single_providers(index, group)
     givers = Givers(index, found, found & index.sharing)
@@ -131,7 +133,7 @@ def _by_one(
 
 
 def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return who may give to the group without a suffix in its own tree."""
+    """Return the providers the unsuffixed group may use in their own tree."""
     found = conditions.in_tree(index, group)
     if group.aggregates:
         inside = conditions.in_aggregates(index, group)
@@ -142,10 +144,10 @@ def local_providers(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 
 
 def lenders(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
-    """Return who may give to the group without a suffix in other trees.
+    """Return the providers the unsuffixed group may use in other trees.
 
-    A sharing provider must be a member of the aggregates itself, and with
-    ``in_tree`` nothing comes from another tree.
+    A sharing provider must be a member of the required aggregates itself. With
+    ``in_tree``, no provider of another tree may be used.
     """
     if group.in_tree is not None:
         return 0
@@ -157,12 +159,12 @@ def lenders(index: ProviderIndex, group: RequestGroup) -> ProviderSet:
 def _by_tree(
     index: ProviderIndex, group: RequestGroup, anchors: ProviderSet
 ) -> Serving:
-    """Return the ways to serve the group without a suffix.
+    """Return the ways to serve the unsuffixed group.
 
-    Each resource class may come from another provider of the tree, or from
-    one that shares with it. Of those that give something, none has a forbidden
-    trait, and together they have the required ones (specification *Nested
-    Resource Providers - Allocation Candidates*).
+    Each resource class may come from a different provider of the tree or from
+    a provider that shares with it. No provider that is used may have a
+    forbidden trait; together they must have all required traits (specification
+    *Nested Resource Providers - Allocation Candidates*).
     """
     local = local_providers(index, group)
     lending = lenders(index, group)
@@ -175,7 +177,8 @@ def _by_tree(
         sources.append(Givers(index, fit & local, fit & lending))
         anchors &= sources[-1].anchors
         helpers |= _reached(index, fit & local & ~index.roots, fit & lending)
-    # A root without a sharing provider gives all or nothing.
+    # Without usable children or sharing providers, the root must provide all
+    # resource classes and traits itself.
     by_itself = conditions.with_traits(index, group) & ~helpers
     anchors &= by_itself | helpers
     helped = index.flags(helpers)

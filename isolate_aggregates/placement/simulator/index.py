@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The providers of a snapshot as numbers, and sets of them as integers.
+"""Numbers the providers of a snapshot, and keeps sets of them as bitmasks.
 
-Bit ``n`` of a :data:`ProviderSet` stands for the provider with the number
-``n``, so that "has this trait and is in that aggregate" is one ``&`` over the
-whole cloud. Whatever depends on the snapshot alone is worked out once.
+Bit ``n`` of a :data:`ProviderSet` is set if the provider with number ``n`` is
+a member, so that intersecting "has this trait" with "is in that aggregate" is
+a single ``&`` for the whole cloud. All that does not depend on a query is
+computed once, when the index is built.
 """
 
 import bisect
@@ -19,12 +20,12 @@ from isolate_aggregates.placement.provider import Provider
 ProviderSet = int
 
 _IN, _OUT = b'1'[0], b'0'
-# From the digits of a binary number to the truth values of its bits.
+# Translates binary digits to one byte per bit, 0 or 1.
 _TRUTH = bytes.maketrans(b'01', b'\x00\x01')
 
 
 class ProviderIndex:
-    """Which providers of a snapshot have what in common.
+    """The resource providers of a snapshot, indexed for queries.
 
     :param providers: The providers; parents before children.
     """
@@ -33,7 +34,7 @@ class ProviderIndex:
         self.providers = tuple(providers)
         self.size = len(self.providers)
         self.uuids = [provider.uuid for provider in self.providers]
-        # What an answer has of most providers, made once: fewer objects.
+        # Shared by all candidates, to create fewer objects per response.
         self.single_picks = [((number,),) for number in range(self.size)]
         self.mapping = [(uuid,) for uuid in self.uuids]
         self.numbers = {uuid: number for number, uuid in enumerate(self.uuids)}
@@ -72,11 +73,10 @@ class ProviderIndex:
 
     @property
     def traits(self) -> Iterable[str]:
-        """The traits that some provider has."""
+        """The traits that at least one provider has."""
         return self._with_trait.keys()
 
     def with_trait(self, trait: str) -> ProviderSet:
-        """Return the providers that have a trait."""
         return self._with_trait.get(trait, 0)
 
     def in_aggregate(self, aggregate: str) -> ProviderSet:
@@ -87,17 +87,14 @@ class ProviderIndex:
         return self._in_aggregate.get(aggregate, 0)
 
     def set_of(self, numbers: Iterable[int]) -> ProviderSet:
-        """Return the set of some providers.
-
-        :param numbers: Their numbers, repeated or not, in any order.
-        """
+        """Return provider numbers, in any order, as a set."""
         digits = bytearray(_OUT) * max(self.size, 1)
         for number in numbers:
             digits[-1 - number] = _IN
         return int(digits, 2)
 
     def flags(self, providers: ProviderSet) -> bytes:
-        """Return a set as one byte per provider, 1 for those in it."""
+        """Return one byte per provider: 1 for members of the set, else 0."""
         digits = f'{providers:0{self.size}b}'.encode()
         return digits[::-1].translate(_TRUTH)
 
@@ -106,7 +103,7 @@ class ProviderIndex:
         return itertools.compress(range(self.size), self.flags(providers))
 
     def roots_of(self, providers: ProviderSet) -> ProviderSet:
-        """Return the roots of the trees that some providers are in."""
+        """Return the roots of the providers' trees."""
         children = providers & ~self.roots
         roots = providers & self.roots
         if children:
@@ -116,7 +113,7 @@ class ProviderIndex:
         return roots
 
     def trees_of(self, roots: ProviderSet) -> ProviderSet:
-        """Return all providers of some trees."""
+        """Return all providers in the trees of some roots."""
         if not roots or self.roots == self.everyone:
             return roots
         chosen = self.flags(roots)
@@ -125,17 +122,13 @@ class ProviderIndex:
         )
 
     def tree_with(self, uuid: str) -> ProviderSet:
-        """Return all providers of the tree that a provider is in.
-
-        :param uuid: Uuid of the provider; of an unknown one nothing is in
-            the tree.
-        """
+        """Return all providers of a provider's tree; none if it is unknown."""
         if uuid not in self.numbers:
             return 0
         return self.set_of(self.trees[self.root_of[self.numbers[uuid]]])
 
     def ancestry(self, number: int) -> Iterator[int]:
-        """Yield a provider, its parent, its parent's parent, to the root."""
+        """Yield a provider and its ancestors, up to the root."""
         ancestor: int | None = number
         while ancestor is not None:
             yield ancestor
@@ -160,10 +153,10 @@ class ProviderIndex:
         }
 
     def _borrowers(self, number: int) -> ProviderSet:
-        """Return the roots of other trees that a provider shares with.
+        """Return the roots of the other trees that a provider shares with.
 
-        A provider with the trait ``MISC_SHARES_VIA_AGGREGATE`` gives to every
-        tree that has a provider in one of its aggregates, on whatever level
+        A provider with the trait ``MISC_SHARES_VIA_AGGREGATE`` shares with
+        each tree that has a provider, at any level, in one of its aggregates
         (*Modeling with Provider Trees* in Placement's user documentation).
         """
         together = 0
@@ -191,7 +184,7 @@ class ProviderIndex:
 
 
 class Stock:
-    """Who has how much of one resource class.
+    """The inventories of one resource class.
 
     :param numbers: The providers that have an inventory of it.
     """
@@ -220,17 +213,18 @@ class Stock:
         ]
 
     def with_free(self, amount: int) -> ProviderSet:
-        """Return the providers that have at least so much left."""
+        """Return the providers with at least this much free capacity."""
         first = bisect.bisect_left(self._free, amount)
         if first == 0:
             return self.providers
         return self._index.set_of(self._numbers[first:])
 
     def accepting(self, amount: int) -> ProviderSet:
-        """Return the providers that give out such an amount at once.
+        """Return the providers that accept this amount in one allocation.
 
-        It must be from ``min_unit`` to ``max_unit`` and a multiple of
-        ``step_size``. Of zero nothing is a multiple, as in SQL.
+        It must lie between ``min_unit`` and ``max_unit`` and be a multiple of
+        ``step_size``. A ``step_size`` of zero accepts nothing: in Placement's
+        SQL query, ``amount % 0`` is NULL.
         """
         accepting = 0
         for (smallest, largest, step), providers in self._by_units:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts the ways to serve each request group together.
+"""Combines the ways to serve each request group into candidates.
 
-``group_policy``, ``same_subtree`` and the capacity that groups have to share
-are looked at here: they are about several groups at once.
+Conditions on several groups are checked here: ``group_policy``,
+``same_subtree``, and the capacity that groups on one provider have to share.
 """
 
 from collections import Counter, defaultdict
@@ -27,10 +27,11 @@ def combinations(
     request: ResourceRequest,
     servings: Sequence[Serving],
 ) -> Iterator[Combination]:
-    """Return every way to serve all groups around one anchor.
+    """Return every combination that serves all groups with one anchor.
 
-    They come by anchor, in the order of the snapshot. A combination of
-    providers that share with several trees has several anchors and comes once.
+    They are ordered by anchor, in the order of the snapshot. A combination
+    that consists of sharing providers only can belong to several anchors; it
+    is returned once.
     """
     anchors = index.members(_common(servings))
     around: Callable[[int], Iterable[Combination]]
@@ -43,14 +44,14 @@ def combinations(
 
 
 def _common(servings: Sequence[Serving]) -> ProviderSet:
-    """Return the anchors around which all groups may be served."""
+    """Return the anchors that are possible for all groups."""
     return functools.reduce(
         operator.and_, (serving.anchors for serving in servings)
     )
 
 
 def _of_only_group(serving: Serving) -> Callable[[int], Iterable[Combination]]:
-    """Return the combinations of the only group: its picks."""
+    """Return the combinations if there is only one group: its picks."""
     return lambda anchor: zip(serving.around(anchor), strict=True)
 
 
@@ -59,7 +60,7 @@ def local_anchors(
     request: ResourceRequest,
     servings: Sequence[Serving],
 ) -> ProviderSet:
-    """Return the anchors whose own tree gives something."""
+    """Return the anchors with a candidate that uses their own tree."""
     around = _Merger(index, request, servings).around
     return index.set_of(
         anchor
@@ -82,7 +83,7 @@ def _once(combinations: Iterable[Combination]) -> Iterator[Combination]:
 
 
 class _Merger:
-    """Combines the picks of groups that have one anchor."""
+    """Combines the picks that groups have for the same anchor."""
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class _Merger:
         self._contested = {rc for rc, groups in wanted.items() if groups > 1}
 
     def around(self, anchor: int) -> Iterator[Combination]:
-        """Return the combinations of one anchor."""
+        """Return the combinations for an anchor."""
         picks = [serving.around(anchor) for serving in self._servings]
         if self._isolate or self._contested or self._subtrees:
             return self._extended(picks, ())
@@ -113,7 +114,7 @@ class _Merger:
     def _extended(
         self, picks: Sequence[Sequence[Pick]], chosen: Combination
     ) -> Iterator[Combination]:
-        """Yield the combinations that begin with the picks of some groups."""
+        """Yield the combinations that start with the chosen picks."""
         if len(chosen) == len(picks):
             if self._in_subtrees(chosen):
                 yield chosen
@@ -124,10 +125,10 @@ class _Merger:
                 yield from self._extended(picks, combination)
 
     def _keeps_apart(self, chosen: Combination) -> bool:
-        """Say whether the last group has a provider of its own.
+        """Return whether the last pick respects ``group_policy=isolate``.
 
-        ``group_policy=isolate``: no two groups with a suffix are served by the
-        same provider. The group without a suffix does not count.
+        No two suffixed groups may be served by the same provider. The policy
+        does not apply to the unsuffixed group.
         """
         if (
             not self._isolate
@@ -142,11 +143,11 @@ class _Merger:
         )
 
     def _fits(self, chosen: Combination) -> bool:
-        """Say whether providers have room for all that is picked from them.
+        """Return whether the providers have capacity for all groups together.
 
-        What several groups want of one resource class of one provider has to
-        be left there in sum, and the sum is one allocation that ``max_unit``
-        applies to.
+        If several groups take the same resource class from one provider, the
+        sum must be free there. The sum is one allocation, so ``max_unit``
+        applies to it as well.
         """
         if not self._contested:
             return True
@@ -163,10 +164,10 @@ class _Merger:
         return True
 
     def _in_subtrees(self, chosen: Combination) -> bool:
-        """Say whether the groups that must be are in one subtree.
+        """Return whether the picks respect ``same_subtree``.
 
-        ``same_subtree``: one of the providers that serve these groups is the
-        ancestor of all of them, or the only one.
+        One of the providers that serve these groups must be the ancestor of
+        all the others; a single provider qualifies too.
         """
         for positions in self._subtrees:
             numbers = {chosen[position][0] for position in positions}

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads query strings as Placement does, and refuses those it refuses.
+"""Parses query strings as Placement does, and rejects the same ones.
 
-What is refused, with status 400, depends on the query and its microversion
-alone; that a trait or a resource class is not known is found out later.
-Checks come in the order of the service: the first that fails decides the
-error code.
+The checks here depend only on the query and its microversion. Unknown traits
+and resource classes are rejected later, by ``service``. The order of the
+checks is Placement's, because the first failure determines the error code.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,11 +28,10 @@ from isolate_aggregates.placement.simulator.refusal import (
     refuse,
 )
 
-# The microversion of a query that comes without one; all of them are written
-# without the "1." here.
+# The default microversion. Microversions are written without the "1." here.
 NEWEST = mv.ANY_TRAITS.minor
 
-# All values of a parameter, by its name.
+# Parameter name to all its values.
 _Values = Mapping[str, Sequence[str]]
 
 _GROUPED = re.compile(
@@ -41,7 +39,7 @@ _GROUPED = re.compile(
 )
 _NUMBER = re.compile(r'[1-9][0-9]*')
 
-# The microversions that brought the parameters.
+# The microversion that introduced each parameter.
 _OF_CANDIDATES = {
     'resources': mv.CANDIDATES.minor,
     'limit': mv.LIMIT.minor,
@@ -64,9 +62,9 @@ _OF_PROVIDERS = {
 
 @dataclasses.dataclass(frozen=True)
 class ProviderQuery:
-    """The question of ``GET /resource_providers``.
+    """The parsed query of ``GET /resource_providers``.
 
-    :param group: What each provider has to meet by itself.
+    :param group: The conditions, all of which each provider must meet itself.
     :param name: The provider's name.
     :param uuid: The provider's uuid.
     """
@@ -79,20 +77,20 @@ class ProviderQuery:
 def candidates(
     params: Iterable[Param], minor: int = NEWEST
 ) -> ResourceRequest:
-    """Read the parameters of ``GET /allocation_candidates``.
+    """Parse the parameters of ``GET /allocation_candidates``.
 
-    The groups of the request come in the order in which the query names them.
-    A group without resources can be told from one whose ``resources`` are
-    empty: the first may be allowed, the second never is.
+    The groups of the request are in the order in which the query names them.
+    A group without ``resources`` may be valid; one with an empty
+    ``resources`` parameter is always rejected.
 
     :param params: The parameters, decoded.
     :param minor: The microversion.
-    :raises Refused: if the service would call them invalid.
+    :raises Refused: if Placement would answer with 400.
     """
     values = _by_name(params)
     refuse([*_unknown(values, _since, minor), *_malformed(values, minor)])
-    # Of a limit or a policy that is repeated the service checks the last and
-    # uses the first. The API reference does not say that they may be.
+    # If limit or group_policy is repeated, Placement validates the last value
+    # and uses the first. The API reference does not mention repetition.
     request = ResourceRequest(
         limit=int(values['limit'][0]) or None if 'limit' in values else None,
         group_policy=values.get('group_policy', [''])[0] or None,
@@ -110,13 +108,14 @@ def candidates(
 
 
 def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
-    """Read the parameters of ``GET /resource_providers``.
+    """Parse the parameters of ``GET /resource_providers``.
 
-    Of a parameter that may not be repeated the service only sees the last.
+    If a parameter that must not be repeated is repeated, Placement uses the
+    last value.
 
     :param params: The parameters, decoded.
     :param minor: The microversion.
-    :raises Refused: if the service would call them invalid.
+    :raises Refused: if Placement would answer with 400.
     """
     values = _by_name(params)
     last = {name: found[-1] for name, found in values.items()}
@@ -136,14 +135,12 @@ def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
         found = values[name] if name in _REPEATED else [last[name]]
         problems += _read(group, name, name, found, minor)
     refuse(problems)
-    # An empty name asks for nothing; the service takes it so.
+    # Placement ignores an empty name.
     return ProviderQuery(group, last.get('name') or None, last.get('uuid'))
 
 
 def parameters(query: str) -> list[Param]:
-    """Return the parameters of a query string, decoded.
-
-    They are separated by ``&`` or ``;``.
+    """Decode a query string; both ``&`` and ``;`` separate parameters.
 
     :param query: The query string, without the question mark.
     :raises Refused: if it is not UTF-8.
@@ -166,7 +163,7 @@ def _by_name(params: Iterable[Param]) -> _Values:
 def _unknown(
     values: _Values, since: Callable[[str], int | None], minor: int
 ) -> Iterator[str]:
-    """Find parameters that there are not, or not yet."""
+    """Find parameters that do not exist in this microversion."""
     for name, found in values.items():
         first = since(name)
         if first is None or first > minor:
@@ -175,7 +172,7 @@ def _unknown(
 
 
 def _since(name: str) -> int | None:
-    """Return the microversion that brought a parameter of candidates."""
+    """Return the microversion that introduced a candidates parameter."""
     match = _GROUPED.fullmatch(name)
     if not match or match[2] is None:
         return _OF_CANDIDATES.get(name)
@@ -185,7 +182,7 @@ def _since(name: str) -> int | None:
 
 
 def _malformed(values: _Values, minor: int) -> Iterator[str]:
-    """Find what is wrong with the parameters that have no groups."""
+    """Find errors in the parameters that belong to no group."""
     if minor < mv.GRANULAR.minor and 'resources' not in values:
         yield 'no resources are asked for'
     limits = values.get('limit', ['1'])
@@ -240,12 +237,9 @@ def _read(
     values: Sequence[str],
     minor: int,
 ) -> Iterator[str]:
-    """Add what the values of a parameter ask for to a group.
-
-    :returns: What is wrong with them.
-    """
+    """Add the values of a parameter to a group; yield the errors in them."""
     if kind == 'required' and minor < mv.ANY_TRAITS.minor:
-        # No mistake, and hard to notice: all others are lost.
+        # Older Placement silently ignores all values but the last.
         values = values[-1:]
     for number, value in enumerate(values):
         try:
@@ -320,7 +314,7 @@ def _uuid(value: str) -> str:
 
 
 def _is_dashed_uuid(value: str) -> bool:
-    """Say whether a schema with the format ``uuid`` takes a value."""
+    """Return whether JSON schema's format ``uuid`` accepts a value."""
     try:
         uuid.UUID(value)
     except ValueError:
@@ -328,9 +322,9 @@ def _is_dashed_uuid(value: str) -> bool:
     return all(value[position] == '-' for position in (8, 13, 18, 23))
 
 
-# What /resource_providers takes several of.
+# The parameters of /resource_providers that may be repeated.
 _REPEATED = ('required', 'member_of')
-# Adds one value of a parameter to a group.
+# The function that adds one value of each parameter to a group.
 _READERS: Mapping[str, Callable[[RequestGroup, str, int], None]] = {
     'resources': _resources,
     'required': _traits,

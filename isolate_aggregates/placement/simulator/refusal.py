@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement answers to a query that it calls invalid."""
+"""The error for queries that Placement would answer with 400."""
 
 from collections.abc import Iterable
 
 from isolate_aggregates import exception
 
-# The service's codes for errors. Most have no code of their own.
+# Placement's error codes. Most errors only have the undefined code.
 UNDEFINED = 'placement.undefined_code'
 BAD_VALUE = 'placement.query.bad_value'
 DUPLICATE_KEY = 'placement.query.duplicate_key'
@@ -13,10 +13,10 @@ MISSING_VALUE = 'placement.query.missing_value'
 
 
 class Refused(exception.BadQuery):
-    """A query that the service answers with 400.
+    """A query that Placement would answer with 400.
 
-    :param reason: What is wrong with it.
-    :param code: The service's code for that.
+    :param reason: What is wrong with the query.
+    :param code: Placement's error code.
     """
 
     def __init__(self, reason: str, code: str = UNDEFINED) -> None:
@@ -30,10 +30,7 @@ class Refused(exception.BadQuery):
 
 
 def refuse(problems: Iterable[str], code: str = UNDEFINED) -> None:
-    """Raise if there are problems.
-
-    :raises Refused: with all of them.
-    """
+    """Raise :class:`Refused` with all problems, if there are any."""
     reason = '; '.join(problems)
     if reason:
         raise Refused(reason, code)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement over a snapshot: a question in, the service's answer out."""
+"""The Placement simulator: takes queries, returns Placement's responses."""
 
 from collections.abc import Iterable
 import dataclasses
@@ -29,18 +29,18 @@ from isolate_aggregates.placement.simulator.index import (
 from isolate_aggregates.placement.simulator.merge import Combination
 
 _NOTHING = AllocationCandidates((), (), {})
-# It looks them all up each time.
+# get_traits() walks all of os_traits on every call.
 _STANDARD_TRAITS = tuple(os_traits.get_traits())
 
 
 class Simulator:
-    """Answers as Placement would if it had these providers.
+    """Answers queries as a Placement with these providers would.
 
     :param providers: The resource providers; parents before children.
-    :param traits: Names of custom traits that exist although no provider has
-        them; Placement calls an unknown trait a mistake.
-    :param resource_classes: Names of custom resource classes that exist
-        although no provider has an inventory of them.
+    :param traits: Names of further custom traits that exist, for those that no
+        provider has. Placement rejects queries for unknown traits.
+    :param resource_classes: Names of further custom resource classes that
+        exist, for those that no provider has an inventory of.
     """
 
     def __init__(
@@ -66,13 +66,14 @@ class Simulator:
     ) -> AllocationCandidates:
         """Answer ``GET /allocation_candidates``.
 
-        Candidates come by host, in the order of the snapshot. The service
-        promises no order; where ``limit`` leaves some out, it may be others.
+        Candidates are grouped by host, in the order of the snapshot.
+        Placement guarantees no order, so with ``limit`` it may return
+        different candidates.
 
-        :param request: The request, or the query string of one.
+        :param request: The request, or its query string.
         :param minor: The microversion, without the ``1.``.
-        :raises BadQuery: if the service would call the query invalid.
-        :raises InvalidRequest: if no query can be made of the request.
+        :raises BadQuery: if Placement would answer with 400.
+        :raises InvalidRequest: if the request cannot be written as a query.
         """
         asked = query.candidates(
             query.parameters(request)
@@ -96,10 +97,10 @@ class Simulator:
         found: Iterable[Combination],
         most: int,
     ) -> AllocationCandidates:
-        """Return an answer for clients that know of no nested providers.
+        """Return a response for microversions before nested providers.
 
-        It has no candidates with two providers of one tree, and says nothing
-        of providers that no candidate takes from.
+        Candidates with two providers of one tree are left out, and so are the
+        summaries of providers that no candidate uses.
         """
         index = self.index
         fine, known = [], set()
@@ -117,14 +118,14 @@ class Simulator:
         return dataclasses.replace(whole, summaries=summaries)
 
     def hosts(self, request: ResourceRequest) -> ProviderSet:
-        """Return the roots of the trees that some candidate takes from.
+        """Return the roots of the trees that a candidate allocates from.
 
-        Quicker than all candidates: one of each tree is enough. Of a provider
-        that shares with others its own tree counts only for a candidate
-        around it.
+        This is faster than listing all candidates, because one per tree is
+        enough. The tree of a sharing provider is included only if it is the
+        anchor of a candidate that uses it.
 
-        :raises BadQuery: if the service would call the query invalid.
-        :raises InvalidRequest: if no query can be made of the request.
+        :raises BadQuery: if Placement would answer with 400.
+        :raises InvalidRequest: if the request cannot be written as a query.
         """
         asked = query.candidates(request.to_queryparams())
         servings = self.servings(asked)
@@ -138,7 +139,7 @@ class Simulator:
         """Answer ``GET /resource_providers``, in the order of the snapshot.
 
         :param minor: The microversion, without the ``1.``.
-        :raises BadQuery: if the service would call it invalid.
+        :raises BadQuery: if Placement would answer with 400.
         """
         asked = query.providers(query.parameters(query_string), minor)
         found = self._providers(asked.group)
@@ -152,12 +153,12 @@ class Simulator:
         ]
 
     def servings(self, request: ResourceRequest) -> list[Serving]:
-        """Return all the ways to serve each group; none if one has none.
+        """Return the ways to serve each group; empty if a group has none.
 
-        :param request: A request that is not invalid in itself.
-        :raises BadQuery: if it comes to a trait or a resource class that it
-            does not know. What a later group names is not looked at once a
-            group cannot be served, nor is it by the service.
+        :param request: A request that ``query`` accepts.
+        :raises BadQuery: if the request has an unknown trait or resource
+            class. As in Placement, the groups after one that cannot be served
+            are not checked.
         """
         root_traits = request.root_required | request.root_forbidden
         self._check_traits(root_traits)
@@ -178,10 +179,11 @@ class Simulator:
         return servings
 
     def _is_known(self, group: RequestGroup) -> bool:
-        """Say whether any provider is where a group wants to be.
+        """Return whether a group's aggregates and tree have any providers.
 
-        In this order: an aggregate without members keeps an unknown trait
-        from being noticed, but not an unknown resource class.
+        The order of the checks is Placement's: with an aggregate that has no
+        members, an unknown trait is not reported, but an unknown resource
+        class is.
         """
         self._check_classes(group)
         if not self._has_members(group):
@@ -200,8 +202,8 @@ class Simulator:
     def _providers(self, group: RequestGroup) -> ProviderSet:
         """Return the providers that each meet all conditions of a group.
 
-        Again a condition that no provider meets keeps what the next ones name
-        from being noticed.
+        As in Placement, names in the conditions after one that no provider
+        meets are not checked.
         """
         index = self.index
         if not self._has_tree(group):

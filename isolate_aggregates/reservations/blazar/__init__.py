@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's instance reservations, kept in Placement.
+"""Blazar plugins that keep instance reservations in Placement.
 
-Blazar brings calendar, events, API, policies and database; what it keeps in
-Nova and Placement is what the spec `Placement API support for instance
-reservation
+Blazar provides calendar, events, API, policies and database. In Nova and
+Placement, the plugins create what the specification `Placement API support for
+instance reservation
 <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_
-asks for: a private flavor, a resource class, and inventories of it on the
-reservation providers. There is no aggregate for each reservation, no server
-group and no BlazarFilter. blazar-manager loads the plugins by the names
-``virtual.instance.placement`` and ``flavor.instance.placement``; this is the
-only package that imports blazar.
+describes: a private flavor, a resource class, and inventories of that class on
+the reservation providers. There are no aggregates per reservation, no server
+groups and no BlazarFilter. blazar-manager loads the plugins by the entry
+points ``virtual.instance.placement`` and ``flavor.instance.placement``. Only
+this package imports blazar.
 """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of Blazar's reservations in Nova and Placement.
+"""Stores Blazar's reservations in Nova and Placement.
 
-All operations can be repeated: they read the current state and do what is
-missing. The flavor is created first and deleted last, and its description says
-to which Blazar the reservation belongs and whether it must end.
+All operations are idempotent: they read the current state and do what is
+missing. The flavor is created first and deleted last. Its description records
+to which Blazar the reservation belongs and whether it is to end.
 """
 
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 
 class Backend:
-    """Keeps reservations of one Blazar in Nova and Placement.
+    """The reservations of one Blazar in Nova and Placement.
 
     :param pool: The name of the aggregate of the hosts for reservations.
     :param database: The id of the database of this Blazar.
@@ -43,14 +43,15 @@ class Backend:
             connections.placement.adapter('placement')
         )
         self._store = ReservationStore(connections.nova, pool)
-        # Blazar may use another kind of endpoint for it than for Nova.
+        # Blazar may use another endpoint type for Placement than for Nova.
         self._store.placement = self._placement
         self._nova = self._store.compute
 
     def prepare(self, reservation: str, shape: Shape) -> None:
-        """See that flavor and resource class are there.
+        """Create flavor and resource class, unless they exist.
 
-        :raises ReservationError: if it belongs to another Blazar, or ended.
+        :raises ReservationError: if the reservation belongs to another Blazar,
+            or has ended.
         """
         resource_class = names.resource_class(reservation)
         extra_specs = {**shape.extra_specs, f'resources:{resource_class}': '1'}
@@ -61,7 +62,8 @@ class Backend:
                     reservation, 'was ended already'
                 )
             if _size(Shape.like(found.flavor)) != _size(shape):
-                # A flavor cannot be changed, and no project may use it yet.
+                # A flavor cannot be resized. No project has access to it yet,
+                # so it can be replaced.
                 self._nova.delete_flavor(reservation)
                 found = None
         if found is None:
@@ -79,18 +81,18 @@ class Backend:
         numbers: Mapping[str, int],
         former: Iterable[str] = (),
     ) -> dict[str, int]:
-        """Open slots on hosts, and close those on former hosts.
+        """Open slots on hosts, and remove those on former hosts.
 
-        :param numbers: How many slots it has, by hypervisor hostname.
+        :param numbers: The number of slots by hypervisor hostname.
         :param former: The hypervisor hostnames of hosts that may still have
-            slots of it. Slots that have a server stay, closed.
-        :returns: How many slots stay on each former host beyond those it has
-            there.
+            slots. Slots with a server remain there, closed.
+        :returns: The number of slots that remain on each former host in
+            addition to ``numbers``.
         :raises NotFound: if Placement has no provider of a host.
         """
         former = set(former)
         stay = dict.fromkeys(former, 0)
-        # First, so that there are never more open than were reserved.
+        # Remove first, so that never more slots are open than reserved.
         for host in sorted(former - set(numbers)):
             provider = self._provider(host)
             if provider:
@@ -109,13 +111,13 @@ class Backend:
         return stay
 
     def grant(self, reservation: str, project: str) -> None:
-        """Let a project use the flavor of a reservation."""
+        """Give a project access to the flavor of a reservation."""
         self._nova.grant(reservation, project)
 
     def mark_end(self, reservation: str, by: str) -> None:
-        """Write down that a reservation is to end, unless it is already.
+        """Record that a reservation is to end, unless that is recorded.
 
-        :param by: Who or what ends it.
+        :param by: The user or event that ends it.
         :raises ReservationError: if it belongs to another Blazar.
         """
         flavor = self._nova.record(reservation)
@@ -127,23 +129,22 @@ class Backend:
             self.write(dataclasses.replace(found, end=end))
 
     def write(self, found: BlazarRecord) -> None:
-        """Write what the flavor of a reservation says."""
+        """Write a record into the flavor of its reservation."""
         self._nova.describe_flavor(found.reservation, found.describe())
 
     def finish(self, reservation: str, hosts: Iterable[str]) -> str | None:
-        """End a reservation as far as it can be at the moment.
+        """End a reservation as far as possible now; call again for the rest.
 
-        :param hosts: The hypervisor hostnames of its hosts, as far as they
-            are known.
-        :returns: What is in the way of the rest, which the next call
-            completes; None if nothing is left of it.
+        :param hosts: The hypervisor hostnames of its known hosts.
+        :returns: What has to finish first, as a sentence; None if nothing is
+            left.
         """
         known = [self._provider(host) for host in sorted(set(hosts))]
         providers = [provider for provider in known if provider]
         try:
             waiting = ending.finish(self._store, reservation, providers)
         except exception.ServiceConflict:
-            # The class cannot go while any host has slots of it.
+            # The class cannot be deleted while any host has slots.
             providers = self._providers_with(reservation)
             waiting = ending.finish(self._store, reservation, providers)
         if waiting is None:
@@ -151,7 +152,7 @@ class Backend:
         return waiting
 
     def records(self) -> list[BlazarRecord]:
-        """Return what the flavors say of reservations of any Blazar."""
+        """Return the records of all Blazars' reservations."""
         found = map(parse, self._nova.records())
         return sorted(
             (one for one in found if one is not None),
@@ -169,17 +170,17 @@ class Backend:
         return observed.records.reservations.get(reservation)
 
     def forget_record(self, made: Reservation) -> None:
-        """Take away what a flavor has because it was kept without Blazar."""
-        # Hosts that Blazar gets later do not have the trait.
+        """Remove what a flavor has only because it was kept without Blazar."""
+        # Hosts that are added to Blazar later do not have the trait.
         self._nova.unset_extra_spec(made.flavor, names.TRAIT_KEY)
         if made.revision:
             revision = names.Revision(made.id, made.incarnation, made.revision)
             self._nova.delete_flavor(revision.flavor_id)
 
     def hosts(self) -> dict[str, dict[str, int]]:
-        """Return how many slots are on each host, by id of the reservation.
+        """Return the number of slots by reservation id and host.
 
-        Each reservation provider is read, so that this takes its time.
+        This is slow, as it reads every reservation provider.
         """
         found: dict[str, dict[str, int]] = {}
         for host, provider in self._providers():
@@ -191,7 +192,7 @@ class Backend:
         return found
 
     def projects(self, reservation: str) -> list[str]:
-        """Return the ids of the projects that may use a reservation."""
+        """Return the ids of the projects with access to a reservation."""
         return self._nova.projects(reservation)
 
     def servers(self, reservation: str) -> list[str]:
@@ -199,7 +200,7 @@ class Backend:
         return self._nova.servers_of(reservation)
 
     def shape(self, reservation: str) -> Shape:
-        """Return the size of a slot, by the flavor of the reservation.
+        """Return the size of a slot, from the flavor of the reservation.
 
         :raises NotFound: if it has no flavor.
         """
@@ -209,7 +210,10 @@ class Backend:
         return Shape.like(found.flavor)
 
     def _own(self, flavor: Record) -> BlazarRecord:
-        """Return what a flavor of this Blazar says."""
+        """Parse a flavor of this Blazar.
+
+        :raises ReservationError: if it belongs to another Blazar.
+        """
         found = parse(flavor)
         if found is None or found.database != self.database:
             raise exception.ReservationError(
@@ -240,7 +244,7 @@ class Backend:
         return provider
 
     def _providers(self) -> list[tuple[str, str]]:
-        """Return hypervisor hostname and uuid of reservation providers."""
+        """Return hypervisor hostname and uuid of all reservation providers."""
         everything = self._placement.resource_providers()
         by_uuid = {found['uuid']: found['name'] for found in everything}
         found = []
@@ -266,20 +270,20 @@ class Backend:
             return {}
 
     def _withdraw(self, reservation: str, provider: str) -> int:
-        """Take slots away; those that have a server only close.
+        """Remove slots; those with a server are only closed.
 
-        :returns: How many have a server.
+        :returns: The number of slots with a server.
         """
         wanted = names.resource_class(reservation)
         slots.change(self._placement, provider, wanted, slots.closed)
-        # Closed as it is, what is used now can only become less.
+        # With the slots closed, the usage can only decrease from here.
         used = self._used(reservation, provider)
         if not used:
             slots.change(self._placement, provider, wanted, slots.gone)
         return used
 
     def _used(self, reservation: str, provider: str) -> int:
-        """Return how many slots of a reservation have a server."""
+        """Return the number of slots with a server."""
         try:
             _, used = inventories.usages(self._placement, provider)
         except exception.ServiceNotFound:
@@ -291,7 +295,7 @@ class Backend:
 def _put(
     placement: PlacementClient, provider: str, wanted: str, total: int
 ) -> None:
-    """See that a provider has an inventory of open slots."""
+    """Give a provider an inventory of open slots, unless it has it."""
     found = inventories.read(placement, provider)
     before = found.by_class.get(wanted, {})
     after = slots.inventory(total, total)

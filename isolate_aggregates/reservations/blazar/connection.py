@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reaches Nova and Placement with what blazar.conf says of them."""
+"""Connects to Nova and Placement with the settings in blazar.conf."""
 
 import dataclasses
 
@@ -13,17 +13,14 @@ from isolate_aggregates.rest.connection import TIMEOUT, Connection
 
 @dataclasses.dataclass(frozen=True)
 class Connections:
-    """How to reach the two services.
-
-    :param nova: How to reach Nova.
-    """
+    """The connections to Nova and Placement."""
 
     nova: Connection
     placement: Connection
 
 
 def connect(conf: cfg.ConfigOpts) -> Connections:
-    """Return how to reach Nova and Placement as Blazar itself does."""
+    """Return connections to Nova and Placement like Blazar's own."""
     auth = v3.Password(
         auth_url=_auth_url(conf),
         username=conf.os_admin_username,

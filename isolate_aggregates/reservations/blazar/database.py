@@ -2,8 +2,8 @@
 """The id of a Blazar's database.
 
 Several Blazars may keep reservations in one Nova, and a Blazar may be started
-with another database by mistake. The id of a database is created once and kept
-there in a separate table, so that each reservation can record its database.
+with a wrong database by mistake. So each reservation records the id of its
+database. The id is created once and stored in a separate table.
 """
 
 from blazar.db.sqlalchemy import facade_wrapper
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 _TABLE = sa.Table(
     'isolate_aggregates_database',
     sa.MetaData(),
-    # Always the same, so that there is one row.
+    # A constant, so that the table has a single row.
     sa.Column('name', sa.String(16), primary_key=True),
     sa.Column('id', sa.String(36), nullable=False),
 )
@@ -22,7 +22,7 @@ _NAME = 'database'
 
 
 def database_id() -> str:
-    """Return the id of Blazar's database, which gets one if it has none."""
+    """Return the id of Blazar's database; create it if there is none."""
     with facade_wrapper.session_for_write() as session:
         connection = session.connection()
         if not sa.inspect(connection).has_table(_TABLE.name):
@@ -37,7 +37,7 @@ def database_id() -> str:
                     )
                 )
         except db_exceptions.DBDuplicateEntry:
-            # Another blazar-manager was faster.
+            # Another blazar-manager created it first.
             pass
         found = _read()
     return str(found)

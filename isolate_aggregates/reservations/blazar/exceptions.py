@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors in the terms of Blazar.
+"""Exceptions that Blazar handles.
 
-blazar-manager takes an error as the failure of one event or one request only
-if it is one of its own.
+Only Blazar's own exceptions fail a single event or request; others are not
+handled by blazar-manager.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from isolate_aggregates import exception
 
 
 class ReservationNotKept(blazar_exceptions.BlazarException):
-    """Nova or Placement did not do what a reservation needs."""
+    """A reservation could not be written to Nova or Placement."""
 
     code = 503
     msg_fmt = 'Reservation %(reservation)s: %(problem)s'
@@ -22,10 +22,7 @@ class ReservationNotKept(blazar_exceptions.BlazarException):
 
 @contextlib.contextmanager
 def translated(reservation: str) -> Iterator[None]:
-    """Turn our errors into one of Blazar's.
-
-    :raises ReservationNotKept: instead of each of ours.
-    """
+    """Raise our exceptions as :class:`ReservationNotKept`."""
     try:
         yield
     except exception.IsolateAggregatesError as exc:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavor-based reservations that are kept only in Placement.
+"""Blazar plugin for flavor-based reservations, kept in Placement.
 
-Replaces Blazar's own plugin of the same resource type. That one creates an
-instance plugin of Blazar; here it is ours.
+It replaces Blazar's plugin of the same resource type, and uses our instance
+plugin instead of Blazar's.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ class PlacementFlavorPlugin(flavor_plugin.FlavorPlugin):
     title = 'Plugin for Nova flavor-based server reservations with Placement'
 
     def __init__(self) -> None:
-        # Not that of the parent: an instance plugin of Blazar that is made
-        # anywhere takes part in the healing of all instance reservations.
+        # Do not call the parent's __init__: it creates an instance plugin of
+        # Blazar, and each one takes part in healing all reservations.
         self._placement_client = placement.BlazarPlacementClient()
         self._host_plugin = host_plugin.PhysicalHostPlugin()
         self._instance_plugin = PlacementInstancePlugin()

@@ -2,9 +2,9 @@
 """Imports reservations from Blazar.
 
 The data in Blazar's database is written into the flavor of the reservation, as
-the record that the commands read; slots, servers and access exist already.
-Nothing is deleted, not even in Blazar's database. Reservations that cannot be
-imported stay as they are and are listed.
+the record that the commands read. Slots, servers and access exist already.
+Nothing is deleted in Blazar's database or elsewhere. Reservations that cannot
+be imported are listed and not changed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ from isolate_aggregates.reservations.uncounted import uncounted
 
 _TYPES = (instances.RESOURCE_TYPE, flavors.RESOURCE_TYPE)
 
-# What flavors have because of Blazar.
+# The extra specs that Blazar's own plugin sets on flavors.
 _EXTRA_SPECS = ('aggregate_instance_extra_specs:reservation', 'affinity_id')
 
 _LIVING = (status.reservation.PENDING, status.reservation.ACTIVE)
@@ -44,15 +44,16 @@ _LIVING = (status.reservation.PENDING, status.reservation.ACTIVE)
 
 @dataclasses.dataclass(frozen=True)
 class Import:
-    """What becomes of a reservation of Blazar.
+    """The result of importing a reservation.
 
     :param lease: The name of its lease.
-    :param problem: Why it is not carried over, for a sentence; None if it is.
-    :param is_kept: Whether it was carried over before.
-    :param reservation: The reservation as it is kept then.
-    :param hosts: How many slots it has, by hypervisor hostname.
-    :param notes: What is not carried over with it, one sentence each, without
-        a full stop.
+    :param problem: Why it cannot be imported, as the predicate of a sentence;
+        None if it can.
+    :param is_kept: Whether it was imported before.
+    :param reservation: The imported reservation.
+    :param hosts: The number of slots by hypervisor hostname.
+    :param notes: One sentence, without a full stop, for each property that is
+        not imported.
     """
 
     id: str
@@ -88,9 +89,9 @@ class _Row:
 
 
 def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
-    """Return what importing everything would do, and change nothing.
+    """Return what importing would do; change nothing.
 
-    :raises IsolateAggregatesError: if it cannot be read how things are.
+    :raises IsolateAggregatesError: if the current state cannot be read.
     """
     observed = _with_ready_hosts(store.read())
     found = []
@@ -103,11 +104,13 @@ def plan(store: ReservationStore, now: datetime.datetime) -> list[Import]:
 
 
 def carry_out(store: ReservationStore, now: datetime.datetime) -> list[Import]:
-    """Import everything that can be, and return what was done.
+    """Import all reservations that can be imported.
 
-    May be repeated. Blazar must not start or end leases meanwhile.
+    It can be repeated. Blazar must not start or end leases meanwhile.
 
-    :raises IsolateAggregatesError: if hosts cannot be prepared.
+    :returns: The result for each reservation.
+    :raises IsolateAggregatesError: if the current state cannot be read, or
+        hosts cannot be prepared.
     """
     if any(one.reservation is not None for one in plan(store, now)):
         _make_hosts_ready(store)
@@ -128,9 +131,10 @@ def _imported(
     row: _Row,
     now: datetime.datetime,
 ) -> Import:
-    """Import a reservation, if it can be.
+    """Import a reservation if possible.
 
-    :param observed: How things were, which is enough for what has slots.
+    :param observed: The state before the import. It need not be current, as
+        the reservation has its slots already.
     """
     if not row.is_active:
         observed = store.read()
@@ -139,7 +143,7 @@ def _imported(
     if made is None:
         return one
     inventories.create_class(store.placement, made.resource_class)
-    # The providers have its trait already.
+    # The extra specs require a trait; the providers have it already.
     store.compute.set_extra_specs(made.flavor, made.flavor.extra_specs)
     there = observed.slots(made.id)
     for name, number in one.hosts.items():
@@ -153,13 +157,13 @@ def _imported(
                 opened=0,
                 generation=host.generation,
             )
-    # Last: from then on it is known here, and it is complete.
+    # Last, because with this description it counts as imported.
     store.compute.describe_flavor(made.id, record.describe(made))
     return one
 
 
 def _rows() -> Iterator[_Row]:
-    """Yield what Blazar has, what runs first and then in order of start."""
+    """Yield the reservations of Blazar: active ones first, then by start."""
     found = [
         _Row(reservation, lease)
         for lease in db_api.lease_list()
@@ -178,7 +182,7 @@ def _judged(
     row: _Row,
     now: datetime.datetime,
 ) -> Import:
-    """Return what is to become of a reservation, as things are."""
+    """Return what importing a reservation would do."""
     if row.id in observed.records.reservations:
         return dataclasses.replace(row.outcome(), is_kept=True)
     problem = _obstacle(store, observed, row, now)
@@ -193,7 +197,7 @@ def _judged(
             return _refused(
                 row, f'Placement has no provider of {", ".join(unknown)}'
             )
-        # They stay where Blazar put them, if they fit there.
+        # Slots stay on Blazar's hosts if they fit there.
         assignment = host_capacity.assign(
             store, _with(observed, made, planned), made, now
         )
@@ -302,7 +306,7 @@ def _notes(
 
 
 def _make_hosts_ready(store: ReservationStore) -> None:
-    """Give all hosts that Blazar has in the pool the trait."""
+    """Give the trait to the reservation providers of all Blazar's hosts."""
     providers.create_trait(store.placement, names.TRAIT)
     for host in store.read().hosts.values():
         if host.in_pool and host.provider and not host.is_ready:
@@ -314,7 +318,7 @@ def _make_hosts_ready(store: ReservationStore) -> None:
 
 
 def _with_ready_hosts(observed: ObservedState) -> ObservedState:
-    """Return how things are once that was done."""
+    """Return the state as it will be after :func:`_make_hosts_ready`."""
     return dataclasses.replace(
         observed,
         hosts={
@@ -329,7 +333,7 @@ def _with_ready_hosts(observed: ObservedState) -> ObservedState:
 def _with(
     observed: ObservedState, made: Reservation, hosts: Mapping[str, int]
 ) -> ObservedState:
-    """Return how things are with a reservation that is kept here."""
+    """Return the state with an imported reservation added."""
     known = observed.records
     foreign = {k: v for k, v in known.foreign.items() if k != made.id}
     there = observed.slots(made.id)
@@ -356,5 +360,5 @@ def _with(
 
 
 def _utc(time: datetime.datetime) -> datetime.datetime:
-    """Return a time of Blazar, which has no zone."""
+    """Return a naive UTC time of Blazar as an aware one."""
     return time.replace(tzinfo=datetime.UTC)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instance reservations that are kept only in Placement.
+"""Blazar plugin for instance reservations, kept in Placement.
 
-Replaces Blazar's own plugin of the same resource type, and delegates
-reservations with an aggregate or a server group to that plugin, which created
-them.
+It replaces Blazar's plugin of the same resource type. Reservations with an
+aggregate or a server group were created by that plugin, and are delegated to
+it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,36 +43,36 @@ _PAUSE = 1  # second
 
 @dataclasses.dataclass(frozen=True)
 class _Named:
-    """What Blazar writes the id of into its database."""
+    """An object whose ``id`` Blazar stores in its database."""
 
     id: str | None
 
 
 class PlacementInstancePlugin(planning.SlotPlanning):
-    """Plugin for virtual instances that are reserved in Placement."""
+    """Blazar plugin for instances that are reserved in Placement."""
 
     title = 'Virtual Instance Plugin with Placement'
 
-    # What has been warned of; the plugin for flavors has one of these, too.
+    # Warnings that were logged already. A class attribute, because the flavor
+    # plugin has an instance of this class as well.
     _told: ClassVar[set[str]] = set()
 
     def __init__(self) -> None:
         super().__init__()
-        # Blazar's own monitor of hosts, where the healing is registered now,
-        # is that of the plugin for hosts as well.
+        # The parent uses the host monitor that it shares with the host plugin.
+        # Healing stays registered there.
         self.monitor = PeriodicCompletion(
             self.complete, lambda: CONF[options.GROUP].completion_interval
         )
-        # Reservations that may not be as they should be, others whose end is
-        # not complete, and whether those that an earlier process left behind
-        # are among them.
+        # Reservations to check, reservations whose end is not complete, and
+        # whether those of an earlier process have been added.
         self._doubtful: set[str] = set()
         self._unfinished: set[str] = set()
         self._has_looked = False
 
     @functools.cached_property
     def backend(self) -> Backend:
-        """What keeps reservations in Nova and Placement."""
+        """The storage of reservations in Nova and Placement."""
         return Backend(
             connect(CONF), CONF.nova.aggregate_freepool_name, database_id()
         )
@@ -89,11 +89,11 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             except exception.IsolateAggregatesError:
                 self.cleanup_resources(inst_reservation)
                 raise
-        # Neither a server group nor an aggregate.
+        # There is no server group and no aggregate.
         return _Named(reservation), None, _Named(None)
 
     def cleanup_resources(self, instance_reservation: Any) -> None:
-        """Take away what a reservation has in Nova and Placement.
+        """Remove a reservation from Nova and Placement.
 
         :param instance_reservation: Blazar's instance reservation.
         """
@@ -107,10 +107,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def on_start(self, resource_id: str) -> None:
         """Start a reservation; may be repeated.
 
-        What Nova or Placement cannot do at the moment is done later, because
-        Blazar never starts a lease a second time.
+        If Nova or Placement fails, this is completed later, because Blazar
+        does not start a lease again.
 
-        :raises ReservationNotKept: if it must not be done.
+        :raises ReservationNotKept: if the reservation must not be started.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -128,8 +128,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def on_end(self, resource_id: str) -> None:
         """End a reservation.
 
-        What cannot be done within a few seconds is completed later, and
-        nothing is forgotten before.
+        What cannot be done within a few seconds is completed later. Until
+        then the flavor records that the reservation is to end.
         """
         row = db_api.instance_reservation_get(resource_id)
         if rows.is_old(row):
@@ -140,8 +140,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             db_api.reservation_get(reservation)['lease_id']
         )
         if lease['status'] == status.lease.DELETING:
-            # Blazar is about to forget it. The rest is done later, because the
-            # # flavor says so.
+            # Blazar is about to delete it from its database. The record in the
+            # flavor makes sure that the rest is done later.
             by = f'lease {lease["id"]} was deleted{_by_user()}'
             with translated(reservation):
                 try:
@@ -159,7 +159,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             time.sleep(_PAUSE)
 
     def update_resources(self, reservation_id: str) -> None:
-        """Bring Nova and Placement up to date after a change."""
+        """Update Nova and Placement after a change."""
         reservation = db_api.reservation_get(reservation_id)
         if rows.is_old(reservation):
             super().update_resources(reservation_id)
@@ -171,7 +171,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     ) -> bool:
         found = db_api.reservation_get(reservation['id'])
         if rows.is_old(found):
-            # Blazar's plugin reads the columns of two tables from it.
+            # Blazar's plugin expects the columns of both tables in the row.
             allocations = reservation['computehost_allocations']
             healed = super()._heal_reservation(
                 {**found, 'computehost_allocations': allocations}, host_ids
@@ -186,7 +186,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     # What is completed later.
 
     def complete(self) -> None:
-        """Complete what events had to leave undone."""
+        """Complete what could not be done when an event was handled."""
         if not self._has_looked:
             self._doubtful.update(rows.active())
             self._unfinished.update(rows.lingering())
@@ -201,10 +201,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._finish(reservation, 'Blazar ended it')
 
     def _is_due(self, found: BlazarRecord) -> bool:
-        """Tell whether a reservation is one that this Blazar ended.
+        """Return whether a reservation was ended by this Blazar.
 
-        One that its database does not know is not. Another database would not
-        know it either, and neither would an earlier state of this one.
+        A reservation that is missing in the database does not count as ended:
+        the database may be a wrong one, or restored from a backup.
         """
         if found.database != self.backend.database:
             self._tell(
@@ -227,7 +227,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         return False
 
     def _tell(self, what: str, warning: str) -> None:
-        """Warn of something, once."""
+        """Log a warning once per subject."""
         if what not in self._told:
             self._told.add(what)
             LOG.warning(warning, what)
@@ -238,9 +238,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._bring(reservation, hosts.get(reservation, ()))
 
     def _bring(self, reservation: str, former: Iterable[str] = ()) -> None:
-        """Bring Nova and Placement up to date, now or later.
+        """Update Nova and Placement, now or later.
 
-        :param former: The hostnames of hosts that may still have slots of it.
+        :param former: The hypervisor hostnames of hosts that may still have
+            slots of it.
         """
         try:
             self._keep(reservation, former)
@@ -255,9 +256,10 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         rows.report(reservation, is_missing=True)
 
     def _keep(self, reservation: str, former: Iterable[str] = ()) -> None:
-        """See that a reservation has what it should have, unless it ended.
+        """Write a reservation to Nova and Placement, unless it has ended.
 
-        :param former: The hostnames of hosts that may still have slots of it.
+        :param former: The hypervisor hostnames of hosts that may still have
+            slots of it.
         """
         with _turn(reservation):
             found = rows.current(reservation)
@@ -275,16 +277,16 @@ class PlacementInstancePlugin(planning.SlotPlanning):
                 rows.leave_behind(reservation, rows.by_host(stay))
                 self.backend.grant(reservation, lease['project_id'])
         if rows.is_ending(reservation):
-            # By another blazar-manager, which does not wait for this one.
+            # Another blazar-manager ended it meanwhile.
             self._finish(reservation, 'its lease ended while it was started')
             return
         amount = len(rows.allocations(reservation))
         rows.report(reservation, is_missing=amount < found['amount'])
 
     def _finish(self, reservation: str, by: str) -> bool:
-        """End a reservation as far as it can be at the moment.
+        """End a reservation as far as possible now.
 
-        :param by: What ended it.
+        :param by: What ended it, for the record.
         :returns: Whether nothing is left of it.
         """
         try:
@@ -310,7 +312,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
 
 def _turn(reservation: str) -> contextlib.AbstractContextManager[Any]:
-    """Keep other threads from starting or ending a reservation meanwhile."""
+    """Return a lock for starting and ending a reservation."""
     turn: contextlib.AbstractContextManager[Any] = lockutils.lock(
         f'isolate-aggregates-{reservation}'
     )
@@ -318,7 +320,7 @@ def _turn(reservation: str) -> contextlib.AbstractContextManager[Any]:
 
 
 def _by_user() -> str:
-    """Return who asked for what is being done, as the end of a sentence."""
+    """Return the requesting user, as the end of a sentence."""
     try:
         user = context.BlazarContext.current().user_name
     except RuntimeError:

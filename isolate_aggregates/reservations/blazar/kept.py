@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reservations in Nova that belong to Blazars, and commands for them.
+"""Lists, adopts and ends the reservations in Nova that belong to Blazar.
 
-Blazar does not touch reservations that its database does not know. An operator
-decides for each whether it ends or is given to Blazar again. The same applies
-to reservations that are kept without Blazar.
+Blazar never changes reservations that are missing in its database. For each of
+them an operator decides whether to end it or to give it to Blazar again.
+Reservations that are kept without Blazar can be given to Blazar too.
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,13 @@ from isolate_aggregates.reservations.reservation import Reservation
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """A reservation that is kept in Nova for a Blazar.
+    """A reservation in Nova that belongs to a Blazar.
 
-    :param record: What its flavor says.
+    :param record: The record in its flavor.
     :param is_ours: Whether it belongs to the Blazar of the configuration.
-    :param is_known: Whether the database of that Blazar knows it.
-    :param projects: The ids of the projects that may use it.
-    :param slots: How many slots it has, by hypervisor hostname.
+    :param is_known: Whether it is in the database of that Blazar.
+    :param projects: The ids of the projects with access to it.
+    :param slots: The number of slots by hypervisor hostname.
     :param servers: The ids of its servers.
     :param without_blazar: The reservation, if it is kept without Blazar.
     """
@@ -49,7 +49,9 @@ class Kept:
 
 
 def configure(path: str) -> cfg.ConfigOpts:
-    """Use the database and the services of the Blazar that a file configures.
+    """Load a configuration file of Blazar.
+
+    The database and the services that it names are used from then on.
 
     :raises ConfigFilesError: if the file cannot be read.
     """
@@ -62,7 +64,7 @@ def configure(path: str) -> cfg.ConfigOpts:
 
 
 def backend(path: str) -> Backend:
-    """Return the backend of the Blazar that a file configures.
+    """Return the backend of the Blazar with this configuration file.
 
     :raises ConfigFilesError: if the file cannot be read.
     """
@@ -73,13 +75,13 @@ def backend(path: str) -> Backend:
 
 
 def everything(found: Backend) -> list[Kept]:
-    """Return all that is kept for any Blazar."""
+    """Return all reservations of all Blazars."""
     slots = found.hosts()
     return [_kept(found, record, slots) for record in found.records()]
 
 
 def one(found: Backend, reservation: str) -> Kept:
-    """Return one that is kept for any Blazar, or without Blazar.
+    """Return a reservation of any Blazar, or one kept without Blazar.
 
     :raises NotFound: if there is none of that id.
     """
@@ -101,12 +103,12 @@ def adopt(
     until: datetime.datetime | None,
     now: datetime.datetime,
 ) -> None:
-    """Let the Blazar of the configuration keep a reservation.
+    """Give a reservation to the Blazar of the configuration.
 
-    If its database does not know the reservation, it gets a lease of its own.
-    Servers stay as they are.
+    If it is not in the database of that Blazar, it gets a new lease. Servers
+    do not change.
 
-    :param until: When that lease ends; None for the end that is known.
+    :param until: The end of the new lease; None to keep the recorded end.
     :raises ReservationError: if it cannot be adopted.
     """
     name = kept.record.reservation
@@ -149,9 +151,9 @@ def _hand_over(
     until: datetime.datetime | None,
     now: datetime.datetime,
 ) -> None:
-    """Write what is known of a reservation without Blazar into its database.
+    """Write a reservation that is kept without Blazar into its database.
 
-    :param until: When it ends; None for its end.
+    :param until: The end of the lease; None for the end of the reservation.
     """
     end = until or made.end
     if made.pending is not None or end is None:
@@ -179,9 +181,9 @@ def _hand_over(
 
 
 def end(found: Backend, kept: Kept) -> str | None:
-    """End a reservation as far as it can be at the moment.
+    """End a reservation as far as possible now; call again for the rest.
 
-    :returns: What is in the way of the rest; None if nothing is left of it.
+    :returns: What has to finish first, as a sentence; None if nothing is left.
     """
     if kept.record.end is None:
         mark = End('an operator', datetime.datetime.now(datetime.UTC))

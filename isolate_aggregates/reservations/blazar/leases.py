@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes leases for reservations that are kept in Nova and Placement already.
+"""Writes leases for existing reservations into Blazar's database.
 
-Nothing is done in Nova and Placement.
+Nova and Placement are not changed.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ _LIVING = (status.lease.PENDING, status.lease.ACTIVE)
 
 @dataclasses.dataclass(frozen=True)
 class Lease:
-    """What Blazar is to know of a reservation.
+    """The data of a lease with one reservation.
 
-    :param slots: How many slots it has, by hypervisor hostname.
-    :param has_started: Whether its project may use it.
+    :param slots: The number of slots by hypervisor hostname.
+    :param has_started: Whether its project has access.
     """
 
     reservation: str
@@ -41,10 +41,10 @@ class Lease:
 
 
 def write(wanted: Lease) -> None:
-    """Write a lease into Blazar's database, or bring it up to date there.
+    """Create a lease in Blazar's database, or update it.
 
-    :raises ReservationError: if Blazar does not know its hosts, or has
-        something else of it.
+    :raises ReservationError: if a host is not in the database, or the database
+        has a different reservation with this id.
     """
     known = {host['hypervisor_hostname'] for host in db_api.host_list()}
     missing = ', '.join(sorted(wanted.slots.keys() - known))
@@ -70,8 +70,8 @@ def _create(wanted: Lease) -> None:
             'project_id': wanted.project,
             'start_date': _naive(wanted.start),
             'end_date': _naive(wanted.end),
-            # Of the operator who added the host, as the owner of the lease
-            # is not here to trust Blazar.
+            # The trust of the operator who added the host: the owner of the
+            # lease cannot create one here.
             'trust_id': hosts[next(iter(wanted.slots))]['trust_id'],
             'status': lease,
             'reservations': [
@@ -115,7 +115,7 @@ def _create(wanted: Lease) -> None:
 
 
 def _update(wanted: Lease, found: Mapping[str, Any]) -> None:
-    """Write what has changed since Blazar kept it."""
+    """Update a lease with what has changed without Blazar."""
     lease = db_api.lease_get(found['lease_id'])
     if lease['status'] not in _LIVING:
         raise _problem(wanted, f'its lease is {lease["status"]} in Blazar')
@@ -173,7 +173,7 @@ def _start_event(wanted: Lease) -> dict[str, Any]:
 
 
 def _naive(time: datetime.datetime) -> datetime.datetime:
-    """Return a time as Blazar has it, in UTC without a zone."""
+    """Return a time as Blazar stores it: naive, in UTC."""
     return time.astimezone(datetime.UTC).replace(tzinfo=None)
 
 

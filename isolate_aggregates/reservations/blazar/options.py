@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that blazar.conf has for these plugins."""
+"""Options in blazar.conf for these plugins."""
 
 from blazar.plugins import instances
 from oslo_config import cfg

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Completes unfinished work later.
+"""Completes unfinished work periodically.
 
-blazar-manager runs the events of leases one after the other and calls monitor
-plugins from threads of their own. So an event does what it can at once, and
-the rest is done from here.
+blazar-manager handles lease events one after the other, but calls each monitor
+plugin in its own thread. So an event handler does not wait, and the rest is
+done here.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ LOG = logging.getLogger(__name__)
 
 
 class PeriodicCompletion(base.BaseMonitorPlugin):
-    """Called by blazar-manager now and then.
+    """A monitor plugin that blazar-manager polls.
 
-    :param complete: Completes what can be completed by now.
-    :param interval: Gives the seconds between two calls.
+    :param complete: Does the pending work, as far as possible.
+    :param interval: Returns the seconds between two calls.
     """
 
     def __init__(
@@ -31,25 +31,25 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         self._interval = interval
 
     def is_notification_enabled(self) -> bool:
-        """Tell that no notifications are wanted."""
+        """Return False: no notifications are needed."""
         return False
 
     def get_notification_event_types(self) -> list[str]:
-        """Return no types of notifications."""
+        """Return an empty list."""
         return []
 
     def get_notification_topics(self) -> list[str]:
-        """Return no topics of notifications."""
+        """Return an empty list."""
         return []
 
     def notification_callback(
         self, event_type: str, payload: Any
     ) -> dict[str, Any]:
-        """Take no notice of a notification."""
+        """Ignore a notification."""
         return {}
 
     def is_polling_enabled(self) -> bool:
-        """Tell that it wants to be called."""
+        """Return True: it is to be polled."""
         return True
 
     def get_polling_interval(self) -> int:
@@ -57,9 +57,9 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         return self._interval()
 
     def poll(self) -> dict[str, Any]:
-        """Complete what can be completed by now.
+        """Do the pending work, as far as possible.
 
-        :returns: No flags of reservations to change.
+        :returns: An empty dictionary: no flags of reservations change.
         """
         try:
             self._complete()
@@ -72,5 +72,5 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         return 0
 
     def heal(self) -> dict[str, Any]:
-        """Heal nothing."""
+        """Do nothing; see get_healing_interval."""
         return {}

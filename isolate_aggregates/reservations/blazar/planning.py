@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the hosts of instance reservations, each slot of which counts."""
+"""Chooses the hosts of instance reservations, counting every slot."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -24,17 +24,17 @@ from isolate_aggregates.reservations.room import (
 
 LOG = logging.getLogger(__name__)
 
-# Leases start and end on full minutes.
+# Shorter than any lease, which start and end on full minutes.
 _MOMENT = datetime.timedelta(seconds=1)
 _LONG_AGO = datetime.datetime(1970, 1, 1)
 
-# Held from the choice of hosts until the database has it. blazar-manager
-# serves several requests at once, and two must not choose the same slots.
+# Held while hosts are chosen and the choice is written to the database, as
+# concurrent requests must not choose the same capacity.
 CHOOSING = threading.RLock()
 
 
 class SlotPlanning(instance_plugin.VirtualInstancePlugin):
-    """The part of the plugin that chooses hosts."""
+    """The part of the instance plugin that chooses hosts."""
 
     def reserve_resource(
         self, reservation_id: str, values: dict[str, Any]
@@ -60,15 +60,15 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         end_date: datetime.datetime,
         excludes: Collection[str] | None,
     ) -> tuple[list[Any], list[Any]]:
-        """Return the hosts without and with other reservations at a time.
+        """Divide hosts by whether they have reservations in a period.
 
-        Reservations that ended before still count while they have servers,
-        those that only touch the time do not.
+        Reservations that have ended but still have servers count. Reservations
+        that end exactly at the start, or start at the end, do not.
 
-        :param start_date: From when on.
-        :param end_date: Until when.
-        :param excludes: The ids of reservations that do not count.
-        :returns: Hosts without, and hosts with them.
+        :param start_date: The start of the period.
+        :param end_date: The end of the period.
+        :param excludes: The ids of reservations to ignore.
+        :returns: Hosts without reservations, and hosts with reservations.
         """
         free, reserved = super().filter_hosts_by_reservation(
             hosts, start_date + _MOMENT, end_date - _MOMENT, excludes
@@ -100,9 +100,9 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def get_hosts_list(
         self, host_info: Mapping[str, Any], cpus: int, memory: int, disk: int
     ) -> list[Any]:
-        """Return a host as often as slots of a size fit on it.
+        """Return a host once for each slot that fits on it.
 
-        :param host_info: The host and the reservations on it.
+        :param host_info: The host and its reservations in the period.
         :param cpus: Virtual CPUs of a slot.
         :param memory: Memory of a slot in MiB.
         :param disk: Disk of a slot in GiB.
@@ -113,9 +113,9 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
             usage.capacity(host),
             claims=usage.claims(host['id'], host_info['reservations']),
         )
-        # All of them overlap the time that is asked about, so those that
-        # overlap each other do so within it: the peak of all time is that of
-        # the time asked about.
+        # All these reservations overlap the requested period. So wherever they
+        # overlap each other, they do so within it, and their overall peak is
+        # the peak of the period.
         demand = Demand(
             start=datetime.datetime.min,
             end=None,
@@ -127,18 +127,18 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def pickup_hosts(
         self, reservation_id: str | None, values: Mapping[str, Any]
     ) -> dict[str, list[str]]:
-        """Return the ids of the hosts that get slots, and that lose some.
+        """Return the ids of the hosts to add slots to and remove slots from.
 
-        Slots stay where they are if they can. Servers that stayed on failed
-        hosts do not stand in the way of slots that they would be in.
+        Slots stay on their hosts if possible. Slots that were left behind on a
+        failed host do not take capacity from the same reservation.
 
-        :param values: The reservation as it is to be.
+        :param values: The wanted values of the reservation.
         :raises NotEnoughHostsAvailable: if it does not fit.
         """
         before = Counter(
             row['compute_host_id'] for row in rows.allocations(reservation_id)
         )
-        # In the order in which they are to be taken.
+        # The order is the order of preference.
         free = Counter(
             host['id']
             for host in self.query_available_hosts(
@@ -173,10 +173,10 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
         }
 
     def allocation_candidates(self, reservation: Mapping[str, Any]) -> Any:
-        """Return the ids of the hosts a reservation would have.
+        """Return the ids of the hosts that a reservation would get.
 
-        :param reservation: The reservation, with the values it is to get; its
-            own slots do not stand in its way.
+        :param reservation: The reservation with its wanted values. Capacity of
+            its existing slots counts as free.
         """
         known = reservation.get('id')
         changed = self.pickup_hosts(known, reservation)
@@ -191,20 +191,20 @@ class SlotPlanning(instance_plugin.VirtualInstancePlugin):
     def _move(
         self, reservation: Mapping[str, Any], failed: Sequence[str]
     ) -> bool:
-        """Give the slots on failed hosts other hosts, as far as they fit.
+        """Move slots from failed hosts to other hosts, as far as they fit.
 
-        :returns: Whether all of them did.
+        :returns: Whether all of them fit.
         """
         allocations = rows.allocations(reservation['id'])
         stuck = [a for a in allocations if a['compute_host_id'] in failed]
         if reservation['status'] == status.reservation.ACTIVE:
-            # Each of them may have a server, until Placement has said which.
+            # Any of them may have a server, until Placement has been asked.
             stayed = rows.left_behind(reservation['id'])
             stayed.update(row['compute_host_id'] for row in stuck)
             rows.leave_behind(reservation['id'], stayed)
         amount = len(allocations) - len(stuck)
         moved = True
-        # With affinity all of them go together.
+        # With affinity, they can only move together.
         step = len(stuck) if reservation['affinity'] else 1
         for place in range(0, len(stuck), step or 1):
             together = stuck[place : place + step]

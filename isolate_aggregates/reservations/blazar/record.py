@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the flavor of a reservation of Blazar says of it.
+"""The record that the flavor of a Blazar reservation contains.
 
-Blazar's database knows the rest. What a database knows can be lost, with a
-backup that is older, or with a wrong connection; that a reservation is to end
-is therefore written into the flavor, and nothing ends because a database does
-not know it.
+Everything else is in Blazar's database. A database can be restored from an old
+backup, or be a wrong one. So no reservation is ended because it is missing in
+the database; the flavor itself records that its reservation is to end.
 """
 
 import dataclasses
@@ -13,16 +12,16 @@ import json
 
 from isolate_aggregates.reservations.record import Record
 
-# The key that tells these descriptions from those of others, and the version.
+# The key that marks these descriptions, and the version of the format.
 _MARK = 'isolate-aggregates-blazar'
 _VERSION = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class End:
-    """That a reservation is to end.
+    """The fact that a reservation is to end.
 
-    :param by: Who or what ended it.
+    :param by: The user or event that ended it.
     """
 
     by: str
@@ -31,10 +30,10 @@ class End:
 
 @dataclasses.dataclass(frozen=True)
 class BlazarRecord:
-    """What the flavor says.
+    """The contents of a flavor's description.
 
-    :param database: The id of the database of the Blazar it belongs to.
-    :param end: That it is to end, if it is.
+    :param database: The id of the database of the Blazar that owns it.
+    :param end: Set if the reservation is to end.
     """
 
     reservation: str
@@ -53,7 +52,7 @@ class BlazarRecord:
 
 
 def parse(flavor: Record) -> BlazarRecord | None:
-    """Return what a flavor says; None if it is not one of Blazar."""
+    """Parse a flavor; None if it has no record of a Blazar reservation."""
     try:
         document = json.loads(flavor.description)
         if document[_MARK] != _VERSION:

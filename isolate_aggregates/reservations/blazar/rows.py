@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Blazar's database has of reservations."""
+"""Reads and writes reservations in Blazar's database."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,13 +9,13 @@ from blazar import status
 from blazar.db import api as db_api
 from oslo_utils import timeutils, uuidutils
 
-# Where Blazar's own plugin writes down what it makes in Nova.
+# The columns in which Blazar's own plugin stores ids of objects in Nova.
 _OLD_COLUMNS = ('aggregate_id', 'server_group_id')
 
-# How the ids of allocations begin that are slots left behind, see left_behind.
+# The prefix of the ids of allocations for slots left behind; see left_behind.
 _LEFT_BEHIND = 'left-behind-'
 
-# What Blazar writes before it ends the reservations of a lease.
+# The lease statuses that Blazar sets before it ends the reservations.
 _ENDING = (
     status.lease.TERMINATING,
     status.lease.TERMINATED,
@@ -24,7 +24,7 @@ _ENDING = (
 
 
 def is_old(row: Any) -> bool:
-    """Tell whether a reservation is kept as Blazar's own plugin does."""
+    """Return whether Blazar's own plugin created a reservation."""
     return any(row.get(column) for column in _OLD_COLUMNS)
 
 
@@ -34,10 +34,10 @@ def allocations(reservation: str | None) -> list[dict[str, Any]]:
 
 
 def left_behind(reservation: str | None) -> Counter[str]:
-    """Return how many slots of a reservation stayed, by id of the host.
+    """Return the number of slots that were left behind, by host id.
 
-    The host failed and has not lost their servers. They are among Blazar's
-    allocations, so that whatever chooses hosts counts them.
+    They are slots on failed hosts that may still have servers. They are stored
+    as allocations of Blazar, so that they count when hosts are chosen.
     """
     return Counter(
         row['compute_host_id']
@@ -47,9 +47,9 @@ def left_behind(reservation: str | None) -> Counter[str]:
 
 
 def leave_behind(reservation: str, numbers: Mapping[str, int]) -> None:
-    """Write down how many slots of a reservation stayed.
+    """Set the number of slots that were left behind.
 
-    :param numbers: How many, by id of the host; other hosts do not change.
+    :param numbers: The number by host id; other hosts do not change.
     """
     for host, number in numbers.items():
         known = [
@@ -70,7 +70,7 @@ def leave_behind(reservation: str, numbers: Mapping[str, int]) -> None:
 
 
 def with_slots_left_behind() -> list[str]:
-    """Return the ids of the reservations with slots that stayed."""
+    """Return the ids of the reservations with slots left behind."""
     return sorted(
         {
             row['reservation_id']
@@ -86,9 +86,9 @@ def hostnames(hosts: Iterable[str]) -> list[str]:
 
 
 def by_host(numbers: Mapping[str, int]) -> dict[str, int]:
-    """Return numbers by id of the host, of those that Blazar has.
+    """Convert numbers by hypervisor hostname to numbers by host id.
 
-    :param numbers: The numbers by hypervisor hostname.
+    Hosts that are not in Blazar's database are left out.
     """
     return {
         host['id']: numbers[host['hypervisor_hostname']]
@@ -98,7 +98,7 @@ def by_host(numbers: Mapping[str, int]) -> dict[str, int]:
 
 
 def forget_slots(reservation: str) -> None:
-    """Take all slots from a reservation, those that stayed as well."""
+    """Delete all slots of a reservation, including those left behind."""
     for row in _rows(reservation):
         db_api.host_allocation_destroy(row['id'])
 
@@ -111,7 +111,7 @@ def numbers(reservation: str) -> Counter[str]:
 
 
 def current(reservation: str) -> dict[str, Any] | None:
-    """Return a reservation; None if it is not to have anything any more."""
+    """Return a reservation; None if it has ended, failed or is gone."""
     found: dict[str, Any] | None = db_api.reservation_get(reservation)
     if (
         not found
@@ -124,7 +124,7 @@ def current(reservation: str) -> dict[str, Any] | None:
 
 
 def has_started(found: dict[str, Any]) -> bool:
-    """Tell whether a reservation has started, or is being started."""
+    """Return whether a reservation has started, or is being started."""
     lease = db_api.lease_get(found['lease_id'])
     return bool(
         found['status'] == status.reservation.ACTIVE
@@ -133,10 +133,10 @@ def has_started(found: dict[str, Any]) -> bool:
 
 
 def is_ending(reservation: str) -> bool:
-    """Tell whether the database says that a reservation ends, or has ended."""
+    """Return whether a reservation ends or has ended, by the database."""
     found = db_api.reservation_get(reservation)
     if not found:
-        # Nothing is said of it.
+        # It is not in the database.
         return False
     lease = db_api.lease_get(found['lease_id'])
     return bool(
@@ -146,7 +146,7 @@ def is_ending(reservation: str) -> bool:
 
 
 def report(reservation: str, is_missing: bool) -> None:
-    """Tell users whether a reservation lacks something, as healing does."""
+    """Set the flag for missing resources, as Blazar's healing does."""
     found = db_api.reservation_get(reservation)
     if not found or found['missing_resources'] == is_missing:
         return
@@ -164,7 +164,7 @@ def report(reservation: str, is_missing: bool) -> None:
 
 
 def active() -> list[str]:
-    """Return the ids of the reservations that are active and kept here."""
+    """Return the ids of the active reservations of these plugins."""
     found = db_api.reservation_get_all_by_values(
         status=status.reservation.ACTIVE
     )
@@ -172,7 +172,7 @@ def active() -> list[str]:
 
 
 def lingering() -> list[str]:
-    """Return the ids of the reservations that ended and still have slots."""
+    """Return the ids of ended reservations that still have slots."""
     found = db_api.reservation_get_all_by_values(
         status=status.reservation.DELETED
     )
@@ -184,10 +184,10 @@ def lingering() -> list[str]:
 
 
 def allow_deletion(lease: str) -> None:
-    """Let a lease whose deletion has just failed be deleted again.
+    """Make a lease deletable again after its deletion has failed.
 
-    Blazar has written down that it is ending, and takes no other lease for one
-    that it can delete.
+    Blazar has marked the end event of the lease as in progress, and refuses
+    to delete a lease whose events do not match its status.
     """
     event = db_api.event_get_first_sorted_by_filters(
         'lease_id', 'asc', {'lease_id': lease, 'event_type': 'end_lease'}
@@ -208,5 +208,5 @@ def _is_left_behind(row: Mapping[str, Any]) -> bool:
 
 
 def _is_kept_here(reservation: dict[str, Any]) -> bool:
-    # Reservations of hosts, say, have no size.
+    # Reservations of other resource types, like hosts, have no size.
     return 'vcpus' in reservation and not is_old(reservation)

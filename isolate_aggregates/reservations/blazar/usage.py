@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the slots of a host need, and what the host has for them.
+"""Computes the capacity of Blazar's hosts, and what their slots need.
 
-Blazar counts a reservation once for each host, however many slots of it the
-host has, and takes what the hypervisor says for what servers can have. Here
-each slot counts, and what nova-compute keeps for itself does not.
+Blazar counts a reservation once per host, no matter how many slots of it the
+host has, and takes the totals of the hypervisor as the capacity. Here every
+slot counts, and capacity that is reserved in Placement is subtracted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from isolate_aggregates.reservations.room import Claim
 # The columns of Blazar's hosts, by resource class.
 _COLUMNS = {'VCPU': 'vcpus', 'MEMORY_MB': 'memory_mb', 'DISK_GB': 'local_gb'}
 
-# Only a flavor that was reserved has it, see FlavorPlugin.
+# Present only in flavor-based reservations; see FlavorPlugin.
 _EPHEMERAL = 'OS-FLV-EXT-DATA:ephemeral'
 
 
@@ -38,7 +38,7 @@ def shape_of(row: Any) -> Shape:
 
 
 def needs(shape: Shape) -> dict[str, int]:
-    """Return what a slot needs, by resource class."""
+    """Return the resources that a slot needs, by resource class."""
     return {
         'VCPU': shape.vcpus,
         'MEMORY_MB': shape.ram,
@@ -47,10 +47,10 @@ def needs(shape: Shape) -> dict[str, int]:
 
 
 def capacity(host: Mapping[str, Any]) -> dict[str, int]:
-    """Return what servers can have of a host, by resource class.
+    """Return the capacity of a host, by resource class.
 
-    It is what Blazar says, which counts no more virtual CPUs than there are
-    real ones, or what Placement says, if that is less.
+    This is the smaller of Blazar's value, which does not overcommit CPUs, and
+    Placement's.
     """
     found = {name: host[column] for name, column in _COLUMNS.items()}
     for row in db_api.host_resource_inventory_get_all_per_host(host['id']):
@@ -63,7 +63,7 @@ def capacity(host: Mapping[str, Any]) -> dict[str, int]:
 
 
 def claims(host: str, reservations: Iterable[Any]) -> tuple[Claim, ...]:
-    """Return what reservations have of a host."""
+    """Return the slots of reservations on a host."""
     return tuple(_claim(host, reservation) for reservation in reservations)
 
 
@@ -72,7 +72,7 @@ def _claim(host: str, reservation: Any) -> Claim:
     allocations = db_api.host_allocation_get_all_by_values(
         reservation_id=reservation['id'], compute_host_id=host
     )
-    # It has ended, but it still has servers.
+    # It has ended but still has servers, so its end is open.
     lingers = reservation['status'] == status.reservation.DELETED
     return Claim(
         start=lease['start_date'],

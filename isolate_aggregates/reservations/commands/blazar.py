@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation blazar``: what is kept in Nova for Blazars.
+"""``reservation blazar``: the reservations in Nova that belong to Blazar.
 
-Blazar is imported only when a command runs, as it need not be installed.
+Blazar is an optional dependency, so it is imported only by these commands.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from isolate_aggregates.reservations import names
 from isolate_aggregates.reservations.commands import common, times
 
 if TYPE_CHECKING:
+    from isolate_aggregates.reservations.blazar.backend import Backend
     from isolate_aggregates.reservations.blazar.kept import Kept
 
 _PACKAGE = 'isolate_aggregates.reservations.blazar'
@@ -23,7 +24,7 @@ _CONFIG_FILE = '/etc/blazar/blazar.conf'
 
 
 def imported(name: str) -> types.ModuleType:
-    """Return a module that needs Blazar.
+    """Import a module that needs Blazar.
 
     :raises InvalidRequest: if Blazar is not installed.
     """
@@ -37,7 +38,7 @@ def imported(name: str) -> types.ModuleType:
 
 
 def add_config_file(parser: argparse.ArgumentParser) -> None:
-    """Add the configuration file of Blazar to the parser of a command."""
+    """Add the option for Blazar's configuration file."""
     parser.add_argument(
         '--blazar-config-file',
         default=_CONFIG_FILE,
@@ -48,7 +49,7 @@ def add_config_file(parser: argparse.ArgumentParser) -> None:
 
 
 def _document(found: 'Kept') -> dict[str, Any]:
-    """Return all there is to know of a reservation, for machines."""
+    """Return a reservation as a JSON document."""
     end = found.record.end
     return {
         'id': found.record.reservation,
@@ -112,12 +113,12 @@ class ListBlazarReservations(output.ReportLister):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the reservations with all there is to know of them."""
+        """Return the reservations as a JSON document."""
         return {'reservations': self._found}
 
 
 class _OneBlazarReservation(common.OneChanged):
-    """Does something to a reservation that is kept for a Blazar."""
+    """Base class of commands that change a reservation of Blazar."""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
@@ -159,12 +160,8 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
-        found = kept.one(backend, name)
+        found = self._found(backend, name, parsed_args)
         now = times.now()
-        made = found.without_blazar
-        has_end = made.end if made else found.is_known
-        if parsed_args.end is None and not has_end:
-            self._usage.error('give --end, as none is known')
         until = (
             None
             if parsed_args.end is None
@@ -172,21 +169,36 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         )
         if until and until <= now:
             self._usage.error('--end is over')
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
+            nonlocal found
+            found = self._found(backend, name, parsed_args)
             belongs = (
                 'is kept without Blazar'
-                if made
+                if found.without_blazar
                 else 'belongs to the Blazar with the database '
                 f'{found.record.database}'
             )
-            told = (
+            return [
                 f'let the Blazar with the database {backend.database} keep '
                 f'reservation {name}, which {belongs}'
-            )
-            if not self.agrees(parsed_args, [told]):
-                return self._shown(found)
+            ]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self._shown(found)
         kept.adopt(backend, found, until, now)
         return self._shown(kept.one(backend, name))
+
+    def _found(
+        self, backend: 'Backend', name: str, args: argparse.Namespace
+    ) -> 'Kept':
+        """Return the reservation; end with 2 if it would have no end."""
+        found: Kept = imported('kept').one(backend, name)
+        made = found.without_blazar
+        has_end = made.end if made else found.is_known
+        if args.end is None and not has_end:
+            self._usage.error('give --end, as none is known')
+        return found
 
 
 class EndBlazarReservation(_OneBlazarReservation):
@@ -206,32 +218,47 @@ class EndBlazarReservation(_OneBlazarReservation):
         kept = imported('kept')
         backend = kept.backend(parsed_args.blazar_config_file)
         name = names.reservation_id(parsed_args.reservation)
-        found = kept.one(backend, name)
+        found = self._found(backend, name)
+
+        def find() -> list[str]:
+            nonlocal found
+            found = self._found(backend, name)
+            return [
+                common.end_of(
+                    name, ', '.join(found.projects), len(found.servers)
+                )
+            ]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self._shown(found)
+        self._is_waiting = bool(kept.end(backend, found))
+        if self._is_waiting:
+            found = kept.one(backend, name)
+        return self._shown(found)
+
+    @staticmethod
+    def _found(backend: 'Backend', name: str) -> 'Kept':
+        """Return the reservation.
+
+        :raises InvalidRequest: if it ends in another way.
+        """
+        found: Kept = imported('kept').one(backend, name)
         if found.without_blazar:
             raise exception.InvalidRequest(
                 f'Reservation {name} is kept without Blazar; use reservation '
                 'end.'
             )
         if found.is_ours and found.is_known and found.record.end is None:
-            # Blazar would make it again.
+            # Blazar would create it again.
             raise exception.InvalidRequest(
                 f'Blazar knows reservation {name}; delete its lease.'
             )
-        if not parsed_args.yes:
-            told = common.end_of(
-                name, ', '.join(found.projects), len(found.servers)
-            )
-            if not self.agrees(parsed_args, [told]):
-                return self._shown(found)
-        self._is_waiting = bool(kept.end(backend, found))
-        if self._is_waiting:
-            found = kept.one(backend, name)
-        return self._shown(found)
+        return found
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are being deleted.
+        :returns: 0, or 3 while servers are being deleted.
         """
         code = super().run(parsed_args)
         return code or (common.NOT_YET if self._is_waiting else 0)

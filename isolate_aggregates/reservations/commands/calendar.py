@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation calendar``: the room on hosts over time, or an iCalendar."""
+"""``reservation calendar``: free capacity over time, or an iCalendar file."""
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class ShowCalendar(output.ReportLister):
         now: datetime.datetime,
         days: int,
     ) -> Calendar:
-        """Return the room from now on, for a picture of it on a page."""
+        """Return the free capacity from now on, for the report page."""
         end = times.resolve(datetime.timedelta(days=days), now)
         store = common.store(conf, connection)
         return Calendar(now, end, reservations.calendar(store, now, now, end))
@@ -63,7 +63,7 @@ class ShowCalendar(output.ReportLister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Show the room, or write an iCalendar file."""
+        """Show the free capacity, or write an iCalendar file."""
         if parsed_args.ical is None:
             return super().run(parsed_args)
         self._write_ical(parsed_args)
@@ -72,7 +72,7 @@ class ShowCalendar(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Look at the hosts."""
+        """Read the calendar of the hosts."""
         now = times.now()
         self._resolve(parsed_args, now)
         store = common.store(self.app.conf, self.app.connect())
@@ -117,7 +117,7 @@ class ShowCalendar(output.ReportLister):
             self._end,
         )
         if unreadable:
-            # A calendar without them would say that they are gone.
+            # Calendar programs would delete events that are missing.
             raise unreadable[0]
         if path == '-':
             self.app.stdout.write(content)
@@ -127,7 +127,7 @@ class ShowCalendar(output.ReportLister):
         self.app.stdout.write(f'Wrote {path}.\n')
 
     def document(self) -> dict[str, Any]:
-        """Return the hosts with their periods."""
+        """Return the hosts with their periods as a JSON document."""
         return {
             'start': times.text(self._start),
             'end': times.text(self._end),

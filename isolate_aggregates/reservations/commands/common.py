@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reservations as they are shown, and the cloud they are in."""
+"""Options and output that the reservation commands have in common."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +20,10 @@ from isolate_aggregates.rest.connection import Connection
 
 LOG = logging.getLogger(__name__)
 
-# The exit status where not everything is as it should be, yet.
+# The exit status if something remains to be done or there are problems.
 NOT_YET = 3
 
-# What a point in time looks like, in a help.
+# The example of a point in time in help texts.
 TIME = 'such as 2027-03-01T08:00Z'
 
 AFFINITY = {'same': True, 'different': False, 'any': None}
@@ -33,7 +33,7 @@ _AFFINITY = {value: name for name, value in AFFINITY.items()}
 def store(
     conf: cfg.ConfigOpts, connection: Connection
 ) -> reservations.ReservationStore:
-    """Return the cloud in which reservations are kept."""
+    """Return the reservation store of the configured cloud."""
     return reservations.ReservationStore(
         connection,
         conf[ia_conf.BLAZAR].aggregate_freepool_name,
@@ -44,7 +44,7 @@ def store(
 
 
 def document(status: Status) -> dict[str, Any]:
-    """Return all there is to know of a reservation, for machines."""
+    """Return a reservation as a JSON document."""
     found = status.reservation
     shape = found.shape
     asked = found.pending
@@ -90,7 +90,7 @@ def _terms(terms: Terms) -> dict[str, Any]:
 
 
 def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
-    """Return slots by name of the host, for machines."""
+    """Return slots by name of the host as a JSON document."""
     return {
         name: {'slots': on.total, 'open': on.open, 'used': on.used}
         for name, on in sorted(slots.items())
@@ -98,7 +98,7 @@ def hosts(slots: Mapping[str, Slots]) -> dict[str, Any]:
 
 
 def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
-    """Return a reservation for a command that shows one."""
+    """Return a reservation as the columns and values of a ShowOne command."""
     found = document(status)
     values = {key: fields.field(value) for key, value in found.items()}
     values['end'] = End(found['end'])
@@ -109,7 +109,7 @@ def one(status: Status) -> tuple[Sequence[str], Sequence[Any]]:
 
 
 class OneReservation(output.ShowOne):
-    """Shows a reservation after something was done to it."""
+    """Base class of commands that show one reservation."""
 
     app: Any
 
@@ -122,9 +122,9 @@ class OneReservation(output.ShowOne):
     def time(
         self, given: times.Moment, since: datetime.datetime
     ) -> datetime.datetime:
-        """Return a point in time; end with 2 if there is none such.
+        """Resolve an argument to a point in time; exit with 2 on overflow.
 
-        :param since: Where a duration starts.
+        :param since: The time that a duration is added to.
         """
         try:
             return times.resolve(given, since)
@@ -133,7 +133,7 @@ class OneReservation(output.ShowOne):
 
 
 class OneChanged(consent.Asking, OneReservation):
-    """Shows a reservation after it was changed, or how it would be."""
+    """Base class of commands that change a reservation after confirmation."""
 
 
 def add_start(
@@ -143,7 +143,7 @@ def add_start(
     default: str | None = 'now',
     note: str = 'default: now',
 ) -> None:
-    """Add an option for a time that may be counted from now on."""
+    """Add an option for a point in time or a duration from now."""
     parser.add_argument(
         name,
         type=times.moment,
@@ -156,7 +156,7 @@ def add_start(
 def add_affinity(
     parser: argparse.ArgumentParser, default: str | None = None
 ) -> None:
-    """Add ``--affinity`` to the parser of a command."""
+    """Add the option ``--affinity``."""
     parser.add_argument(
         '--affinity',
         choices=AFFINITY,
@@ -171,10 +171,10 @@ def add_reservation(
     number: str | None = None,
     default: str = '',
 ) -> None:
-    """Add the id of a reservation to the parser of a command.
+    """Add the argument for the id of a reservation.
 
-    :param number: How many it may take, as argparse has it; None for one.
-    :param default: What to add to the help.
+    :param number: The argparse ``nargs``; None for one id.
+    :param default: A text to append to the help.
     """
     parser.add_argument(
         'reservation',
@@ -185,7 +185,7 @@ def add_reservation(
 
 
 def end_of(name: str, project: str, servers: int) -> str:
-    """Return what ending a reservation does."""
+    """Describe what ending a reservation does, for the confirmation."""
     gone = ''
     if servers:
         gone = f', and delete its {text.counted(servers, "server")} for good'
@@ -193,7 +193,7 @@ def end_of(name: str, project: str, servers: int) -> str:
 
 
 def changes(before: Status, after: Status) -> list[str]:
-    """Return what is to change in a reservation, a line each."""
+    """Describe each difference between two statuses in one line."""
     old, new = document(before), document(after)
     return [
         f'{key}: {_value(old[key])} -> {_value(new[key])}'
@@ -214,7 +214,7 @@ def _value(value: Any) -> str:
 
 
 class ReservationLister(output.ReportLister):
-    """Lists reservations, and tells what is wrong with them."""
+    """Base class of commands that list reservations and log problems."""
 
     nothing = 'There are no reservations.'
 
@@ -253,12 +253,12 @@ class ReservationLister(output.ReportLister):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the reservations with all there is to know of them."""
+        """Return the reservations as a JSON document."""
         return {'reservations': [document(status) for status in self.found]}
 
 
 def line(status: Status) -> str:
-    """Return a reservation in one line, without what servers do."""
+    """Describe a reservation in one line, without the usage by servers."""
     found = status.reservation
     slots = f'{status.slots} of {found.amount} slots'
     where = f' on {placed(status.hosts)}' if status.hosts else ''
@@ -270,10 +270,10 @@ def line(status: Status) -> str:
 def tell_problems(
     found: Iterable[Status], told: Iterable[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
-    """Log what is wrong with reservations.
+    """Log the problems of reservations.
 
-    :param told: What was returned before, and is not told again.
-    :returns: What is wrong, with the id of each reservation.
+    :param told: The result of the previous call; these are not logged again.
+    :returns: All current problems, as pairs of reservation id and problem.
     """
     known = frozenset(told)
     problems = [
@@ -288,20 +288,20 @@ def tell_problems(
 
 
 def status_for(found: Iterable[Status]) -> int:
-    """Return the exit status of a command that puts reservations right."""
+    """Return the exit status of a repairing or reconciling command."""
     return NOT_YET if any(status.problems for status in found) else 0
 
 
 def placed(slots: Mapping[str, Slots]) -> str:
-    """Return how many slots are on which host, in one line."""
+    """Describe the number of slots on each host in one line."""
     return ', '.join(
         f'{name} ({on.total})' for name, on in sorted(slots.items())
     )
 
 
 class End(columns.FormattableColumn[str | None]):
-    """An end that need not come."""
+    """A column for an end, which may be None for never."""
 
     def human_readable(self) -> str:
-        """Return the time, or that it never comes."""
+        """Return the time, or the word for no end."""
         return self._value or 'never'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation create`` and ``find``: keep capacity for servers."""
+"""``reservation create`` and ``reservation find``."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _SIZES = ('vcpus', 'ram', 'disk', 'ephemeral', 'swap')
 
 
 class _Sized(common.OneReservation):
-    """Shows a reservation whose slots have a given size."""
+    """Base class of commands with options for the size of a slot."""
 
     def wanted(
         self,
@@ -31,7 +31,7 @@ class _Sized(common.OneReservation):
         project: str = '',
         reservation_id: str | None = None,
     ) -> Reservation:
-        """Return the reservation that is asked for."""
+        """Return the reservation that the arguments describe."""
         return reservations.new(
             project,
             args.amount,
@@ -45,7 +45,7 @@ class _Sized(common.OneReservation):
 
     @staticmethod
     def _shape(args: argparse.Namespace, cloud: LiveCloud) -> Shape:
-        """Return the size of a slot."""
+        """Return the size of a slot, from the arguments or a flavor."""
         if args.like:
             return Shape.like(cloud.flavor(args.like))
         sizes = {name: getattr(args, name) for name in _SIZES}
@@ -53,7 +53,7 @@ class _Sized(common.OneReservation):
         return Shape(**given, extra_specs=dict(args.property))
 
     def check_size(self, args: argparse.Namespace) -> None:
-        """End with 2 unless the size of a slot is given, once."""
+        """Exit with 2 unless the size is given in exactly one way."""
         if not args.like:
             if args.vcpus is None or args.ram is None:
                 self._usage.error('give --vcpus and --ram, or --like')
@@ -116,12 +116,17 @@ class CreateReservation(consent.Asking, _Sized):
             parsed_args.id,
         )
         store = common.store(self.app.conf, cloud.connection)
-        if not parsed_args.yes:
+        planned: reservations.Status
+
+        def find() -> list[str]:
+            nonlocal planned
+            now = times.now()
             planned = reservations.preview(store, found, now)
             is_there = parsed_args.id and _is_there(store, found.id, now)
-            changes = [] if is_there else [_told(planned)]
-            if not self.agrees(parsed_args, changes):
-                return common.one(planned)
+            return [] if is_there else [_told(planned)]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(planned)
         try:
             return common.one(reservations.create(store, found, store.now()))
         except exception.ServiceError:
@@ -138,7 +143,7 @@ def _is_there(
     reservation_id: str,
     now: datetime.datetime,
 ) -> bool:
-    """Tell whether a reservation was created before, and in full."""
+    """Return whether a reservation was created before, and in full."""
     try:
         found = reservations.show(store, reservation_id, now)
     except exception.NotFound:
@@ -148,7 +153,7 @@ def _is_there(
 
 
 def _told(planned: reservations.Status) -> str:
-    """Return what creating a reservation does."""
+    """Describe what creating a reservation does, for the confirmation."""
     found = planned.reservation
     slots = text.counted(found.amount, 'slot')
     end = times.text(found.end)
@@ -196,7 +201,7 @@ class FindReservation(_Sized):
         status = reservations.find(store, wanted, now)
         found = status.reservation
         return ('start', 'end', 'hosts'), (
-            # To the microsecond: a moment earlier it would not fit.
+            # With microseconds: rounded down, it would not fit yet.
             found.start.isoformat(),
             common.End(found.end.isoformat() if found.end else None),
             fields.field(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation host``: which hosts are for reservations."""
+"""``reservation host``: the hosts for reservations."""
 
 import abc
 import argparse
@@ -26,12 +26,12 @@ _UNCHANGED = 'nothing to do'
 
 
 class _HostCommand(consent.Asking, output.ReportLister):
-    """Does something to several hosts, each for itself.
+    """Base class of commands that change several hosts.
 
-    What cannot be done to one is reported, and done to the others.
+    If one host fails, this is reported and the others are still changed.
     """
 
-    # What it does to a host, with its name instead of {}.
+    # The change to confirm; {} stands for the name of the host.
     change: str
     is_agreed = True
 
@@ -50,45 +50,53 @@ class _HostCommand(consent.Asking, output.ReportLister):
     def would_change(
         self, store: reservations.ReservationStore, host: str
     ) -> bool:
-        """Tell whether there is anything to do to one host."""
+        """Return whether a host needs to be changed."""
 
     @abc.abstractmethod
     def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Do it to one host."""
+        """Change one host."""
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Do it to all hosts."""
+        """Change all hosts, after confirmation."""
         store = common.store(self.app.conf, self.app.connect())
-        # Twice the same is once.
+        # Remove duplicates, but keep the order.
         hosts = list(dict.fromkeys(parsed_args.host))
-        planned: dict[str, str] = {}
-        if parsed_args.yes:
-            # What is refused altogether is refused before anything is done.
-            list(self.also(store, parsed_args))
-        else:
-            planned = self._tried(hosts, lambda host: self._plan(store, host))
-            self._results = planned
+        self._results: dict[str, str] = {}
+
+        def find() -> list[str]:
+            nonlocal hosts
+            self._results |= self._tried(
+                hosts, lambda host: self._plan(store, host)
+            )
             hosts = [
                 host
-                for host, result in planned.items()
-                if result == consent.PLANNED
+                for host in hosts
+                if self._results[host] == consent.PLANNED
             ]
             told = [*map(self.change.format, hosts)]
             if not self.has_failed:
                 told += self.also(store, parsed_args)
-            self.is_agreed = self.agrees(parsed_args, told)
+            return told
+
+        if parsed_args.yes:
+            # Raises now if it will be refused, before anything is changed.
+            list(self.also(store, parsed_args))
+        else:
+            self.is_agreed = self.agrees(parsed_args, find(), find)
             if not self.is_agreed:
                 return self._table()
-        done = self._tried(hosts, lambda host: self._do(store, host))
-        self._results = planned | done
+        self._results |= self._tried(hosts, lambda host: self._do(store, host))
         return self._table()
 
     def also(
         self, store: reservations.ReservationStore, args: argparse.Namespace
     ) -> Iterable[str]:
-        """Yield what is done beside that, if it can be done to all hosts."""
+        """Yield further changes, made once all hosts have been changed.
+
+        This only describes them. It raises if they will be refused.
+        """
         return ()
 
     def _plan(self, store: reservations.ReservationStore, host: str) -> str:
@@ -120,19 +128,18 @@ class _HostCommand(consent.Asking, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, 1 if it could not be done to all hosts, or 3 if nothing
-            was done.
+        :returns: 0, 1 if a host failed, or 3 if nothing was done.
         """
         code = super().run(parsed_args)
         return int(self.has_failed) or code
 
     @property
     def has_failed(self) -> bool:
-        """Whether it could not be done to all hosts."""
+        """Whether a host failed."""
         return _FAILED in self._results.values()
 
     def document(self) -> dict[str, Any]:
-        """Return what was done."""
+        """Return the results as a JSON document."""
         return {
             'hosts': [
                 {'host': host, 'result': result}
@@ -162,15 +169,15 @@ class EnableHost(_HostCommand):
     def would_change(
         self, store: reservations.ReservationStore, host: str
     ) -> bool:
-        """Tell whether there is anything to enable."""
+        """Return whether a host is not enabled yet."""
         return reservations.would_enable_host(store, host)
 
     def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Enable one."""
+        """Enable one host."""
         reservations.enable_host(store, host)
 
     def _warn_if_open(self) -> None:
-        """Say so when no filter of the configuration guards the pool."""
+        """Log a warning if no configured filter enforces the pool's lock."""
         name = self.app.conf[ia_conf.BLAZAR].aggregate_freepool_name
         pool = Aggregate('pool', name, names.POOL_METADATA)
         ordinary = decide(
@@ -190,8 +197,8 @@ class DisableHost(_HostCommand):
     """Disable hosts for reservations.
 
     They become hosts for ordinary servers again. Refused if reservations have
-    slots there; the message names them. Run it again after an error: it does
-    what is missing.
+    slots there, which the message names, or if it may be a host of Blazar. Run
+    it again after an error: it does what is missing.
     """
 
     change = 'disable host {} for reservations'
@@ -233,7 +240,7 @@ class DisableHost(_HostCommand):
     def also(
         self, store: reservations.ReservationStore, args: argparse.Namespace
     ) -> Iterable[str]:
-        """Yield what becomes of the pool."""
+        """Yield the deletion of the pool, if it is requested."""
         if args.delete_pool and reservations.would_delete_pool(
             store, args.host
         ):
@@ -242,11 +249,11 @@ class DisableHost(_HostCommand):
     def would_change(
         self, store: reservations.ReservationStore, host: str
     ) -> bool:
-        """Tell whether there is anything to disable."""
+        """Return whether a host is still enabled."""
         return reservations.would_disable_host(store, host)
 
     def do(self, store: reservations.ReservationStore, host: str) -> None:
-        """Disable one."""
+        """Disable one host."""
         reservations.disable_host(store, host)
 
 
@@ -281,7 +288,7 @@ class ListHosts(output.ReportLister):
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the hosts with all there is to know of them."""
+        """Return the hosts as a JSON document."""
         return {
             'hosts': [
                 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation import``: keep what a Blazar has reserved."""
+"""``reservation import``: import reservations from Blazar."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -31,17 +31,11 @@ class ImportReservations(consent.Asking, output.ReportLister):
     """
 
     nothing = 'Blazar has no reservations that run or are to come.'
+    old_yes = '--apply'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        # What --yes was called once.
-        parser.add_argument(
-            '--apply',
-            action='store_true',
-            dest='yes',
-            help=argparse.SUPPRESS,
-        )
         blazar.add_config_file(parser)
         return parser
 
@@ -52,15 +46,18 @@ class ImportReservations(consent.Asking, output.ReportLister):
         importing = blazar.imported('importing')
         blazar.imported('kept').configure(parsed_args.blazar_config_file)
         store = common.store(self.app.conf, self.app.connect())
-        self._is_done = parsed_args.yes
-        if not self._is_done:
+
+        def find() -> list[str]:
             self._found: list[Import] = importing.plan(store, store.now())
-            changes = [
+            return [
                 f'{_TO_DO} reservation {one.id} of lease {one.lease}'
                 for one in self._found
                 if not (one.problem or one.is_kept)
             ]
-            self._is_done = self.agrees(parsed_args, changes)
+
+        self._is_done = parsed_args.yes or self.agrees(
+            parsed_args, find(), find
+        )
         if self._is_done:
             self._found = importing.carry_out(store, store.now())
         for one in self._found:
@@ -89,18 +86,18 @@ class ImportReservations(consent.Asking, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 if some are not carried over.
+        :returns: 0, or 3 if some reservations cannot be imported.
         """
         code = super().run(parsed_args)
         is_left = any(one.problem for one in self._found)
         return code or (common.NOT_YET if is_left else 0)
 
     def document(self) -> dict[str, Any]:
-        """Return the reservations with all there is to know of each."""
+        """Return the reservations as a JSON document."""
         return {'reservations': self._documents}
 
     def after(self) -> Iterable[str]:
-        """Yield what to do next, if nothing was done."""
+        """Yield hints for the next step, if nothing was done."""
         if self.is_left:
             yield 'Nothing was changed. Stop blazar-manager and give --yes.'
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``reservation repair`` and ``reconcile``: put reservations right."""
+"""``reservation repair`` and ``reservation reconcile``."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,10 @@ class RepairReservations(consent.Asking, common.ReservationLister):
         """Repair them."""
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+        found: Sequence[reservations.Status] = ()
+
+        def find() -> list[str]:
+            nonlocal found
             now = times.now()
             found = (
                 [reservations.show(store, name, now)]
@@ -39,17 +42,18 @@ class RepairReservations(consent.Asking, common.ReservationLister):
                 else reservations.list_reservations(store, now)
             )
             due, left = reservations.to_repair(store, now, name)
-            changes = [
-                f'repair reservation {status.reservation.id}: {problem}'
-                for status in found
-                if status.reservation.id in due
-                for problem in status.problems or ('complete what is due',)
+            return [
+                *(
+                    f'repair reservation {status.reservation.id}: {problem}'
+                    for status in found
+                    if status.reservation.id in due
+                    for problem in status.problems or ('complete what is due',)
+                ),
+                *(f'delete {one} of an ended reservation' for one in left),
             ]
-            changes += [
-                f'delete {one} of an ended reservation' for one in left
-            ]
-            if not self.agrees(parsed_args, changes):
-                return self.rows(found)
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return self.rows(found)
         return self.rows(
             reservations.repair(store, store.now(), parsed_args.reservation)
         )
@@ -57,7 +61,7 @@ class RepairReservations(consent.Asking, common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 if something is wrong still.
+        :returns: 0, or 3 if there are still problems.
         """
         return super().run(parsed_args) or common.status_for(self.found)
 
@@ -99,7 +103,7 @@ class ReconcileReservations(common.ReservationLister):
         return self.rows(reservations.reconcile_all(store, store.now()))
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Do it once, or again and again; return the exit status."""
+        """Reconcile once, or repeatedly; return the exit status."""
         if parsed_args.watch:
             self._watch(parsed_args.watch, parsed_args.heal_after)
             return 0
@@ -109,7 +113,7 @@ class ReconcileReservations(common.ReservationLister):
 
     def _watch(self, pause: int, heal_after: int | None) -> None:
         connection = self.app.connect()
-        # What it has read of the cloud is not read again.
+        # One store for all rounds, so that its caches are used.
         store = common.store(self.app.conf, connection)
         shown: dict[str, str] = {}
         told: frozenset[tuple[str, str]] = frozenset()

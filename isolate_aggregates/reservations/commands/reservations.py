@@ -30,7 +30,7 @@ class ShowReservation(common.OneReservation):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Look it up."""
+        """Read the reservation."""
         store = common.store(self.app.conf, self.app.connect())
         found = reservations.show(store, parsed_args.reservation, times.now())
         return common.one(found)
@@ -85,8 +85,8 @@ class ListReservations(common.ReservationLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0; with ``--ending-within`` 3 if there are any, and 1 if
-            one cannot be read, as it may end as well.
+        :returns: 0; with ``--ending-within`` 3 if there are any, or 1 if one
+            cannot be read, because it may end too.
         """
         code = super().run(parsed_args)
         if code or parsed_args.ending_within is None:
@@ -170,12 +170,19 @@ class UpdateReservation(common.OneChanged):
                 parsed_args.affinity, reservations.UNCHANGED
             ),
         )
-        if not parsed_args.yes:
+        shown: reservations.Status
+
+        def find() -> list[str]:
+            nonlocal shown
+            now = times.now()
             planned = change(now=now, dry_run=True)
             before = reservations.show(store, name, now)
             changes = common.changes(before, planned)
-            if not self.agrees(parsed_args, changes):
-                return common.one(planned if changes else before)
+            shown = planned if changes else before
+            return changes
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(shown)
         return common.one(change(now=store.now()))
 
 
@@ -225,7 +232,8 @@ class MoveReservation(common.OneChanged):
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
             now = times.now()
             before = reservations.show(store, name, now)
             planned = reservations.move(store, name, now, hosts, dry_run=True)
@@ -238,8 +246,10 @@ class MoveReservation(common.OneChanged):
                     )
                 ]
             self._moved = planned if changes else before
-            if not self.agrees(parsed_args, changes):
-                return common.one(self._moved)
+            return changes
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(self._moved)
         self._moved = reservations.move(store, name, store.now(), hosts)
         if parsed_args.evacuate:
             reservations.evacuate(store, name)
@@ -248,7 +258,7 @@ class MoveReservation(common.OneChanged):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are on hosts that it leaves.
+        :returns: 0, or 3 while servers are on hosts that it is leaving.
         """
         code = super().run(parsed_args)
         return code or (
@@ -275,20 +285,22 @@ class EndReservation(common.OneChanged):
         """End it."""
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation
-        if not parsed_args.yes:
+
+        def find() -> list[str]:
             self._ended = reservations.show(store, name, times.now())
             found = self._ended.reservation
             servers = len(store.compute.servers_of(found.id))
-            told = common.end_of(found.id, found.project, servers)
-            if not self.agrees(parsed_args, [told]):
-                return common.one(self._ended)
+            return [common.end_of(found.id, found.project, servers)]
+
+        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
+            return common.one(self._ended)
         self._ended = reservations.end(store, name, store.now())
         return common.one(self._ended)
 
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 as long as servers are being deleted.
+        :returns: 0, or 3 while servers are being deleted.
         """
         code = super().run(parsed_args)
         is_over = self._ended.state is Phase.ENDED

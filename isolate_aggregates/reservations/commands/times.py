@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Points in time as arguments: ISO 8601 with a zone, or how long from then."""
+"""Parses points in time (ISO 8601 with a time zone) and durations."""
 
 import argparse
 import datetime
@@ -10,7 +10,7 @@ Moment = datetime.datetime | datetime.timedelta
 _NOW = 'now'
 _NEVER = 'never'
 
-# 2h, 1d12h; and the same in ISO 8601, where P1M would be a month.
+# 2h or 1d12h, and the same in ISO 8601. Months (P1M) are not supported.
 _SHORT = re.compile(
     r'(?:(?P<weeks>\d+)w)?(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?'
     r'(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?'
@@ -23,9 +23,9 @@ _ISO = re.compile(
 
 
 def moment(text: str) -> Moment:
-    """Return the point in time, or the duration, that an argument gives.
+    """Parse an argument as a point in time or a duration.
 
-    :param text: The argument; ``now`` is a duration of nothing.
+    :param text: The argument; ``now`` is a duration of zero.
     :raises ArgumentTypeError: if it is neither, or has no time zone.
     """
     if text == _NOW:
@@ -54,7 +54,7 @@ def moment(text: str) -> Moment:
 
 
 def end(text: str) -> Moment | None:
-    """Return what an argument for an end gives, None for ``never``.
+    """Parse an argument for an end; None for ``never``.
 
     :raises ArgumentTypeError: if it is invalid.
     """
@@ -62,9 +62,9 @@ def end(text: str) -> Moment | None:
 
 
 def duration(text: str) -> datetime.timedelta:
-    """Return the duration that an argument gives.
+    """Parse an argument as a duration.
 
-    :raises ArgumentTypeError: if it is none.
+    :raises ArgumentTypeError: if it is invalid.
     """
     found = _duration(text)
     if found is None:
@@ -75,10 +75,10 @@ def duration(text: str) -> datetime.timedelta:
 
 
 def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
-    """Return a point in time.
+    """Resolve a parsed argument to a point in time.
 
-    :param since: Where a duration starts.
-    :raises ArgumentTypeError: if there is no such point in time.
+    :param since: The time that a duration is added to.
+    :raises ArgumentTypeError: if the result is out of range.
     """
     if isinstance(given, datetime.datetime):
         return given
@@ -91,12 +91,12 @@ def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
 
 
 def now() -> datetime.datetime:
-    """Return the time."""
+    """Return the current time in UTC."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def text(time: datetime.datetime | None) -> str | None:
-    """Return a point in time as it is shown, None for never."""
+    """Format a point in time for output; None for never."""
     if time is None:
         return None
     return time.astimezone(datetime.UTC).isoformat(timespec='seconds')

@@ -54,7 +54,7 @@ def environment(settings: Settings) -> Mapping[str, str]:
 
 
 def answers(settings: Settings) -> bool:
-    """Tell whether services can talk to the broker."""
+    """Return whether services can talk to the broker."""
     address = url(settings).replace('rabbit://', 'amqp://')
     with kombu.Connection(address, connect_timeout=5) as connection:
         errors = (*connection.connection_errors, *connection.channel_errors)

@@ -60,7 +60,7 @@ class Databases:
             ) from exc
 
     def is_running(self) -> bool:
-        """Tell whether the server runs; one that was given is taken to."""
+        """Return whether the server runs; one that was given is taken to."""
         return self._given is not None or self._server.pid is not None
 
     def stop(self) -> None:

@@ -77,7 +77,7 @@ class Plane:
         self.settings.kept.unlink(missing_ok=True)
 
     def is_running(self) -> bool:
-        """Tell whether everything is set up and every service runs."""
+        """Return whether everything is set up and every service runs."""
         return (
             self._complete.exists()
             and self._databases.is_running()
@@ -85,7 +85,7 @@ class Plane:
         )
 
     def runs(self, name: str) -> bool:
-        """Tell whether a service runs.
+        """Return whether a service runs.
 
         :param name: Its name.
         """

@@ -32,7 +32,7 @@ class Process:
     log: pathlib.Path
 
     def is_running(self) -> bool:
-        """Tell whether it runs."""
+        """Return whether it runs."""
         return self._find() is not None
 
     def start(

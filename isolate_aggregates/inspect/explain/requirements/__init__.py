@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requirements a request consists of, one class for each kind.
+"""The requirements that a request consists of, one class per kind.
 
-A requirement puts itself onto a request, and says in words what there is
-against a provider or a host. Whether a host is excluded is not decided here:
-that is left to the rules of Placement.
+A requirement can add itself to a request, and writes the message for a
+provider or host that does not meet it. It does not decide whether a host is
+excluded; the simulator does, by Placement's rules.
 """
 
 from isolate_aggregates.inspect.explain.requirements.amounts import (

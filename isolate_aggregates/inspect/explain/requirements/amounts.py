@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requirement that there is enough of a resource class."""
+"""The requirement of an amount of a resource class."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -28,7 +28,7 @@ class Amount(Requirement):
 
     @property
     def waived(self) -> str:
-        """The resource class that stands for no amount worth mentioning."""
+        """The placeholder resource class that replaces a dropped amount."""
         group = (self.suffix or '').encode().hex().upper()
         return f'CUSTOM_WAIVED_{self.resource_class}_{group}'
 
@@ -64,7 +64,7 @@ class Amount(Requirement):
         return f'{name}: {host.told(shortages)}'
 
     def _shortage(self, provider: Provider) -> str:
-        """Say why a provider does not give the amount, if it does not."""
+        """Return why a provider cannot provide the amount, or ''."""
         inventory = provider.inventories.get(self.resource_class)
         if inventory is None:
             return f'has no {self.resource_class}'
@@ -86,7 +86,7 @@ def _unit_problems(inventory: Inventory, amount: int) -> Iterator[str]:
 
 
 def in_words(provider: Provider, resource_class: str) -> str:
-    """Say how much a provider has left, and how that comes about.
+    """Return a provider's free capacity as text, with its calculation.
 
     :param provider: A provider that has an inventory of the class.
     """
@@ -94,7 +94,7 @@ def in_words(provider: Provider, resource_class: str) -> str:
     total = f'{inventory.total} total'
     if inventory.reserved:
         total = f'({total} - {inventory.reserved} reserved)'
-    # As it is written: 1.0, 1.5, 16.0.
+    # Without rounding errors: 1.0, 1.5, 16.0.
     ratio = round(float(inventory.allocation_ratio), 6)
     formula = f'{total} x {ratio}'
     exact = round((inventory.total - inventory.reserved) * ratio, 6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request filter has concluded, as a requirement of the request."""
+"""The conclusion of a request filter, as a requirement of the request."""
 
 from collections.abc import Hashable
 import dataclasses
@@ -25,9 +25,9 @@ _DISABLED = os_traits.COMPUTE_STATUS_DISABLED
 
 @dataclasses.dataclass(frozen=True)
 class Concluded(Requirement):
-    """What a request filter concluded.
+    """The conclusion of a request filter.
 
-    :param conclusion: The constraint and its filter.
+    :param conclusion: The constraint and the name of its filter.
     """
 
     conclusion: Conclusion
@@ -39,7 +39,10 @@ class Concluded(Requirement):
 
     @functools.cached_property
     def _parts(self) -> list[tuple[Requirement, str]]:
-        """What it comes to, and how the cause is joined to a text on it."""
+        """The equivalent requirements, each with a separator.
+
+        The separator joins the message of the requirement and the cause.
+        """
         alone = self.conclusion.alone
         parts: list[tuple[Requirement, str]] = []
         if alone.forbidden_aggregates:
@@ -57,7 +60,7 @@ class Concluded(Requirement):
         return str(getattr(constraint, 'cause', None) or constraint.reason)
 
     def ask(self, request: ResourceRequest) -> None:
-        """Do nothing: conclusions are folded into one destination."""
+        """Do nothing: all conclusions are applied as one destination."""
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
         for part, comma in self._parts:
@@ -97,6 +100,6 @@ class Concluded(Requirement):
             told = '; '.join(dropped)
             return f'dropped after Placement by {named}: {told}'
         if host.root.aggregates & alone.forbidden_aggregates:
-            # Then nothing of the tree may be used.
+            # A forbidden aggregate of the root excludes the whole tree.
             return self.objection(host.root, host)
         return super().reason(host)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements between request groups."""
+"""Requirements on several request groups together."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ from isolate_aggregates.placement.group import ResourceRequest
 class Isolate(Requirement):
     """``group_policy=isolate``.
 
-    :param suffixes: The suffixes of the groups it keeps apart.
+    :param suffixes: The suffixes of the groups that it applies to.
     """
 
     suffixes: frozenset[str]
@@ -36,7 +36,7 @@ class Isolate(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class SameSubtree(Requirement):
-    """``same_subtree`` of some groups."""
+    """``same_subtree`` for some request groups."""
 
     suffixes: frozenset[str]
 

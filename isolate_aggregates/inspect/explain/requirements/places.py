@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements on where a host is: aggregates, trees, its root provider."""
+"""Requirements on aggregates, on the tree and on the root provider."""
 
 import dataclasses
 
@@ -13,10 +13,7 @@ from isolate_aggregates.placement.provider import Provider
 
 @dataclasses.dataclass(frozen=True)
 class InAggregates(Requirement):
-    """Membership of one of some aggregates.
-
-    :param aggregates: Their uuids.
-    """
+    """Membership of at least one aggregate, given by uuid."""
 
     aggregates: frozenset[str]
 
@@ -35,10 +32,7 @@ class InAggregates(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class OutsideAggregates(Requirement):
-    """Membership of none of some aggregates.
-
-    :param aggregates: Their uuids.
-    """
+    """Membership of none of the aggregates, given by uuid."""
 
     aggregates: frozenset[str]
 
@@ -58,9 +52,9 @@ class OutsideAggregates(Requirement):
 def _held(
     provider: Provider, suffix: str | None, host: HostProviders
 ) -> frozenset[str]:
-    """Return the aggregates that count as a provider's own.
+    """Return the aggregates that apply to a provider.
 
-    In the group without a suffix those of the root count for its tree.
+    In the unsuffixed group, the aggregates of the root apply to its tree.
     """
     if not suffix and host.owns(provider):
         return provider.aggregates | host.root.aggregates
@@ -69,7 +63,7 @@ def _held(
 
 @dataclasses.dataclass(frozen=True)
 class WithinTree(Requirement):
-    """The tree of the provider with a uuid."""
+    """Membership of a provider's tree, given by the uuid of the provider."""
 
     provider: str
 
@@ -91,9 +85,9 @@ class WithinTree(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class RootTrait(Requirement):
-    """A trait that the root provider must have, or must not.
+    """A trait that the root provider must have or must not have.
 
-    :param required: Whether it must be there.
+    :param required: True if the trait is required, False if it is forbidden.
     """
 
     trait: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all requirements of a request have in common."""
+"""The base class of requirements."""
 
 import abc
 from collections.abc import Hashable
@@ -12,10 +12,10 @@ from isolate_aggregates.placement.provider import Provider
 
 @dataclasses.dataclass(frozen=True)
 class Requirement(abc.ABC):
-    """One part of a request that can be dropped by itself.
+    """A part of a request that can be dropped separately.
 
-    :param suffix: The suffix of the request group it belongs to; None if it
-        is about the request as a whole.
+    :param suffix: The suffix of its request group; None if it applies to the
+        whole request.
     """
 
     suffix: str | None
@@ -23,45 +23,47 @@ class Requirement(abc.ABC):
     @property
     @abc.abstractmethod
     def label(self) -> str:
-        """What it asks for, the same for every host."""
+        """A description of the requirement, independent of hosts."""
 
     @property
     def where(self) -> str:
-        """The request group, for the start of a sentence."""
+        """The request group, as a prefix of messages."""
         return f'group {self.suffix}: ' if self.suffix else ''
 
     @abc.abstractmethod
     def ask(self, request: ResourceRequest) -> None:
-        """Put it onto a request."""
+        """Add the requirement to a request."""
 
     def waive(self, request: ResourceRequest) -> None:  # noqa: B027
-        """Leave something in its place on a request that does without it.
+        """Add a placeholder to a request that is built without it.
 
-        Most leave nothing.
+        Most requirements need none.
         """
 
     def objection(self, provider: Provider, host: HostProviders) -> str:
-        """Say what keeps a provider from meeting it; nothing if it does.
+        """Return why a provider does not meet it; empty if it does.
 
-        :param provider: A provider around the host.
+        :param provider: A provider that can serve the host.
         """
         return ''
 
     def depends_on(self, root: Provider) -> Hashable:
-        """Return what of a host's only provider its reason depends on.
+        """Return a key; hosts with equal keys have the same reason.
 
-        None if there may be more to it, as there is for most.
+        It is called for hosts with a single provider. None if the reason may
+        differ between hosts, which is the default.
         """
         return None
 
     def reason(self, host: HostProviders) -> str:
-        """Say why a host is excluded by this requirement alone."""
+        """Return why this requirement excludes a host."""
         givers = host.givers(self.suffix or '')
         own = {self.objection(p, host) for p in givers if host.owns(p)}
         if len(own) == 1 and '' not in own:
-            # It is true of the host as a whole.
+            # The same objection applies to the whole host.
             return f'{self.where}{own.pop()}'
-        # Of providers that offer the same, one that meets it clears all.
+        # Of the providers of a resource class, one that meets the requirement
+        # is enough, so the others are not reported.
         blamed = {
             provider.uuid
             for alike in host.givers_by_class(self.suffix or '')

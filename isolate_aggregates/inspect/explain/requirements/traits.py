@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requirements on the traits of a request group."""
+"""Requirements on traits in a request group."""
 
 from collections.abc import Hashable
 import dataclasses
@@ -18,10 +18,10 @@ from isolate_aggregates.placement.provider import Provider
 
 @dataclasses.dataclass(frozen=True)
 class RequiredTrait(Requirement):
-    """A trait that is required, or one of several.
+    """A required trait, or a choice of several.
 
-    :param choice: The traits; one is enough.
-    :param is_choice: Whether it was asked for as a choice.
+    :param choice: The traits, of which one is enough.
+    :param is_choice: Whether the request has them as a choice (``in:``).
     """
 
     choice: frozenset[str]
@@ -70,7 +70,7 @@ class RequiredTrait(Requirement):
 
 @dataclasses.dataclass(frozen=True)
 class ForbiddenTrait(Requirement):
-    """A trait that is forbidden."""
+    """A forbidden trait."""
 
     trait: str
 
