@@ -90,6 +90,24 @@ def test_a_command_that_is_not_there_is_named(
     assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
 
 
+@pytest.mark.parametrize(
+    ('column', 'said'),
+    [
+        pytest.param('Hosst', ' (did you mean Hosts?)', id='written wrong'),
+        pytest.param('Nosuch', '', id='like no other'),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(
+    run: Run, column: str, said: str
+) -> None:
+    finished = run('list', *CAMPUS, '-c', column)
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f'There is no column {column}{said}; there are Lock, Aggregates, '
+        'Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
+    )
+
+
 # Help
 
 
