@@ -11,14 +11,12 @@ directory in memory where there is one. Of several runs the best counts.
 
 from collections.abc import Callable
 import dataclasses
-import os
 import pathlib
 import tempfile
 import time
 import timeit
 from typing import Any
 
-from prometheus_client import values
 import table
 
 from isolate_aggregates import exception
@@ -26,10 +24,7 @@ from isolate_aggregates.aggregates import AggregateIndex
 from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.inspect.metrics.observer import Observer
-from isolate_aggregates.inspect.metrics.scheduler import (
-    DIRECTORY,
-    WorkerMetrics,
-)
+from isolate_aggregates.inspect.metrics.scheduler import WorkerMetrics
 from isolate_aggregates.request import Flavor, Request
 
 FILTERS = 4
@@ -80,10 +75,7 @@ def main() -> None:
     names = [f'filter-{i}' for i in range(options.filters)]
     where = MEMORY if MEMORY.is_dir() else None
     with tempfile.TemporaryDirectory(dir=where) as directory:
-        os.environ[DIRECTORY] = directory
-        # What prometheus-client does when it is imported with the variable.
-        values.ValueClass = values.get_value_class()
-        off, on = Observer(), WorkerMetrics(names)
+        off, on = Observer(), WorkerMetrics(names, directory)
         filters = dict.fromkeys(names, narrowing)
         bare = microseconds(passing(Pipeline(filters), None))
         rows = [

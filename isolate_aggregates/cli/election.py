@@ -13,7 +13,7 @@ from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
-# Seconds until a lock that could not be refreshed is refreshed again.
+# Seconds between two attempts to refresh locks after a failure.
 _PAUSE = 1.0
 
 
@@ -44,7 +44,7 @@ class Election:
         try:
             is_won = self._has_lock()
         except Exception as exc:
-            # Drivers let pass what the libraries below them raise.
+            # Some drivers raise errors of the libraries that they use.
             self._tell(
                 logging.WARNING,
                 'No process can be elected, so this one goes on with the '
@@ -88,24 +88,23 @@ class Election:
         try:
             return lock.is_still_owner()
         except tooz.NotImplemented:
-            # Such as etcd's, which may have let it expire. Given back, if it
-            # is there still, it can be had again.
+            # The driver of etcd does not know whether the lock has expired.
+            # Release it if not; the caller acquires it again.
             lock.release()
             return False
 
     def _refresh(self) -> None:
-        """Keep locks from expiring, until the election is over.
+        """Keep locks from expiring until the election is over.
 
-        tooz's own thread logs each failure, each second, and cannot be ended
-        before the next success.
+        The thread that tooz has for this logs a failure each second, and does
+        not end while the lock service is away.
         """
         pause = 0.0
         while not self._is_over.wait(pause):
             try:
-                # Better too soon than too late.
                 pause = (self._coordinator.heartbeat() or _PAUSE) / 2
             except Exception:
-                # Told by the next round, which asks for the lock itself.
+                # The next round asks for the lock and logs the error.
                 pause = _PAUSE
 
     def _new_coordinator(self) -> coordination.CoordinationDriver:

@@ -68,7 +68,8 @@ class ExportMetrics(usage.Command):
             '--scheduler',
             metavar='<directory>',
             help='Add the counts of nova-scheduler on this machine from this '
-            'directory, see [isolate_aggregates] scheduler_metrics',
+            'directory, see [isolate_aggregates] '
+            'scheduler_metrics_directory',
         )
         parser.add_argument(
             '--sync-textfile',

@@ -200,16 +200,15 @@ source other than ``nova``, requests use them for half a minute after a failed
 read, without waiting for the next read.
 """,
     ),
-    cfg.BoolOpt(
-        'scheduler_metrics',
-        default=False,
+    cfg.StrOpt(
+        'scheduler_metrics_directory',
         help="""
-Let nova-scheduler count what the request filters do, for Prometheus.
+Directory in which nova-scheduler counts what the request filters do.
 
-Its workers write the counts to the directory in their environment variable
-``PROMETHEUS_MULTIPROC_DIR``, and ``isolate-aggregates exporter --scheduler``
-reads it. Without that variable nova-scheduler does not start. It takes some
-tens of microseconds for each request.
+Its workers write the counts to files there, and ``isolate-aggregates exporter
+--scheduler`` serves them to Prometheus. If nothing can be written there,
+nova-scheduler does not start. By default nothing is counted. Counting takes
+some tens of microseconds for each request.
 """,
     ),
     cfg.ListOpt(

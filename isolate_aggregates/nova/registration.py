@@ -221,17 +221,19 @@ def _observer(
     conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
 ) -> Observer:
     """Return what counts for Prometheus, if that is wanted."""
-    if not conf[ia_conf.GROUP].scheduler_metrics:
+    directory = conf[ia_conf.GROUP].scheduler_metrics_directory
+    if not directory:
         return Observer()
     # prometheus-client is needed for this alone.
     try:
         from isolate_aggregates.inspect.metrics import scheduler
     except ImportError as exc:
         raise exception.ConfigError(
-            f'[{ia_conf.GROUP}] scheduler_metrics',
+            f'[{ia_conf.GROUP}] scheduler_metrics_directory',
             'needs prometheus-client; install isolate-aggregates[metrics].',
         ) from exc
-    return scheduler.WorkerMetrics(loaded.name for loaded in filters)
+    names = [loaded.name for loaded in filters]
+    return scheduler.WorkerMetrics(names, directory)
 
 
 class _Warnings:

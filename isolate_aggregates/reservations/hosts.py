@@ -164,11 +164,8 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
 
     Blazar's reservation providers have the same name, and no trait.
     """
-    if not (
-        host.is_ready
-        or host.provider == names.provider_uuid(host.root)
-        or (pool and names.POOL_METADATA.keys() & pool.metadata)
-    ):
+    is_ours = pool and names.POOL_METADATA.keys() & pool.metadata
+    if not host.is_ready and not is_ours:
         raise exception.ReservationHostError(
             host.name,
             'was not enabled here and is in no locked pool, so it may be a '

@@ -174,7 +174,9 @@ def server(
     server.stop()
 
 
-@pytest.fixture(params=['file', 'memcached', 'etcd'])
+@pytest.fixture(
+    params=['file', 'memcached', pytest.param('etcd', marks=pytest.mark.slow)]
+)
 def url(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path
 ) -> Iterator[str]:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What processes that were forked count is added up."""
 
-import os
 import subprocess
 import sys
 
@@ -11,7 +10,7 @@ from samples import samples
 from isolate_aggregates.inspect.metrics import scheduler
 
 WORKERS = """
-import os, threading, time
+import os, sys, threading, time
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.metrics import scheduler
 
@@ -20,7 +19,7 @@ def work():
         metrics.passed(time.monotonic(), Destination(), False)
         time.sleep(0)
 
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+metrics = scheduler.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
 metrics.passed(time.monotonic(), Destination(), False)
 children = []
 for number in range(3):
@@ -47,9 +46,8 @@ def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
         pytest.importorskip('eventlet')
     # As nova-scheduler: loaded once, then forked.
     subprocess.run(
-        [sys.executable, '-W', 'ignore', '-c', first + WORKERS],
+        [sys.executable, '-W', 'ignore', '-c', first + WORKERS, tmp_path],
         check=True,
-        env={**os.environ, scheduler.DIRECTORY: str(tmp_path)},
     )
     found = samples(scheduler.Workers(str(tmp_path)))
     prefix = 'isolate_aggregates_scheduler_request'

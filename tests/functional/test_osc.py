@@ -394,7 +394,7 @@ def enabled(finished: Any) -> set[str]:
     return {
         row['Name']
         for row in rows
-        if row['Enabled'] and not row['Note'].startswith('repeats')
+        if row['Enabled'] and 'outside Nova' not in row['Note']
     }
 
 

@@ -78,8 +78,8 @@ def test_a_pool_of_blazar_is_left_alone(world):
     assert pool['metadata'] == names.POOL_METADATA
 
 
-def blazars(world, host):
-    """Make a host one of Blazar's, whose providers have other uuids."""
+def blazars(world, host, provider):
+    """Make a host one of Blazar's."""
     pool = world.set_pool()
     pool['metadata'].clear()
     pool['hosts'].append(host)
@@ -88,15 +88,20 @@ def blazars(world, host):
         '/resource_providers',
         {
             'name': names.provider(host),
-            'uuid': uuid(5, host),
+            'uuid': provider,
             'parent_provider_uuid': uuid(1, host),
         },
     )
 
 
-def test_a_host_of_blazar_stays_in_its_pool(world):
+@pytest.mark.parametrize(
+    'provider',
+    [uuid(5, 'h2'), names.provider_uuid(uuid(1, 'h2'))],
+    ids=["by Blazar's plugins", 'by ours for Blazar'],
+)
+def test_a_host_of_blazar_stays_in_its_pool(world, provider):
     """Ordinary servers would come, and Blazar would not know it."""
-    blazars(world, 'h2')
+    blazars(world, 'h2', provider)
     before = world.picture()
     for act in (reservations.would_disable_host, reservations.disable_host):
         with pytest.raises(exception.ReservationHostError) as caught:

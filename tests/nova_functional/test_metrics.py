@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a real nova-scheduler counts, as the exporter reads it."""
 
-import os
 import pathlib
 
 from base import ISOLATE, CloudTest
@@ -16,6 +15,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.inspect.metrics import scheduler
 
 PREFIX = 'isolate_aggregates_scheduler'
+VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'
 
 
 def samples(text, prefix):
@@ -34,22 +34,20 @@ class MetricsTest(CloudTest):
     """A scheduler that counts, with two filters."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'blazar_reservation')
-    OPTIONS = (
-        ISOLATE,
-        (ia_conf.GROUP, 'scheduler_metrics', True),
-    )
+    OPTIONS = (ISOLATE,)
 
     def setUp(self):
         self.directory = self.useFixture(fixtures.TempDir()).path
-        self.useFixture(
-            fixtures.EnvironmentVariable(scheduler.DIRECTORY, self.directory)
-        )
-        # What prometheus-client does when it is imported with the variable.
+        # Both are changed for the whole process.
+        self.useFixture(fixtures.EnvironmentVariable(VARIABLE))
         self.useFixture(
             fixtures.MonkeyPatch(
-                'prometheus_client.values.ValueClass',
-                values.get_value_class(),
+                'prometheus_client.values.ValueClass', values.MutexValue
             )
+        )
+        self.OPTIONS = (
+            *self.OPTIONS,
+            (ia_conf.GROUP, scheduler.OPTION, self.directory),
         )
         super().setUp()
 
@@ -114,15 +112,15 @@ class TooLongTest(MetricsTest):
 
 
 class WithoutDirectoryTest(CloudTest):
-    """The option without the variable."""
+    """The option with a directory that does not exist."""
 
     HOSTS = ()
 
     def test_a_scheduler_that_cannot_count_does_not_start(self):
-        self.flags(scheduler_metrics=True, group=ia_conf.GROUP)
-        assert scheduler.DIRECTORY not in os.environ
+        self.useFixture(fixtures.EnvironmentVariable(VARIABLE))
+        self.flags(scheduler_metrics_directory='/gone', group=ia_conf.GROUP)
         with pytest.raises(
-            exception.ConfigError, match='scheduler_metrics needs PROMETHEUS_'
+            exception.ConfigError, match=f'{scheduler.OPTION} is /gone, where'
         ):
             self.restart_scheduler()
 

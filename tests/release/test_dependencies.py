@@ -17,7 +17,7 @@ ONLY_IN = {
     'oslo_concurrency': ['reservations/blazar'],
     'oslo_db': ['nova', 'placement/embedded.py', 'reservations/blazar'],
     'placement': ['placement/embedded.py'],
-    'prometheus_client': ['inspect/metrics', 'cli/exporter.py'],
+    'prometheus_client': ['inspect/metrics', 'cli/base.py', 'cli/exporter.py'],
     'pytest': ['testing'],
     'requests_mock': ['testing'],
     'sqlalchemy': ['nova', 'reservations/blazar'],

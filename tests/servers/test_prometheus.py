@@ -8,7 +8,6 @@ Placement. Prometheus and promtool are those of Debian's package.
 from collections.abc import Callable, Iterator
 import contextlib
 import json
-import os
 import pathlib
 import re
 import shutil
@@ -40,12 +39,12 @@ LONG = 300
 # What Grafana puts in place of its variables.
 VARIABLES = {'$lock': '.*', '$flavor': '.*', '$__rate_interval': '1m'}
 COUNT = """
-import time
+import sys, time
 from isolate_aggregates import exception
 from isolate_aggregates.filters.constraints import RequireRootTrait
 from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.inspect.metrics import scheduler
-metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+metrics = scheduler.WorkerMetrics(['isolate_aggregates'], sys.argv[1])
 destination = Destination()
 destination.add(RequireRootTrait('CUSTOM_A', 'x'), 'isolate_aggregates')
 metrics.passed(time.monotonic(), destination, True)
@@ -187,11 +186,7 @@ def counted(folder: pathlib.Path) -> pathlib.Path:
     """Return the directory that a worker of nova-scheduler counted into."""
     directory = folder / 'counts'
     directory.mkdir()
-    subprocess.run(
-        [sys.executable, '-c', COUNT],
-        env={**os.environ, scheduler.DIRECTORY: str(directory)},
-        check=True,
-    )
+    subprocess.run([sys.executable, '-c', COUNT, directory], check=True)
     return directory
 
 

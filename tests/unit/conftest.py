@@ -35,7 +35,7 @@ def count_into(
     """Let this process count into a directory, as a worker does."""
     directory = tmp_path / 'counts'
     directory.mkdir()
+    # A worker changes both for its whole process.
     monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(directory))
-    # What prometheus-client does when it is imported with the variable.
-    monkeypatch.setattr(values, 'ValueClass', values.get_value_class())
+    monkeypatch.setattr(values, 'ValueClass', values.MutexValue)
     return directory

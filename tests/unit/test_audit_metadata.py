@@ -10,6 +10,7 @@ from isolate_aggregates.testing import (
     make_aggregate,
     make_compute_node,
     make_flavor,
+    make_image,
 )
 
 KEY = 'aggregate_instance_extra_specs:ssd'
@@ -17,10 +18,11 @@ GPUS = 'aggregate_instance_extra_specs:gpus'
 H1 = make_compute_node('h1')
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
 REQUEST_FILTER = 'aggregate_instance_extra_specs'
-BEFORE = configuration(request_filters=[REQUEST_FILTER])
+BEFORE = configuration(request_filters=['isolate_aggregates', REQUEST_FILTER])
 AFTER = configuration(enabled_filters=[HOST_FILTER])
 BOTH = configuration(
-    request_filters=[REQUEST_FILTER], enabled_filters=[HOST_FILTER]
+    request_filters=['isolate_aggregates', REQUEST_FILTER],
+    enabled_filters=[HOST_FILTER],
 )
 # What looks at it, and what is told to.
 LOOKING = pytest.mark.parametrize(
@@ -107,3 +109,60 @@ def test_metadata_on_which_nova_fails(conf, name):
         f'openstack flavor unset --property {GPUS} 42, if the metadata means '
         'something else'
     )
+
+
+X, Y = 'CUSTOM_X', 'CUSTOM_Y'
+NEED_X, NEED_Y = {f'trait:{X}': 'required'}, {f'trait:{Y}': 'required'}
+H2 = make_compute_node('h2', traits=[X, Y])
+
+
+@LOOKING
+def test_a_flavor_that_wants_what_only_locked_hosts_have(conf, name):
+    ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X, **NEED_Y}, ['h2'])
+    wanting = flavor(**{KEY: 'true'}, **NEED_Y)
+    other = dataclasses.replace(make_flavor('other', NEED_X | NEED_Y), id='7')
+    [found] = findings([ssd], [H1, H2], [wanting, other], conf=conf)
+    assert (found.kind, found.subject) == ('metadata-locked', 'flavor fast')
+    assert found.problem == (
+        'requires hosts in aggregates with ssd=true, and all of these are '
+        'locked; it lacks CUSTOM_X'
+    )
+    assert found.repair_text == (
+        'isolate-aggregates grant --flavor=42 --trait CUSTOM_X'
+    )
+
+
+@pytest.mark.parametrize(
+    ('more', 'images', 'options'),
+    [
+        pytest.param(NEED_X, [], {}, id='the flavor has the key'),
+        pytest.param(
+            {},
+            [make_image('i', NEED_X)],
+            {'trait_sources': ['flavor', 'image']},
+            id='an image has it',
+        ),
+        pytest.param(
+            {},
+            [],
+            {'enable_isolated_aggregate_filtering': False},
+            id='locks have no effect',
+        ),
+    ],
+)
+def test_a_flavor_that_gets_behind_a_lock(more, images, options):
+    ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])
+    both = ['isolate_aggregates', REQUEST_FILTER]
+    conf = configuration(request_filters=both, **options)
+    wanting = flavor(**{KEY: 'true'}, **more)
+    found = kinds([ssd], [H2], [wanting], images, conf=conf)
+    assert 'metadata-locked' not in found
+
+
+def test_a_flavor_that_has_other_hosts_too():
+    both = ['isolate_aggregates', REQUEST_FILTER]
+    conf = configuration(request_filters=both)
+    locked = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])
+    ssd = make_aggregate('open', {'ssd': 'true'}, ['h1'])
+    wanting = [flavor(**{KEY: 'true'}), make_flavor('x', NEED_X)]
+    assert kinds([locked, ssd], [H1, H2], wanting, conf=conf) == []

@@ -488,7 +488,9 @@ def workers(count_into, conf):
         collector = scheduler.Workers(str(count_into))
 
     Counted.conf = conf
-    Counted.metrics = scheduler.WorkerMetrics(['isolate_aggregates'])
+    Counted.metrics = scheduler.WorkerMetrics(
+        ['isolate_aggregates'], str(count_into)
+    )
     # The exact figures are the matter of the tests of the workers.
     Counted.metrics.timer('isolate_aggregates', 0.001)
     return Counted

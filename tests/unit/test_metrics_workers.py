@@ -77,7 +77,7 @@ def refusals(directory):
     ],
 )
 def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     assert refusals(count_into) == {}
     metrics.refused('isolate_tenants', error)
     assert refusals(count_into) == {labels: 1}
@@ -85,7 +85,7 @@ def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
 
 
 def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     there = set(read(count_into))
     for name in FILTERS:
         for kind in (exception.RequestRefused, exception.QueryNotShortened):
@@ -98,7 +98,7 @@ def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
 
 
 def test_a_request_that_passes_is_counted_with_its_time(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     metrics.passed(time.monotonic() - 20, Destination(), shortened=False)
     metrics.passed(time.monotonic(), Destination(), shortened=True)
     found = read(count_into)
@@ -111,7 +111,7 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
 
 
 def test_a_filter_that_keeps_a_request_from_hosts_is_counted(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     destination = Destination()
     for constraint in (
         RequireRootTrait('CUSTOM_A', 'one'),
@@ -126,7 +126,7 @@ def test_a_filter_that_keeps_a_request_from_hosts_is_counted(count_into):
 
 
 def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     for result in ('covers', 'covers', 'misses', 'failed'):
         metrics.verified(result)
     found = read(count_into)
@@ -137,14 +137,14 @@ def test_comparisons_of_rollups_are_counted_by_their_result(count_into):
 
 
 def test_each_reading_of_the_aggregates_that_fails_is_counted(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     assert read(count_into)[('aggregate_read_failures_total',)] == 0
     metrics.unreadable()
     assert read(count_into)[('aggregate_read_failures_total',)] == 1
 
 
 def test_a_filter_is_timed_even_when_it_fails(count_into):
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
 
     def failing(request, aggregates):
         raise exception.FilterError('isolate_tenants', 'failed.')
@@ -167,7 +167,7 @@ def test_a_worker_that_cannot_count_goes_on_without(
     pids = [1]
     value_class = values.MultiProcessValue(lambda: pids[-1])
     monkeypatch.setattr(values, 'ValueClass', value_class)
-    metrics = scheduler.WorkerMetrics(FILTERS)
+    metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     pipeline = Pipeline({'isolate_tenants': lambda *_: ()}, metrics.timer)
 
     # Forked, with the directory gone.
@@ -189,7 +189,7 @@ def test_what_other_plugins_count_is_left_out(count_into):
     import prometheus_client
 
     prometheus_client.Counter('other', 'x', registry=None).inc()
-    scheduler.WorkerMetrics(FILTERS)
+    scheduler.WorkerMetrics(FILTERS, str(count_into))
     found = samples(scheduler.Workers(str(count_into)))
     assert found
     assert {name for name, *_ in found if not name.startswith(PREFIX)} == set()
@@ -198,27 +198,39 @@ def test_what_other_plugins_count_is_left_out(count_into):
 # Where nothing can be counted or read.
 
 
-def test_without_the_variable_nova_scheduler_is_told_what_is_missing(
-    monkeypatch,
-):
-    monkeypatch.delenv(scheduler.DIRECTORY, raising=False)
+def test_another_directory_in_the_environment_is_named(count_into, tmp_path):
     with pytest.raises(exception.ConfigError) as caught:
-        scheduler.WorkerMetrics(FILTERS)
+        scheduler.WorkerMetrics(FILTERS, str(tmp_path))
     assert str(caught.value) == (
-        'Configuration option [isolate_aggregates] scheduler_metrics needs '
-        'PROMETHEUS_MULTIPROC_DIR in the environment of nova-scheduler: the '
-        'directory that its workers count into.'
+        'Configuration option [isolate_aggregates] '
+        f'scheduler_metrics_directory is {tmp_path}, but '
+        'PROMETHEUS_MULTIPROC_DIR in the environment of nova-scheduler is '
+        f'{count_into}; set both to the same directory, or remove the '
+        'variable.'
     )
+
+
+def test_it_does_not_matter_when_prometheus_client_was_imported(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(values, 'ValueClass', values.MutexValue)
+    # Set before, so that it is taken away again.
+    monkeypatch.setenv('PROMETHEUS_MULTIPROC_DIR', str(tmp_path))
+    for _ in range(2):
+        metrics = scheduler.WorkerMetrics(FILTERS, str(tmp_path))
+        metrics.passed(time.monotonic(), Destination(), False)
+    # The second in the same process counts on.
+    assert read(tmp_path)['requests_total',] == 2
 
 
 def test_a_directory_that_is_missing_is_named(count_into):
     count_into.rmdir()
     with pytest.raises(exception.ConfigError) as caught:
-        scheduler.WorkerMetrics(FILTERS)
+        scheduler.WorkerMetrics(FILTERS, str(count_into))
     assert str(caught.value) == (
-        'Configuration option [isolate_aggregates] scheduler_metrics cannot '
-        f'count into {count_into}, which PROMETHEUS_MULTIPROC_DIR names: No '
-        'such file or directory.'
+        'Configuration option [isolate_aggregates] '
+        f'scheduler_metrics_directory is {count_into}, where nothing can be '
+        'written: No such file or directory.'
     )
 
 

@@ -47,6 +47,7 @@ CHECKS: tuple[Callable[[AuditedCloud], Iterable[Finding]], ...] = (
     demands.classes_nowhere,
     metadata.nowhere,
     metadata.not_comparable,
+    metadata.behind_locks,
     keys.no_flavors,
     keys.hosts_that_nothing_opens,
     keys.tenants_images,

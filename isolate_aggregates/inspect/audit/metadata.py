@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds flavors whose extra specs match the metadata of no aggregate.
+"""Finds flavors that want metadata of aggregates and get no host.
 
 The checks apply only if the request filter ``aggregate_instance_extra_specs``
 or Nova's host filter is in use.
@@ -8,7 +8,7 @@ or Nova's host filter is in use.
 from collections.abc import Iterator
 
 from isolate_aggregates import exception
-from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.aggregates import Aggregate, tags
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters.aggregate_instance_extra_specs import find
 from isolate_aggregates.filters.destination import Conclusion
@@ -19,7 +19,10 @@ from isolate_aggregates.filters.wanted import (
 )
 from isolate_aggregates.inspect.audit import repairs
 from isolate_aggregates.inspect.audit.cloud import AuditedCloud
-from isolate_aggregates.inspect.audit.demands import NOWHERE
+from isolate_aggregates.inspect.audit.demands import (
+    NOWHERE,
+    traits_if_valid,
+)
 from isolate_aggregates.inspect.audit.finding import Finding, Severity
 from isolate_aggregates.request import Flavor, Request
 from isolate_aggregates.text import listed
@@ -34,7 +37,7 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             continue
         if any(_may_use(cloud, host, looking) for host in cloud.nodes):
             continue
-        told = ' and '.join(map(str, wanted))
+        told = _told(wanted)
         # Suggest a repair only if it is unambiguous.
         single = wanted[0] if len(wanted) == 1 else None
         yield Finding(
@@ -51,6 +54,59 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             if single and single.is_plain
             else '',
         )
+
+
+def behind_locks(cloud: AuditedCloud) -> Iterator[Finding]:
+    """Find flavors that want metadata which only locked hosts have.
+
+    Only trait locks are considered: hints and projects open the others.
+    """
+    if not any(one in cloud.running for one in cloud.isolating):
+        return
+    images = {frozenset[str]()}
+    if cloud.images_open:
+        images |= {
+            traits_if_valid(image=image) for image in cloud.snapshot.images
+        }
+    for flavor in cloud.snapshot.flavors:
+        wanted = wanted_metadata(flavor.extra_specs)
+        looking = _looking(cloud, flavor) if wanted else []
+        if not looking or _is_told_by_itself(cloud, wanted):
+            continue
+        own = traits_if_valid(flavor)
+        hosts = {
+            host
+            for aggregate in find(wanted[0], cloud.index).aggregates
+            for host in aggregate.hosts & cloud.nodes.keys()
+            if _may_use(cloud, host, looking)
+        }
+        missing = {_locking(cloud, host) - own for host in hosts}
+        # nowhere() reports flavors without hosts.
+        if not missing or any(
+            traits <= image for traits in missing for image in images
+        ):
+            continue
+        fewest = min(map(sorted, missing), key=lambda some: (len(some), some))
+        yield Finding(
+            'metadata-locked',
+            Severity.WARNING,
+            f'flavor {flavor.name}',
+            f'requires hosts in aggregates with {_told(wanted)}, and all of '
+            f'these are locked; it lacks {" and ".join(fewest)}',
+            NOWHERE,
+            repairs.grant(flavor, fewest),
+        )
+
+
+def _locking(cloud: AuditedCloud, host: str) -> frozenset[str]:
+    """Return the traits that a server must require to use a host."""
+    return frozenset().union(
+        *map(tags.required_traits, cloud.index.by_host.get(host, ()))
+    )
+
+
+def _told(wanted: tuple[Wanted, ...]) -> str:
+    return ' and '.join(map(str, wanted))
 
 
 def _looking(cloud: AuditedCloud, flavor: Flavor) -> list[Conclusion]:

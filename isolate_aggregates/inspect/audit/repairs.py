@@ -112,6 +112,15 @@ def delete_flavor(flavor: Flavor) -> Commands:
     return (_openstack(('flavor', 'delete'), flavor.id or flavor.name),)
 
 
+def grant(flavor: Flavor, traits: Iterable[str]) -> Commands:
+    """Return the commands that let a flavor use hosts locked by traits."""
+    name = flavor.id or flavor.name
+    return tuple(
+        (PROGRAM, 'grant', f'--flavor={name}', '--trait', trait)
+        for trait in traits
+    )
+
+
 def unset_property(image: Image, key: str) -> Commands:
     """Return the command that removes a property from an image."""
     words = ('image', 'unset', *_property(key))

@@ -17,7 +17,7 @@ import time
 
 from oslo_log import log as logging
 import prometheus_client
-from prometheus_client import metrics_core, multiprocess
+from prometheus_client import metrics_core, multiprocess, values
 from prometheus_client.registry import Collector
 
 from isolate_aggregates import conf as ia_conf
@@ -30,7 +30,9 @@ from isolate_aggregates.query_limit import verification
 LOG = logging.getLogger(__name__)
 
 PREFIX = 'isolate_aggregates_scheduler'
-DIRECTORY = 'PROMETHEUS_MULTIPROC_DIR'
+OPTION = 'scheduler_metrics_directory'
+# What prometheus-client reads.
+_VARIABLE = 'PROMETHEUS_MULTIPROC_DIR'
 
 # Seconds; from a filter with nothing to do to one that reads a database.
 _BUCKETS = (
@@ -55,28 +57,39 @@ _REASONS: Sequence[
 )
 
 
+def _count_into(directory: str) -> None:
+    """Let prometheus-client keep what it counts in files of a directory."""
+    found = os.environ.setdefault(_VARIABLE, directory)
+    if found != directory:
+        raise exception.ConfigError(
+            f'[{ia_conf.GROUP}] {OPTION}',
+            f'is {directory}, but {_VARIABLE} in the environment of '
+            f'nova-scheduler is {found}; set both to the same directory, or '
+            'remove the variable.',
+        )
+    # It looks for the variable when it is imported, which may be long ago.
+    if values.ValueClass is values.MutexValue:
+        values.ValueClass = values.get_value_class()  # type: ignore[no-untyped-call]
+
+
 class WorkerMetrics(Observer):
     """Records the metrics of one worker.
 
-    :raises ConfigError: if no directory for the files is configured.
+    :param filters: The names of the request filters.
+    :param directory: Where all workers write their files.
+    :raises ConfigError: if the directory cannot be used.
     """
 
-    def __init__(self, filters: Iterable[str]) -> None:
+    def __init__(self, filters: Iterable[str], directory: str) -> None:
         self.timer = self._took
         self._has_failed = False
-        directory = os.environ.get(DIRECTORY)
-        if not directory:
-            raise exception.ConfigError(
-                f'[{ia_conf.GROUP}] scheduler_metrics',
-                f'needs {DIRECTORY} in the environment of nova-scheduler: the '
-                'directory that its workers count into.',
-            )
+        _count_into(directory)
         try:
             self._make(tuple(filters))
         except OSError as exc:
             raise exception.ConfigError(
-                f'[{ia_conf.GROUP}] scheduler_metrics',
-                f'cannot count into {directory}, which {DIRECTORY} names: '
+                f'[{ia_conf.GROUP}] {OPTION}',
+                f'is {directory}, where nothing can be written: '
                 f'{exc.strerror}.',
             ) from exc
 
