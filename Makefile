@@ -1,17 +1,17 @@
-# "make demo" and "make test" set up all they need: Debian, Python 3.11, make.
+# "make demo" and "make test" install what they need. Requires Python 3.11.
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
-# How many tests to run at a time.
+# The number of parallel tests.
 JOBS ?= auto
-# Of those whose services mostly wait for each other.
+# The number of parallel tests whose services mostly wait for each other.
 WAITING_JOBS ?= 3
 export JOBS WAITING_JOBS
 RUN_TESTS = $(BIN)/python tools/run_tests.py
-# What a release takes, and nothing else, so that it hides nothing.
+# A minimal environment for releases, in which no missing requirement is hidden.
 RELEASE_VENV ?= .venv-release
 RELEASE_BIN = $(RELEASE_VENV)/bin
-# All that is not for developers.
+# All extras for users.
 EXTRAS = blazar,coordination,embedded,metrics,osc,progress,testing
 
 # The control plane of released packages: its environment and its files.
@@ -51,15 +51,15 @@ help:
 	@echo "make architecture   make the images and tables of the documentation anew"
 	@echo "make clean  remove what these made"
 
-# "pip install ." puts a copy of the package into the environment, and tests
-# would go on with that copy. So anything but this clone is replaced.
+# "pip install ." installs a copy of the package, which tests would then use. So
+# any installation other than this clone is replaced.
 ORIGIN = $(VENV)/lib/python3*/site-packages/isolate_aggregates-*.dist-info/direct_url.json
 HERE := $(shell pwd | sed 's|[^A-Za-z0-9._/-]|.*|g')
 REPLACED := $(shell grep -qs '"file://$(HERE)"' $(ORIGIN) && \
     grep -qs '"editable": *true' $(ORIGIN) || echo replaced)
 .PHONY: replaced
 
-# One stamp per set of extras; made again when the requirements change.
+# One stamp file per set of extras, rebuilt when the requirements change.
 $(VENV)/.demo: requirements.txt setup.cfg pyproject.toml $(REPLACED)
 	@echo "Installing this clone into $(VENV)."
 	$(PYTHON) -m venv $(VENV)
@@ -74,7 +74,7 @@ $(VENV)/.all: requirements.txt setup.cfg pyproject.toml $(REPLACED)
 	$(BIN)/python -m pip install --quiet --editable '.[embedded,test,doc]'
 	touch $@ $(VENV)/.demo
 
-# All services share one environment with the package and the tests of it.
+# All services share an environment with the package and its tests.
 $(CLOUD_VENV)/.cloud: requirements.txt setup.cfg tests/e2e/requirements.txt
 	$(PYTHON) -m venv $(CLOUD_VENV)
 	$(CLOUD_VENV)/bin/python -m pip install --quiet --upgrade pip
@@ -106,7 +106,7 @@ test-all: $(VENV)/.all
 	$(RUN_TESTS) library databases clone servers browser nova blazar \
 	    -- $(ARGS)
 
-# A third slower. The browser runs none of these lines.
+# Takes a third longer. The browser tests cover no Python code.
 cover: $(VENV)/.all
 	$(BIN)/coverage erase
 	$(RUN_TESTS) library databases clone servers nova blazar -- \
@@ -122,17 +122,17 @@ cloud: $(CLOUD_VENV)/.cloud
 cloud-down:
 	if [ -e $(CLOUD_VENV)/.cloud ]; then $(CONTROL_PLANE) down; fi
 
-# A process of its own, in another environment. Stories take their time.
+# Separate, as it needs another environment, and takes long.
 e2e: $(CLOUD_VENV)/.cloud
 	$(CLOUD_VENV)/bin/pytest --confcutdir=tests/e2e --timeout 3600 $(ARGS) \
 	    tests/e2e
 
-# Looks at what is committed.
+# Checks the committed state.
 release-check: $(RELEASE_VENV)/.release
 	$(RELEASE_BIN)/pytest -n $(JOBS) --confcutdir=tests/release $(ARGS) \
 	    tests/release
 
-# Of the newest versions. What could not be looked up is no success.
+# For the newest versions. Fails if a package could not be looked up.
 audit-dependencies: $(RELEASE_VENV)/.release
 	mkdir -p build
 	$(RELEASE_BIN)/uv pip compile --quiet --all-extras \
@@ -140,7 +140,7 @@ audit-dependencies: $(RELEASE_VENV)/.release
 	$(RELEASE_BIN)/pip-audit --strict --no-deps --disable-pip \
 	    --requirement build/newest.txt
 
-# The same bytes wherever it is built.
+# The result is reproducible.
 dist: $(RELEASE_VENV)/.release
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often a limit on candidates hides all hosts that a flavor wants.
+"""Counts how often the candidate limit hides all hosts for a flavor.
 
     python benchmarks/candidate_limit.py [--csv FILE] [requests]
 
-A real Placement in this process, on SQLite in memory, with 1,000 hosts that
-all have room. Some of them are in the aggregate that the flavor wants. It
-returns as many candidates as ``[scheduler] max_placement_results`` allows,
-chosen at random (``[placement] randomize_allocation_candidates``).
+A real Placement runs in this process, on SQLite in memory, with 1,000 hosts
+that all have free capacity. Some of them are in the aggregate that the flavor
+requires. Placement returns at most ``[scheduler] max_placement_results``
+candidates, chosen at random
+(``[placement] randomize_allocation_candidates``).
 
 in-tree
-    Placement is asked for any host, then Nova's host filter
-    AggregateInstanceExtraSpecsFilter drops those that are not wanted.
+    The query does not have the aggregate. Nova's host filter
+    AggregateInstanceExtraSpecsFilter drops the other hosts.
 ours
-    The request filter aggregate_instance_extra_specs asks for the aggregate.
+    The request filter aggregate_instance_extra_specs adds the aggregate to the
+    query.
 
-Counted are the requests for which no host is left.
+The result is the number of requests for which no host is left.
 """
 
 from collections.abc import Iterator

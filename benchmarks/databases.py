@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request costs on each kind of database, beside Nova's own filter.
+"""Measures the filters with each kind of database, compared with Nova's own.
 
     python benchmarks/databases.py [--csv FILE] [--quick]
         [--databases NAME ...] [aggregates ...]
 
-A MariaDB and a PostgreSQL of one's own run on this machine, with the tables
-that Nova's migrations make; what is not installed is left out. The aggregates
+A temporary MariaDB and PostgreSQL run on this machine, with the tables that
+Nova's migrations create. Servers that are not installed are left out. The
+aggregates
 are those of ``filters.py``: each has five hosts and an availability zone, 98 %
 are locked with one of 50 traits, and the request requires one of the traits.
 Nothing is shortened (``max_query_length = 0``): both filters forbid the same
@@ -74,10 +75,10 @@ objects.register_all()
 
 from nova_database import KINDS, NovaDatabase  # noqa: E402
 
-# None are those of the default configuration.
+# None stands for the default configuration.
 FILTERS = {'isolate_aggregates': ['isolate_aggregates'], 'default': None}
 IN_TREE_THREADS = 1_000
-# Nova gives the host filters all candidates at once, at most so many.
+# The default maximum number of candidates, which host filters get at once.
 HOSTS = [f'host-{number}-1' for number in range(1000)]
 
 Run = Callable[[Any], object]
@@ -153,7 +154,7 @@ THREADS = (1, 8, 32)
 
 
 def forbidden(spec: Any) -> set[str]:
-    """Return the aggregates that a request spec has been kept out of."""
+    """Return the forbidden aggregates of a request spec."""
     return set(spec.requested_destination.forbidden_aggregates)
 
 
@@ -163,7 +164,7 @@ def in_tree(spec: Any) -> None:
 
 
 class Measuring:
-    """Measures with the aggregates that there are now.
+    """Measures with the current aggregates in the database.
 
     :param effort: How much to measure.
     """
@@ -177,18 +178,18 @@ class Measuring:
         assert self.forbidden, 'nothing is locked'
 
     def spec(self) -> Any:
-        """Return a request spec that nothing has narrowed."""
+        """Return a request spec without constraints."""
         return make_spec(self._context)
 
     def check(self, specs: Iterable[Any]) -> None:
-        """Check that requests are kept out of what Nova keeps them out of."""
+        """Check that the forbidden aggregates are the same as Nova's."""
         for spec in specs:
             assert forbidden(spec) == self.forbidden, 'not what Nova forbids'
 
     def cost(self, run: Run, runs: int) -> Cost:
-        """Return what one request takes at best."""
+        """Return the shortest time of a request."""
         clock, processor = [], []
-        # The first one may set up what the next ones use.
+        # One additional run, as the first one may fill caches.
         for _ in range(runs + 1):
             spec = self.spec()
             used, started = time.process_time(), time.perf_counter()
@@ -254,13 +255,13 @@ class Measuring:
         )
 
     def append(self, spec: Any) -> None:
-        """Do what Nova does with what is forbidden."""
+        """Add the forbidden aggregates like Nova."""
         spec.requested_destination = objects.Destination()
         spec.requested_destination.append_forbidden_aggregates(self.forbidden)
 
 
 def ours(conf: Any, ttl: int) -> Run:
-    """Return our filters, in the place that they have in nova-scheduler."""
+    """Return our filters as they run in nova-scheduler."""
     conf.set_override('aggregate_cache_ttl', ttl, ia_conf.GROUP)
     runner = registration.install(conf)
     context = nova_context.get_admin_context()
@@ -273,7 +274,7 @@ def ours(conf: Any, ttl: int) -> Run:
 
 
 def count_rows() -> None:
-    """Let PostgreSQL count its rows, as it does by itself within a minute.
+    """Make PostgreSQL update its statistics, which otherwise takes a minute.
 
     Until then Nova's own filter takes several times as long.
     """

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explain every host of a cloud.
+"""Measures the explanation of all hosts of a cloud.
 
     python benchmarks/explain.py [hosts ...]
 
-The hosts are flat and in 20 host aggregates, half of them tagged; one in three
-is full in one way or another. All that Nova itself does with a request is
-switched on, the host filters that look at aggregates too. What is measured
-begins with a snapshot and ends with the texts of all reasons, folded into the
-few lines that are printed. Of several runs the median counts. Each size has a
-process of its own, whose peak memory is that of all of it: Python, the
-libraries, the snapshot and the explanation.
+The hosts have one provider each and are in 20 host aggregates, half of them
+with locks. Every third host lacks capacity. All of Nova's own request filters
+and the host filters for aggregates are enabled. The measured time begins with
+a snapshot and ends with the summarized texts of all reasons. It is the median
+of several runs. Each size is measured in a separate process. Its peak memory
+includes Python, the libraries, the snapshot and the explanation.
 """
 
 from collections.abc import Callable
@@ -48,7 +47,7 @@ HOST_FILTERS = [
 
 
 def chain() -> Pipeline:
-    """Return the filters: ours, and all that Nova does with a request."""
+    """Return our filters and the mirrors of Nova's own."""
     conf = cfg.ConfigOpts()
     ia_conf.register_own_opts(conf)
     conf([], default_config_files=[])
@@ -91,7 +90,7 @@ REQUEST = Request(
 
 
 def traits(number: int) -> frozenset[str]:
-    """Most hosts have what is asked for; few are slow or disabled."""
+    """Return the traits of a host; few hosts are slow or disabled."""
     found = {
         'HW_CPU_X86_AVX2',
         'COMPUTE_NODE',
@@ -110,7 +109,7 @@ def traits(number: int) -> frozenset[str]:
 
 
 def compute_node(number: int) -> Provider:
-    """Return a host that is more or less full."""
+    """Return a host with some usage."""
     return builders.make_compute_node(
         f'host-{number:05}',
         inventories={
@@ -155,7 +154,7 @@ def cloud(hosts: int) -> Snapshot:
 
 
 def explained(snapshot: Snapshot, request: Request) -> explain.Explanation:
-    """Do what the command does but for reading and printing."""
+    """Do the work of the command, except reading and printing."""
     return explain.explain(
         snapshot,
         resources.resource_request(request),
@@ -164,12 +163,12 @@ def explained(snapshot: Snapshot, request: Request) -> explain.Explanation:
 
 
 def reasons_of(explanation: explain.Explanation) -> int:
-    """Return how many reasons there are, having made each."""
+    """Build all reasons; return their number."""
     return sum(len(verdict.reasons) for verdict in explanation.verdicts)
 
 
 def texts(explanation: explain.Explanation) -> int:
-    """Return how many characters the lines have that are printed."""
+    """Build the lines to print; return the number of characters."""
     found = groups.hosts(explanation.verdicts)[:20]
     lines = [
         *(text for group in found for text in group.reasons),
@@ -187,7 +186,7 @@ def texts(explanation: explain.Explanation) -> int:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Return how long something takes: the median."""
+    """Return the median duration in seconds."""
     took = []
     for _ in range(RUNS):
         start = time.perf_counter()
@@ -200,7 +199,7 @@ ROW = '{:>7} {:>10} {:>8} {:>10} {:>10} {:>10} {:>10} {:>9}'
 
 
 def measured(hosts: int) -> str:
-    """Return the line of the table for so many hosts."""
+    """Measure with a number of hosts; return the line of the table."""
     snapshot = cloud(hosts)
     explanation = explained(snapshot, REQUEST)
     found = sum(verdict.is_candidate for verdict in explanation.verdicts)
@@ -208,7 +207,7 @@ def measured(hosts: int) -> str:
     index = seconds(lambda: ProviderIndex(snapshot.providers))
     everything = seconds(lambda: texts(explained(snapshot, REQUEST)))
     telling = seconds(lambda: texts(explanation))
-    # Linux counts it in KiB.
+    # Linux reports KiB.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return ROW.format(
         f'{hosts:,}',

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What isolating aggregates costs each request, beside Nova's own filter.
+"""Measures the filters per request, compared with Nova's own filter.
 
     python benchmarks/filters.py [--csv FILE] [aggregates ...]
 
@@ -60,16 +60,16 @@ from isolate_aggregates.query_limit.members import AnswersAtOnce, Coverage
 AGGREGATES = (100, 1_000, 5_000, 10_000)
 TRAITS = 50
 HOSTS = 5
-# What the request has.
+# The extra specs of the request.
 KEY = {'trait:CUSTOM_LICENCE_7': 'required'}
 LIMIT = 4000
-# Seconds to go on measuring one thing, and the fewest runs.
+# The minimum duration of a measurement in seconds, and the minimum of runs.
 SECONDS = 1.0
 RUNS = 5
 
 
 class Synced(AnswersAtOnce):
-    """Every host is where it should be, as after ``sync``."""
+    """All rollups are complete, as after ``sync``."""
 
     def coverage(self, rollup: Rollup) -> Coverage:
         """Return all that a rollup stands for."""
@@ -113,7 +113,7 @@ def tags(number: int) -> dict[str, str]:
 
 
 def insert(found: Sequence[Mapping[str, str]]) -> None:
-    """Let Nova's database have aggregates with this metadata and no other."""
+    """Replace all aggregates in Nova's database."""
     aggregates, metadata, hosts = [], [], []
     for i, tagged in enumerate(found, start=1):
         aggregates.append(
@@ -132,7 +132,7 @@ def insert(found: Sequence[Mapping[str, str]]) -> None:
         models.AggregateHost: hosts,
     }
     with api_db.context_manager.writer.get_engine().begin() as connection:
-        # Last what the others refer to.
+        # Referenced tables last.
         for model in reversed(tables):
             connection.execute(sqlalchemy.delete(model))
         for model, rows in tables.items():
@@ -140,7 +140,7 @@ def insert(found: Sequence[Mapping[str, str]]) -> None:
 
 
 def make_spec(context: Any, extra_specs: Mapping[str, str] = KEY) -> Any:
-    """Return a request spec as the scheduler gets it."""
+    """Return a request spec like that in the scheduler."""
     return objects.RequestSpec.from_components(
         context,
         str(uuid.uuid4()),
@@ -164,8 +164,8 @@ def make_spec(context: Any, extra_specs: Mapping[str, str] = KEY) -> Any:
 
 
 def milliseconds(run: Callable[[Any], object], context: Any) -> float:
-    """Return how long something takes with a new request spec."""
-    # Some of what is timed reads what the first run has left.
+    """Return the duration with a new request spec."""
+    # The first run fills caches.
     run(make_spec(context))
     found: list[float] = []
     until = time.monotonic() + SECONDS
@@ -179,7 +179,7 @@ def milliseconds(run: Callable[[Any], object], context: Any) -> float:
 
 @contextlib.contextmanager
 def configured() -> Iterator[Any]:
-    """Give Nova a configuration that isolates aggregates."""
+    """Configure Nova to isolate aggregates."""
     with config_fixture.Config(nova.conf.CONF) as fixture:
         ia_conf.register_opts(fixture.conf)
         fixture.config(
@@ -193,7 +193,7 @@ def configured() -> Iterator[Any]:
 
 @contextlib.contextmanager
 def database() -> Iterator[None]:
-    """Give Nova an API database."""
+    """Create an API database for Nova."""
     objects.register_all()
     manager = enginefacade.transaction_context()
     manager.configure(connection='sqlite://')
@@ -204,7 +204,7 @@ def database() -> Iterator[None]:
 
 
 def runner(conf: Any, ttl: float, limit: int) -> Runner:
-    """Return our filters as nova-scheduler has them."""
+    """Return our filters as they run in nova-scheduler."""
     filters = loading.load(conf)
     source = NovaDatabaseSource(conf, lambda: None)  # type: ignore[arg-type, return-value]
     return Runner(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What many aggregates cost once, and what the plugin adds to a start.
+"""Measures one-time costs of many aggregates, and of starting the plugin.
 
     python benchmarks/index.py [--csv FILE] [aggregates]
 
@@ -63,7 +63,7 @@ class Figure:
 
 
 class Work:
-    """Reading and arranging, in steps.
+    """Reading and indexing, in steps.
 
     :param conf: A configuration.
     """
@@ -75,14 +75,14 @@ class Work:
 
     def read(self) -> Iterable[Aggregate]:
         """Read the aggregates."""
-        # A new source each time: it remembers what it has read.
+        # A new source each time, because a source caches what it has read.
         source = NovaDatabaseSource(self._conf, lambda: None)
         aggregates = source.aggregates()
         self.kept = [source, aggregates]
         return aggregates
 
     def index(self, aggregates: Iterable[Aggregate]) -> AggregateIndex:
-        """Arrange them, with the locks of each."""
+        """Build the index, with all locks."""
         index = AggregateIndex(aggregates)
         locks = Pipeline(self._filters).locks(index)
         found = rollups.rollups(locks)
@@ -92,7 +92,7 @@ class Work:
 
 
 def seconds(run: Callable[[], object]) -> float:
-    """Return how long something takes."""
+    """Return the duration in seconds."""
     found = []
     for _ in range(RUNS):
         gc.collect()
@@ -103,7 +103,7 @@ def seconds(run: Callable[[], object]) -> float:
 
 
 def megabytes(run: Callable[[], object]) -> tuple[float, float]:
-    """Return what something leaves allocated, and the most it had."""
+    """Return the memory that stays allocated, and the peak."""
     gc.collect()
     tracemalloc.start()
     run()
@@ -114,7 +114,7 @@ def megabytes(run: Callable[[], object]) -> tuple[float, float]:
 
 
 def start(source: str) -> tuple[float, float]:
-    """Return processor time and time that a start takes longer."""
+    """Return the processor time and the time that a start takes longer."""
     found = []
     for _ in range(RUNS):
         finished = subprocess.run(

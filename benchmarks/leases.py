@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a new lease costs the request that comes next.
+"""Measures the first request after a new lease.
 
     python benchmarks/leases.py [--csv FILE] [--quick] [leases ...]
 
@@ -49,7 +49,7 @@ def lease() -> dict[str, str]:
 
 @contextlib.contextmanager
 def one_more() -> Iterator[None]:
-    """Let Nova's database have the aggregate of one lease more."""
+    """Add the aggregate of one more lease to Nova's database."""
     engine = api_db.context_manager.writer.get_engine()
     new = {'id': 1_000_000, 'uuid': str(uuid.uuid4()), 'name': 'new'}
     metadata = [
@@ -79,7 +79,7 @@ def measure(number: int, conf: Any, runs: int) -> Row:
     filters = runner(conf, 0, LIMIT)
 
     def request() -> float:
-        # A flavor without the trait, so without any key.
+        # A flavor without the trait has no key.
         spec = make_spec(context, {})
         started = time.process_time()
         filters(context, spec)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long queries are, and how long Placement takes to answer them.
+"""Measures the length of queries, and Placement's time for them.
 
     python benchmarks/length.py [--csv FILE] [aggregates ...]
 
@@ -73,7 +73,7 @@ class Row:
 
 
 def trait(number: int) -> str:
-    """Return the trait that locks the aggregate of a number."""
+    """Return the trait that locks an aggregate."""
     return f'CUSTOM_LICENCE_{number % TRAITS}'
 
 
@@ -84,7 +84,7 @@ def groups(number: int) -> tuple[Aggregate, ...]:
     for place, host in enumerate(locked):
         hosts[place % number].add(f'host-{host}')
     for i in range(len(locked), number):
-        # As many hosts as there are have an aggregate by now.
+        # All hosts have an aggregate by now.
         hosts[i] = hosts[i - len(locked)]
     return tuple(
         Aggregate(
@@ -131,7 +131,7 @@ def hosts(
 
 
 def milliseconds(run: Callable[[], object], runs: int = RUNS) -> float:
-    """Return how long something takes."""
+    """Return the duration in milliseconds."""
     found = []
     for _ in range(runs):
         start = time.process_time()
@@ -183,7 +183,7 @@ def measure(
 
 
 def configured() -> Pipeline:
-    """Return the request filters with isolation switched on."""
+    """Return the request filters with isolation enabled."""
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A large cloud with a real Placement, loaded in no time."""
+"""A large cloud in a real Placement, loaded directly into its tables."""
 
 import uuid
 
@@ -24,5 +24,5 @@ class LoadedCloud(SnapshotCloud):
 
 
 def identity(*parts: object) -> str:
-    """Return a uuid that is always the same."""
+    """Return a uuid that is derived from the arguments."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, repr(parts)))

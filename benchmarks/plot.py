@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what was measured, for the documentation.
+"""Draws plots of the benchmark results for the documentation.
 
     python benchmarks/plot.py
 
@@ -27,7 +27,7 @@ DATABASES = {
 
 WIDTH, HEIGHT = 720, 420
 LEFT, RIGHT, TOP, BOTTOM = 84, 190, 24, 56
-# Lines are told apart by their labels and marks too, not by colour alone.
+# Lines differ in labels and marks too, not only in colour.
 LOOKS = (
     ('#b3261e', 'square'),
     ('#1f5fa8', 'circle'),
@@ -42,10 +42,10 @@ Point = tuple[float, float]
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """What was measured of one thing.
+    """A line of a plot.
 
-    :param label: What it is.
-    :param points: Number of aggregates and amount.
+    :param label: Its label.
+    :param points: Pairs of number of aggregates and amount.
     """
 
     label: str
@@ -56,11 +56,11 @@ class Line:
 class Plot:
     """One image.
 
-    :param name: The name of the file, without its ending.
-    :param title: What it shows, in a few words.
-    :param unit: What is on the vertical axis.
+    :param name: The name of the file, without the extension.
+    :param title: A short title.
+    :param unit: The unit of the vertical axis.
     :param lines: The lines.
-    :param limits: Amounts that matter, by name; as dashed lines.
+    :param limits: Limits by name, drawn as dashed lines.
     """
 
     name: str
@@ -71,7 +71,7 @@ class Plot:
 
     @property
     def description(self) -> str:
-        """The figures, for those who do not see the lines."""
+        """The figures as text, for readers who cannot see the plot."""
         said = '; '.join(
             f'{line.label}: '
             + ', '.join(f'{shown(y)} at {x:,.0f}' for x, y in line.points)
@@ -215,7 +215,7 @@ class Drawing:
         )
 
     def _labels(self) -> None:
-        """Name each line where it ends, from top to bottom."""
+        """Label each line at its end, from top to bottom."""
         ends = [
             (self._y(line.points[-1][1]), line.label, color)
             for line, (color, _) in zip(self._plot.lines, LOOKS, strict=False)
@@ -228,7 +228,7 @@ class Drawing:
 
 
 def shown(amount: float) -> str:
-    """Return an amount with two digits at least, and none that say nothing."""
+    """Return an amount with at least two significant digits."""
     return f'{amount:,.0f}' if amount >= 10 else f'{amount:.2g}'
 
 
@@ -238,7 +238,7 @@ def column(rows: Sequence[dict[str, str]], name: str) -> list[Point]:
 
 
 def results(name: str) -> list[dict[str, str]]:
-    """Return the rows of what was measured."""
+    """Return the rows of a result file."""
     with open(RESULTS / f'{name}.csv', encoding='utf-8') as stream:
         return list(csv.DictReader(stream))
 

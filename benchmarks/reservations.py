@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan and reconcile reservations in a cloud with many of them.
+"""Measures planning and reconciling with many reservations.
 
     python benchmarks/reservations.py [--csv FILE] [hosts:reservations ...]
 
@@ -76,7 +76,7 @@ class Row:
 
 
 def build(world: World, hosts: int, reservations: int) -> None:
-    """Fill a cloud, without the library's own many questions."""
+    """Fill a cloud directly, without the library's many calls."""
     chance = random.Random(7)
     held: dict[int, dict[str, Inventory]] = {}
     closed = Inventory(SLOTS // 2, reserved=SLOTS // 2, max_unit=1)
@@ -125,7 +125,7 @@ def build(world: World, hosts: int, reservations: int) -> None:
 
 
 def record(world: World, made: Reservation) -> None:
-    """Write the record of a reservation that was made long ago."""
+    """Write the record of an existing reservation."""
     flavor = made.flavor
     world.nova.flavors[made.id] = {
         'id': made.id,
@@ -143,7 +143,7 @@ def record(world: World, made: Reservation) -> None:
 
 
 def planning(world: World) -> float:
-    """Return the seconds that choosing hosts alone takes."""
+    """Return the duration of choosing hosts in seconds."""
     found = world.store.read()
     wanted = reservations.new(
         PROJECT, 2 * SLOTS, SHAPE, NOW, NOW + 30 * DAY
@@ -155,7 +155,7 @@ def planning(world: World) -> float:
 
 
 def timed(world: World, what: Callable[[], object]) -> tuple[float, int]:
-    """Return the seconds and the calls that something takes."""
+    """Return the duration in seconds, and the number of HTTP calls."""
     world.wire.calls.clear()
     begin = time.process_time()
     what()
@@ -163,7 +163,7 @@ def timed(world: World, what: Callable[[], object]) -> tuple[float, int]:
 
 
 def memory(what: Callable[[], object]) -> float:
-    """Return the MiB of Python objects that something needs at most."""
+    """Return the peak memory of Python objects in MiB."""
     tracemalloc.start()
     what()
     _, most = tracemalloc.get_traced_memory()
@@ -172,7 +172,7 @@ def memory(what: Callable[[], object]) -> float:
 
 
 def measure(size: str) -> Row:
-    """Build a cloud and do everything once."""
+    """Build a cloud and run all measurements once."""
     hosts, number = map(int, size.split(':'))
     placement = EmbeddedPlacement()
     world = World(placement.open())
@@ -181,7 +181,7 @@ def measure(size: str) -> Row:
 
     def create() -> None:
         wanted = reservations.new(PROJECT, SLOTS, SHAPE, NOW + DAY)
-        # In a full cloud it is refused, which takes as long.
+        # In a full cloud it is refused, which takes just as long.
         with contextlib.suppress(exception.ReservationError):
             reservations.create(world.store, wanted, NOW)
 
@@ -200,7 +200,7 @@ def measure(size: str) -> Row:
         seconds,
         *created,
         *listed,
-        # In a new process, and once more.
+        # As in a new process, and a second time.
         *timed(world, reconcile),
         *timed(world, reconcile),
         *timed(world, lambda: reconcile(NOW + HOUR)),
@@ -211,7 +211,7 @@ def measure(size: str) -> Row:
 
 
 def main() -> None:
-    """Measure and print a table, each row in a process of its own."""
+    """Measure and print a table, each row in a separate process."""
     parser = argparse.ArgumentParser()
     parser.add_argument('sizes', nargs='*', default=SIZES)
     parser.add_argument('--csv', help='write the figures to this file too')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``select_destinations`` of a whole nova-scheduler, with and without us.
+"""Measures ``select_destinations`` of nova-scheduler, with and without us.
 
     python benchmarks/scheduler.py [--csv FILE] [aggregates ...]
 
@@ -74,13 +74,13 @@ class Row:
 
 
 class Benchmark(ShorteningTest):
-    """A nova-scheduler to be measured."""
+    """The measured nova-scheduler."""
 
     HOSTS = tuple(f'host{number}' for number in range(10))
     OPTIONS = (('scheduler', 'enable_isolated_aggregate_filtering', True),)
 
     number = 0
-    # What is kept in a test itself is gone when it ends.
+    # A class attribute, because the test object is deleted at the end.
     rows: ClassVar[list[Row]] = []
 
     def measure(self):
@@ -109,7 +109,7 @@ class Benchmark(ShorteningTest):
         )
 
     def populate(self):
-        """Put hosts into aggregates and rollups."""
+        """Add hosts to aggregates and rollups."""
         aggregates = source.NovaDatabaseSource(CONF, None).aggregates()
         locks = Pipeline(loading.load(CONF)).locks(AggregateIndex(aggregates))
         known = rollups.rollups(locks)
@@ -126,7 +126,7 @@ class Benchmark(ShorteningTest):
             self.put_aggregates(provider, sorted(uuids))
 
     def milliseconds(self):
-        """Return how long it takes to find a host for a server."""
+        """Return the duration of scheduling a server."""
         context = nova_context.get_admin_context()
         manager = self.scheduler_service.manager
         flavor = objects.Flavor.get_by_flavor_id(context, self.plain)
@@ -138,7 +138,7 @@ class Benchmark(ShorteningTest):
         return 1000 * statistics.median(found)
 
     def select(self, context, manager, flavor):
-        """Find a host for a server and give it back; return the seconds."""
+        """Schedule a server and delete its allocation; return the seconds."""
         server = str(uuid.uuid4())
         spec = objects.RequestSpec.from_components(
             context,
@@ -166,7 +166,7 @@ class Benchmark(ShorteningTest):
 
 
 def measure(number: int) -> Row:
-    """Measure with a number of aggregates, in fixtures of their own."""
+    """Measure with a number of aggregates, in separate fixtures."""
     benchmark = Benchmark('measure')
     benchmark.number = number
     result = unittest.TestResult()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator beside a real Placement: the same cloud, the same questions.
+"""Measures the simulator, compared with a real Placement.
 
     python benchmarks/simulator.py [hosts ...]
 
@@ -45,13 +45,13 @@ TAGGED = [identity('tagged', number) for number in range(40)]
 
 
 def places(number: int) -> frozenset[str]:
-    """Each host is in a zone, every other one in a tagged aggregate."""
+    """Return aggregates: a zone for each host, a lock for every other one."""
     tagged = TAGGED[number % 80 : number % 80 + 1]
     return frozenset([ZONES[number % 3], *tagged])
 
 
 def flat(hosts: int) -> Iterator[Provider]:
-    """Hosts of one provider each, three in four with room."""
+    """Yield hosts with one provider each; three in four have capacity."""
     for number in range(hosts):
         used = number % 64
         yield Provider(
@@ -73,7 +73,7 @@ def flat(hosts: int) -> Iterator[Provider]:
 
 
 def nested(hosts: int) -> Iterator[Provider]:
-    """Hosts with two NUMA nodes and two GPUs; storage is shared."""
+    """Yield hosts with two NUMA nodes, two GPUs and shared storage."""
     for zone in ZONES:
         yield Provider(
             uuid=identity('storage', zone),
@@ -113,7 +113,7 @@ def nested(hosts: int) -> Iterator[Provider]:
 
 
 def flavor(limit: int | None) -> ResourceRequest:
-    """What Nova asks for a plain flavor; 1,000 is its limit by default."""
+    """Return Nova's query for a plain flavor; its default limit is 1,000."""
     group = RequestGroup(
         resources={'VCPU': 4, 'MEMORY_MB': 8192, 'DISK_GB': 40},
         required_traits=set(sorted(CPU_TRAITS)[:2]),
@@ -125,7 +125,7 @@ def flavor(limit: int | None) -> ResourceRequest:
 
 
 def gpu(limit: int | None) -> ResourceRequest:
-    """CPU of a host, disk of shared storage, and a GPU in a second group."""
+    """Return a query for CPU, shared disk, and a GPU in a second group."""
     request = flavor(limit)
     request.group().required_traits = {os_traits.HW_NUMA_ROOT}
     request.group('_GPU').resources = {'VGPU': 1}
@@ -138,10 +138,10 @@ def seconds(
     request: ResourceRequest,
     runs: int,
 ) -> float:
-    """Return how long an answer takes, the median of some runs."""
+    """Return the median duration of a query."""
     took = []
     for _ in range(runs):
-        # No run pays for what another one left behind.
+        # Or a run could collect the garbage of the previous one.
         gc.collect()
         start = time.process_time()
         answer = ask(request)
@@ -151,7 +151,7 @@ def seconds(
 
 
 def same(one: AllocationCandidates, other: AllocationCandidates) -> bool:
-    """Return whether answers are the same, apart from their order."""
+    """Return whether two responses are equal, ignoring the order."""
 
     def candidates(answer: AllocationCandidates) -> set[object]:
         return {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the exporter counts the free slots of ten flavors.
+"""Measures how long the exporter counts the free slots of ten flavors.
 
     python benchmarks/slots.py [--csv FILE] [hosts ...]
 
@@ -30,7 +30,7 @@ from loaded import identity  # noqa: E402
 
 HOSTS = (100, 1_000)
 ZONES = 3
-# How many hosts there are for each lock.
+# The number of hosts per lock.
 LOCKED = 10
 FLAVORS = tuple(
     Flavor(f'flavor-{number}', str(number), number + 1, 2048, 20)
@@ -41,7 +41,7 @@ FLAVORS = tuple(
 def cloud(hosts: int, nodes: int) -> Snapshot:
     """Return a cloud.
 
-    :param nodes: How many NUMA nodes each host has.
+    :param nodes: The number of NUMA nodes per host.
     """
     locks = hosts // LOCKED
     aggregates = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints what was measured, and keeps it in a file."""
+"""Prints benchmark results, and writes them to a file."""
 
 import argparse
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ import prettytable
 
 
 def parser(name: str, default: int | Sequence[int]) -> argparse.ArgumentParser:
-    """Return a parser of what a benchmark is run with.
+    """Return the argument parser of a benchmark.
 
-    :param name: What it is run for several numbers of, or for one.
-    :param default: The numbers, or the number.
+    :param name: The name of the argument with one or several numbers.
+    :param default: The default number or numbers.
     """
     made = argparse.ArgumentParser()
     made.add_argument(
@@ -55,7 +55,7 @@ def report(rows: Sequence[Any], path: str | None) -> None:
 
 
 def write(path: str | pathlib.Path, rows: Sequence[Any]) -> None:
-    """Write rows as CSV, with as many digits as mean anything.
+    """Write rows as CSV, with significant digits only.
 
     :param path: The file.
     :param rows: Values of one dataclass, at least one.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the tables of what was measured, for the documentation.
+"""Creates tables of the benchmark results for the documentation.
 
     python benchmarks/tables.py
 
@@ -17,27 +17,27 @@ from plot import DATABASES, ROOT, results, shown
 TABLES = ROOT / 'doc' / 'source' / 'tables'
 
 Row = Mapping[str, str]
-# The head of a column, and what it has of a row.
+# Column headers, with functions that format the cell of a row.
 Columns = Mapping[str, Callable[[Row], str]]
 
 
 def number(name: str) -> Callable[[Row], str]:
-    """Return what writes a column of whole numbers."""
+    """Return the formatter of a column of integers."""
     return lambda row: f'{float(row[name]):,.0f}'
 
 
 def amount(name: str, factor: float = 1.0) -> Callable[[Row], str]:
-    """Return what writes a column of what was measured."""
+    """Return the formatter of a column of amounts."""
     return lambda row: shown(factor * float(row[name])) if row[name] else '-'
 
 
 def text(name: str) -> Callable[[Row], str]:
-    """Return what writes a column as it is."""
+    """Return the formatter of a column of text."""
     return lambda row: row[name]
 
 
 def threads(name: str) -> Callable[[Row], str]:
-    """Return what writes the rates of each number of threads."""
+    """Return the formatter of the rates by number of threads."""
     cells = [amount(f'{name}_{n}') for n in (1, 8, 32)]
 
     def write(row: Row) -> str:
@@ -47,18 +47,18 @@ def threads(name: str) -> Callable[[Row], str]:
 
 
 def times(row: Row) -> str:
-    """Return how many times ours goes into Nova's own filter."""
+    """Return how many times faster ours is than Nova's own filter."""
     return f'{float(row["times"]):,.0f}x'
 
 
 def query(which: str) -> Callable[[Row], str]:
-    """Return what writes how long a query is and how long it takes."""
+    """Return the formatter of the length and the duration of a query."""
     length, took = number(f'bytes_{which}'), number(which)
     return lambda row: f'{length(row)} bytes, {took(row)} ms'
 
 
 def database(row: Row) -> str:
-    """Return what a database is called."""
+    """Return the name of a database."""
     return DATABASES[row['database']]
 
 
@@ -128,7 +128,7 @@ INDEX: Columns = {
 
 
 def seconds(name: str) -> Callable[[Row], str]:
-    """Return what writes milliseconds as seconds."""
+    """Return the formatter of milliseconds as seconds."""
     return lambda row: f'{float(row[name]) / 1000:g} s'
 
 
@@ -169,7 +169,7 @@ METRICS: Columns = {
 
 
 def work(name: str, calls: str) -> Callable[[Row], str]:
-    """Return what writes the seconds and the calls of a command."""
+    """Return the formatter of the duration and the calls of a command."""
     took, counted = amount(name), number(calls)
     return lambda row: f'{took(row)} s, {counted(row)}'
 
@@ -188,7 +188,7 @@ RESERVATIONS: Columns = {
 
 
 def tables() -> Iterator[tuple[pathlib.Path, str]]:
-    """Yield the file of each table and what it has."""
+    """Yield the file of each table with its contents."""
     for name, columns, rows in _tables():
         yield TABLES / f'{name}.csv', _written(columns, rows)
 
@@ -226,7 +226,7 @@ def _written(columns: Columns, rows: Sequence[Row]) -> str:
 
 
 def main() -> None:
-    """Make all tables."""
+    """Create all tables."""
     for path, written in tables():
         path.write_text(written, 'utf-8')
         print(path.relative_to(ROOT))

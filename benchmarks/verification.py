@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What verifying rollups asks of Placement, and how long requests wait.
+"""Counts the queries for verifying rollups, and measures waiting requests.
 
     python benchmarks/verification.py [--csv FILE] [aggregates ...]
 
-Nothing here takes time but waiting, so a clock of its own is used and every
-run gives the same figures. Placement takes 10 ms for each answer, or does not
-answer. Each aggregate has a lock of its own, as a customer or a lease has, and
-the limit is that of gunicorn. *first* are the questions asked before the first
-query is sent, *minute* those of each minute from then on: while no request has
-a key, and while a request each second has that of one of 100 customers.
-*lease* are the questions about one aggregate more. *wait* is the longest wait
-of a request: of the first one, of one after the lease, and while Placement
-hangs, of the first and of all later ones.
+A simulated clock is used, so every run has the same result. Placement takes
+10 ms per response, or does not respond. Each aggregate has a separate lock,
+like that of a customer or a lease. The limit is that of gunicorn. *first* are
+the queries before the first request is sent to Placement, *minute* those per
+minute from then on: while no request has a key, and while one request per
+second has the key of one of 100 customers. *lease* are the queries for one
+more aggregate. *wait* is the longest wait of a request: of the first one, of
+one after the lease, and while Placement hangs, of the first one and of all
+later ones.
 """
 
 from collections.abc import Iterable
@@ -54,9 +54,9 @@ class Row:
 
 
 class Worker(threading.Condition):
-    """A worker of nova-scheduler: time, Placement, and a thread that asks.
+    """A simulated worker: its clock, Placement, and the verifying thread.
 
-    :param number: How many aggregates there are.
+    :param number: The number of aggregates.
     """
 
     def __init__(self, number: int) -> None:
@@ -77,7 +77,7 @@ class Worker(threading.Condition):
         self.have(number)
 
     def have(self, number: int) -> None:
-        """Let there be a number of aggregates."""
+        """Set the number of aggregates."""
         self.index = AggregateIndex(
             Aggregate(
                 f'{i:08d}-0000-4000-8000-000000000000',
@@ -88,7 +88,7 @@ class Worker(threading.Condition):
         )
 
     def resource_providers(self, **query: Any) -> Iterable[dict[str, str]]:
-        """Answer that no host is missing, or do not answer."""
+        """Return no missing host, or hang."""
         self.questions += 1
         if self.hangs:
             self.now += TIMEOUT
@@ -97,10 +97,10 @@ class Worker(threading.Condition):
         return ()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Let the thread work while a request waits, for so long at most."""
+        """Run the thread while a request waits, until the timeout."""
         until = self.now + (timeout or 0)
         if self.hangs:
-            # Its question is on the way.
+            # Its query is in progress.
             self.now = until
             return False
         pause = self.members.step()
@@ -108,7 +108,7 @@ class Worker(threading.Condition):
         return True
 
     def ask(self, key: int | None) -> float:
-        """Return how long a request waits."""
+        """Send a request; return how long it waits."""
         traits = {} if key is None else {f'trait:CUSTOM_{key}': 'required'}
         request = Request(Flavor('f', extra_specs=traits))
         started_at = self.now
@@ -121,14 +121,14 @@ class Worker(threading.Condition):
         return self.now - started_at
 
     def work(self, until: float) -> None:
-        """Let the thread work until some time."""
+        """Run the thread until a given time."""
         while self.now < until:
             pause = self.members.step()
             self.now = min(until, self.now + pause)
 
 
 class NoThread:
-    """In the place of the thread, whose steps are taken here."""
+    """A fake thread; the benchmark runs its steps."""
 
     def __init__(self, **kwargs: Any) -> None:
         pass
@@ -141,7 +141,7 @@ class NoThread:
 
 
 def minute(worker: Worker, keys: bool) -> int:
-    """Return the questions of a minute, once all is as it stays."""
+    """Return the number of queries per minute in the steady state."""
     before = 0
     for _ in range(5):
         before = worker.questions

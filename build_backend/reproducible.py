@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pbr's build backend, with the same bytes from the same commit.
+"""pbr's build backend, extended to build reproducible distributions.
 
-Wheels have the times of SOURCE_DATE_EPOCH by themselves. Source distributions
-have the times, owners and permissions of the files of a checkout.
+Wheels already use the time in SOURCE_DATE_EPOCH. Source distributions would
+have the times, owners and permissions of the files in the checkout.
 """
 
 import gzip
@@ -13,7 +13,7 @@ import tarfile
 from pbr import build
 from pbr.build import *  # noqa: F403
 
-# Generated metadata is in the wheel with the permissions that this leaves.
+# This determines the permissions of generated metadata in the wheel.
 os.umask(0o022)
 
 

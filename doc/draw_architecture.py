@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the architecture as the code has it: who imports whom.
+"""Draws the architecture, from the imports in the code.
 
     python doc/draw_architecture.py
 
@@ -28,7 +28,7 @@ from layered import Layout  # noqa: E402
 
 ROW, BOX, MARGIN, CHARACTER = 76, 28, 24, 7.3
 TITLE = 'What each part of isolate-aggregates uses'
-# Both of these are readable by themselves, whatever is around the image.
+# Both colour schemes are readable on any background.
 STYLE = """
 svg { --paper: #ffffff; --ink: #22272e; --box: #eef3f8; --line: #5b7083 }
 @media (prefers-color-scheme: dark) {
@@ -73,7 +73,7 @@ def uses() -> Uses:
 
 
 def arrows(used: Uses) -> list[tuple[str, str]]:
-    """Return who uses whom, without what others imply."""
+    """Return the imports between parts, without those that others imply."""
     reached: dict[str, set[str]] = {}
     for name in reversed(list(itertools.chain.from_iterable(layers()))):
         reached[name] = set(used[name])
@@ -97,14 +97,14 @@ def described(used: Uses) -> list[str]:
 
 
 def width_of(name: str) -> float:
-    """Return how wide the box of a part is."""
+    """Return the width of the box of a part."""
     return CHARACTER * len(name) + 20
 
 
 class Drawing:
-    """The image in the making.
+    """An image that is being drawn.
 
-    :param used: Who uses whom.
+    :param used: The imports between parts.
     """
 
     def __init__(self, used: Uses) -> None:

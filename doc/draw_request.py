@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the way of a request, from ``images/request.yaml`` beside the pages.
+"""Draws the path of a request, from ``images/request.yaml``.
 
     python doc/draw_request.py
 
@@ -36,7 +36,7 @@ Step = dict[str, Any]
 
 
 def described(steps: list[Step]) -> str:
-    """Return what the image shows, in words."""
+    """Return a text description of the image."""
     said = []
     for step in steps:
         other = step.get('uses')
@@ -46,9 +46,9 @@ def described(steps: list[Step]) -> str:
 
 
 class Drawing:
-    """The image in the making.
+    """An image that is being drawn.
 
-    :param title: What it shows.
+    :param title: Its title.
     :param steps: The steps, from top to bottom.
     """
 

@@ -23,7 +23,7 @@ import where  # noqa: E402
 
 
 def drawn() -> Iterator[tuple[pathlib.Path, str]]:
-    """Yield each file with the text that it should have."""
+    """Yield each file with its expected text."""
     used = draw_architecture.uses()
     yield draw_architecture.IMAGE, draw_architecture.draw(used)
     yield draw_architecture.LIST, draw_architecture.listed(used)
@@ -35,7 +35,7 @@ def drawn() -> Iterator[tuple[pathlib.Path, str]]:
 
 
 def main() -> int:
-    """Write what is out of date, or say so and fail."""
+    """Write the outdated files, or report them and fail."""
     parser = argparse.ArgumentParser(description=__doc__.partition('\n')[0])
     parser.add_argument('--check', action='store_true')
     only_check = parser.parse_args().check

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import itertools
 
 SWEEPS = 60
-# What is left free between two places of a row.
+# The gap between two places of a row.
 GAP = 18.0
-# How wide the place of a passing arrow is.
+# The width of the place of a passing arrow.
 PASSING = 6.0
 
 # A box by its name, or an arrow that passes a row.
@@ -24,11 +24,11 @@ Rows = list[list[Place]]
 
 
 class Layout:
-    """Where boxes are, and the way of each arrow.
+    """The positions of boxes, and the path of each arrow.
 
     :param rows: The names of the boxes in each row, from top to bottom.
-    :param arrows: From which box to which, in a row further down.
-    :param width_of: How wide the box of a name is.
+    :param arrows: Pairs of boxes, the second in a lower row.
+    :param width_of: Returns the width of a box.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def width(self) -> float:
-        """How wide all of it is; the leftmost box begins at 0."""
+        """The total width; the leftmost box begins at 0."""
         return max(
             self.x[place] + self.width_of(place) / 2
             for row in self.rows
@@ -62,7 +62,7 @@ class Layout:
         )
 
     def width_of(self, place: Place) -> float:
-        """Return how wide a place is."""
+        """Return the width of a place."""
         return PASSING if isinstance(place, tuple) else self._width_of(place)
 
     def _way(self, arrow: tuple[str, str]) -> list[Place]:
@@ -76,7 +76,7 @@ class Layout:
         return [start, *passed, end]
 
     def _ordered(self) -> Rows:
-        """Return the rows in the best order that was come by."""
+        """Return the rows in the best order that was found."""
         rows = [list(row) for row in self.rows]
         best, fewest = rows, self._crossings(rows)
         for sweep in range(SWEEPS):
@@ -98,7 +98,7 @@ class Layout:
         return best
 
     def _crossings(self, rows: Rows) -> int:
-        """Count how often arrows cross between two rows."""
+        """Count the crossings of arrows between adjacent rows."""
         found = 0
         for upper, lower in itertools.pairwise(rows):
             at = {place: number for number, place in enumerate(lower)}
@@ -114,7 +114,7 @@ class Layout:
         return found
 
     def _placed(self) -> Mapping[Place, float]:
-        """Return where the middle of each place is, from the left."""
+        """Return the horizontal centre of each place."""
         x: dict[Place, float] = {}
         for row in self.rows:
             for place in row:
@@ -134,7 +134,7 @@ class Layout:
         return {place: middle - left for place, middle in x.items()}
 
     def _spread(self, row: Sequence[Place], x: dict[Place, float]) -> None:
-        """Let places of a row not overlap, and move them as little."""
+        """Move places of a row minimally, so that they do not overlap."""
         groups: list[tuple[list[Place], float]] = []
         for place in row:
             group, middle = [place], x[place]
@@ -161,7 +161,7 @@ class Layout:
 
 
 def _centres(rows: Rows) -> dict[Place, float]:
-    """Return how far to the right each place is in its row, as a share."""
+    """Return the relative position of each place in its row, from 0 to 1."""
     return {
         place: (number + 0.5) / len(row)
         for row in rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follows the links of the built documentation.
+"""Checks the links of the built documentation.
 
     python doc/links.py doc/build/html releasenotes/build/html
 
@@ -25,7 +25,7 @@ NOWHERE = ('', '#')
 
 
 class Page(parser.HTMLParser):
-    """What a page links to, and what others may link to in it."""
+    """The links and the anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,7 +35,7 @@ class Page(parser.HTMLParser):
     def handle_starttag(
         self, tag: str, attrs: list[tuple[str, str | None]]
     ) -> None:
-        """Note an element."""
+        """Record the links and anchors of an element."""
         for name, value in attrs:
             if name == 'id' or (tag, name) == ('a', 'name'):
                 self.anchors.add(value or '')
@@ -52,10 +52,10 @@ def read(path: pathlib.Path) -> Page:
 
 
 def fault(path: pathlib.Path, target: str) -> str | None:
-    """Return what is wrong with a link of a page; None if it is all right.
+    """Return the problem of a link; None if there is none.
 
     :param path: The file of the page.
-    :param target: Where the link leads.
+    :param target: The target of the link.
     """
     split = parse.urlsplit(target)
     if split.scheme or split.netloc or target in NOWHERE:
@@ -72,7 +72,7 @@ def fault(path: pathlib.Path, target: str) -> str | None:
 
 
 def faults(root: pathlib.Path) -> Iterator[str]:
-    """Yield what is wrong below a directory, a sentence each."""
+    """Yield one sentence for each broken link below a directory."""
     for path in sorted(root.resolve().rglob('*.html')):
         for target in sorted(read(path).targets):
             wrong = fault(path, target)
@@ -81,7 +81,7 @@ def faults(root: pathlib.Path) -> Iterator[str]:
 
 
 def is_online() -> bool:
-    """Return whether other sites can be asked from here."""
+    """Return whether other sites can be reached."""
     try:
         requests.head(OUTSIDE, timeout=5)
     except requests.RequestException:
@@ -90,7 +90,7 @@ def is_online() -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Follow all links; return the exit status."""
+    """Check all links; return the exit status."""
     wrong = [each for root in arguments for each in faults(pathlib.Path(root))]
     print(*wrong, sep='\n', end='\n' if wrong else '')
     if wrong:

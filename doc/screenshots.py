@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes the pictures of the report that the documentation shows.
+"""Takes the screenshots of the report for the documentation.
 
 Run it in the root of a clone, after a change of how the report looks. It wants
 a Chromium, and Pillow to make the pictures small:
@@ -29,7 +29,7 @@ from isolate_aggregates.inspect.report.content import Content
 ROOT = pathlib.Path(__file__).parents[1]
 IMAGES = ROOT / 'doc' / 'source' / 'images'
 EXAMPLE = 'examples/campus.yaml'
-# The same in each run, or each picture would change.
+# Constant, or every screenshot would change in each run.
 NOW = datetime.datetime(2026, 11, 21, 9, 0, tzinfo=datetime.UTC)
 
 WINDOW = {'width': 1120, 'height': 860}
@@ -37,7 +37,7 @@ PHONE = {'width': 390, 'height': 760}
 
 
 def main() -> None:
-    """Write the report of the example and take the pictures."""
+    """Write the report of the example and take the screenshots."""
     os.chdir(ROOT)
     with tempfile.TemporaryDirectory() as directory, sync_playwright() as play:
         path = pathlib.Path(directory) / 'page.html'
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def take(page: Any, name: str) -> None:
-    """Take a picture of what the window shows, with few colours."""
+    """Take a screenshot of the window, with few colours."""
     path = IMAGES / f'{name}.png'
     page.screenshot(path=path)
     with Image.open(path) as picture:
@@ -75,7 +75,7 @@ def take(page: Any, name: str) -> None:
 
 
 def content() -> Content:
-    """Return what the report of the example shows."""
+    """Return the contents of the example's report."""
     conf = cfg.ConfigOpts()
     ia_conf.register_opts(conf)
     conf([], default_config_files=[], default_config_dirs=[])

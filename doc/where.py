@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes down where in the code what is: entry points and modules."""
+"""Lists entry points and modules, for the page "Where is what"."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 LIST = ROOT / 'doc' / 'source' / 'contributor' / 'where.inc'
 PACKAGE = ROOT / 'isolate_aggregates'
 
-# The groups of entry points that people look for, and what they are.
+# The groups of entry points to list, with descriptions.
 _GROUPS = {
     'isolate_aggregates.cli': 'Commands',
     'isolate_aggregates.request_filters': 'Request filters',
@@ -63,6 +63,6 @@ def _folders() -> Iterator[tuple[str, list[pathlib.Path]]]:
 
 
 def _summary(path: pathlib.Path) -> str:
-    """Return what a module says of itself in its first line."""
+    """Return the first line of a module's docstring."""
     text = ast.get_docstring(ast.parse(path.read_text('utf-8'))) or ''
     return text.partition('\n')[0]

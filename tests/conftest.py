@@ -86,7 +86,7 @@ class NamedCloud(SnapshotCloud):
             (self.provider_names[uuid], sorted(amounts, reverse=True))
             for uuid, amounts in candidate.items()
         )
-        # Backwards: VCPU goes before MEMORY_MB before DISK_GB.
+        # Deliberately unsorted: VCPU before MEMORY_MB before DISK_GB.
         parts.sort(key=lambda part: part[1], reverse=True)
         return ' + '.join(
             f'{name} ({", ".join(classes)})' for name, classes in parts
@@ -119,7 +119,7 @@ def _schemas_checked_once() -> Iterator[None]:
     """Placement checks its own schemas on every call, for 30 % of its time."""
     validator = jsonschema.validators.validator_for({})
     check = validator.check_schema
-    # By their ids, which are theirs as long as they are kept.
+    # By id(), which is unique as long as the objects are kept.
     checked: dict[int, Any] = {}
 
     def check_once(schema: Any, *args: Any, **kwargs: Any) -> None:
@@ -134,7 +134,7 @@ def _schemas_checked_once() -> Iterator[None]:
 
 @pytest.fixture(scope='module')
 def last_cloud() -> Iterator[LastCloud]:
-    """What lets the tests of a module share a cloud."""
+    """The cloud that the tests of a module share."""
     last = LastCloud()
     yield last
     last.close()
@@ -206,7 +206,7 @@ def find(conf: cfg.ConfigOpts) -> Callable[..., Outcome]:
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """How a run of the program ended, and what it wrote."""
+    """The exit status and the output of a run of the program."""
 
     code: int
     out: str
@@ -266,7 +266,7 @@ def openstack(
         handlers = list(root.handlers)
         with warnings.catch_warnings():
             finished = finish(lambda: shell.main(list(arguments)), capsys)
-        # Each run adds a handler of its own.
+        # Each run adds its own handler.
         root.handlers[:] = handlers
         return finished
 
@@ -305,15 +305,15 @@ def nova(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> FakeNova:
-    """An empty Nova; it answers once it is told to."""
-    # novaclient keeps files for the completion of its own commands.
+    """An empty fake Nova."""
+    # novaclient writes files for its shell completion.
     monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
     return FakeNova()
 
 
 @pytest.fixture
 def glance(http: requests_mock.Mocker, keystone: FakeKeystone) -> FakeGlance:
-    """An empty Glance; it answers once it is told to."""
+    """An empty fake Glance."""
     return FakeGlance()
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the tests part by part, each part in a process of its own.
+"""Runs the tests part by part, each part in a separate process.
 
-Nova, Blazar, Chromium and Nova's database each need a process for themselves::
+Nova, Blazar, Chromium and Nova's database each need a separate process::
 
     python tools/run_tests.py library nova:smoke -- -k reservation
 
@@ -36,7 +36,7 @@ SELECTIONS = {
     'quick': ('-m', 'not slow'),
 }
 
-# How many tests run at a time, and how many of those that mostly wait.
+# The number of parallel tests, and of parallel tests that mostly wait.
 JOBS = ('-n', os.environ.get('JOBS', 'auto'), '--dist', 'worksteal')
 WAITING_JOBS = ('-n', os.environ.get('WAITING_JOBS', '3'))
 
@@ -64,7 +64,7 @@ PARTS = {
     'clone': Part(('tests/clone',), JOBS),
     # playwright runs an event loop.
     'browser': Part(('tests/browser',), JOBS),
-    # Nova's configuration, messaging and database are those of a service.
+    # Nova's configuration, messaging and database are global in a process.
     'databases': Part(('tests/databases',), ('--confcutdir=tests/databases',)),
     # Nova's fixtures decide how threads work before anything is imported.
     'nova': Part(
@@ -80,7 +80,7 @@ PARTS = {
 
 
 def command(name: str, arguments: Sequence[str]) -> list[str] | None:
-    """Return how a part is run; None if the arguments name other paths.
+    """Return the command of a part; None if the arguments name other paths.
 
     :param name: The part, with or without a selection.
     :param arguments: The arguments for pytest.
@@ -115,7 +115,7 @@ class Totals:
 
     def add(self, report: pathlib.Path) -> None:
         """Add what ``pytest --junitxml`` has written."""
-        # It was written by tests that ran here.
+        # Trusted input: written by tests that ran here.
         for suite in ElementTree.parse(report).iter('testsuite'):  # noqa: S314
             for name in self._counts:
                 self._counts[name] += int(suite.attrib[name])
@@ -152,11 +152,11 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
                 continue
             print(f'\nTests of {name}', flush=True)
             words.append(f'--junitxml={report}')
-            # What is run was asked for by a developer.
+            # Trusted input: the arguments of a developer.
             statuses[name] = subprocess.call(words, cwd=ROOT)  # noqa: S603
             if statuses[name] not in (PASSED, FAILED, EMPTY):
                 return statuses[name]
-            # There is none if a test hung and took its process with it.
+            # Missing if a test hung and its process was killed.
             if report.exists():
                 totals.add(report)
                 report.unlink()
@@ -172,7 +172,7 @@ def run(parts: Sequence[str], arguments: Sequence[str]) -> int:
 
 
 def main() -> int:
-    """Run what the command line says."""
+    """Run the parts on the command line."""
     here = sys.argv[1:]
     split = here.index('--') if '--' in here else len(here)
     parser = argparse.ArgumentParser(

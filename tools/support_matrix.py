@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Write what test runs have shown into the support matrix.
+"""Adds the results of test runs to the support matrix.
 
-Run it with the Python that ran the tests, with the reports that
-``pytest --junitxml`` has written::
+Run it with the Python that ran the tests, and with the reports of
+``pytest --junitxml``::
 
     python tools/support_matrix.py nova.xml nova_functional.xml
 
-A run takes the place of an older one with the same versions. ``--check`` says
-what the matrix lacks instead: a column, or a release of Nova that tox runs.
+A run replaces an older one with the same versions. With ``--check`` nothing is
+written; missing columns and releases of Nova that tox runs are reported.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ PACKAGES = {
     'SQLAlchemy': 'SQLAlchemy',
     'stevedore': 'stevedore',
 }
-# One row for each of these.
+# These columns identify a row.
 KEY = ('Nova', 'Placement', 'Python', 'Tests')
 RESULT = ('Files', 'Passed', 'Failed', 'Skipped', 'Date')
 COLUMNS = (*KEY, *RESULT, *(name for name in PACKAGES if name not in KEY))
@@ -41,7 +41,7 @@ Row = dict[str, str]
 
 
 def versions() -> Row:
-    """Return the versions of what runs here."""
+    """Return the installed versions."""
     found = {'Python': '.'.join(platform.python_version_tuple()[:2])}
     for name, package in PACKAGES.items():
         try:
@@ -52,9 +52,9 @@ def versions() -> Row:
 
 
 def result(reports: Iterable[ElementTree.Element]) -> Row:
-    """Return what reports on tests of one directory say.
+    """Return the result of the reports for one directory.
 
-    :param reports: Documents as ``pytest --junitxml`` writes them.
+    :param reports: The documents that ``pytest --junitxml`` has written.
     """
     counts = dict.fromkeys(('tests', 'failures', 'errors', 'skipped'), 0)
     files, dates = set(), []
@@ -87,7 +87,7 @@ def _file(classname: str) -> pathlib.PurePosixPath:
 
 
 def merge(rows: Iterable[Row], new: Iterable[Row]) -> list[Row]:
-    """Return rows in order, new ones in the place of old ones."""
+    """Return the sorted rows, with old ones replaced by new ones."""
     merged = {tuple(row[name] for name in KEY): row for row in [*rows, *new]}
     return [merged[key] for key in sorted(merged)]
 
@@ -113,7 +113,7 @@ def releases() -> set[str]:
 
 
 def faults(matrix: pathlib.Path) -> Iterator[str]:
-    """Yield what a matrix lacks."""
+    """Yield a sentence for each missing part of a matrix."""
     rows = read(matrix)
     for name in COLUMNS:
         if any(name not in row for row in rows):
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str], matrix: pathlib.Path = MATRIX) -> int:
         return 1 if found else 0
     by_directory: dict[pathlib.PurePosixPath, list[ElementTree.Element]] = {}
     for name in arguments:
-        # Of tests that were run here.
+        # Trusted input: written by tests that ran here.
         report = ElementTree.parse(name).getroot()  # noqa: S314
         cases = report.iter('testcase')
         directory = _file(next(cases).attrib['classname']).parent

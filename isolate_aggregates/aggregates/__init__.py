@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host aggregates, the index the request filters ask, and what sources are."""
+"""Host aggregates, their index for request filters, and their sources."""
 
 from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.contract import AggregateSource, Membership

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One host aggregate as Nova knows it."""
+"""The host aggregate."""
 
 from collections.abc import Iterable, Mapping
 import dataclasses
@@ -9,15 +9,15 @@ from isolate_aggregates import text
 
 @dataclasses.dataclass(frozen=True)
 class Aggregate:
-    """A named set of hosts with metadata.
+    """A host aggregate of Nova.
 
     :param uuid: The uuid, which is also that of the Placement aggregate.
-    :param name: Name, shown to people.
-    :param metadata: Metadata by key.
-    :param hosts: Names of the compute services in it; none from a source that
+    :param name: The name.
+    :param metadata: The metadata by key.
+    :param hosts: The names of the compute services in it. Empty if the source
         is a :class:`~isolate_aggregates.aggregates.Membership`.
-    :param id: Nova's number for it, if known.
-    :param availability_zone: Its availability zone, if it has one.
+    :param id: The numeric id in Nova, if known.
+    :param availability_zone: The availability zone, if it has one.
     """
 
     uuid: str
@@ -31,14 +31,15 @@ class Aggregate:
 def grants(
     aggregate: Aggregate, project_id: str | None, owner_key: str
 ) -> bool:
-    """Return whether a reserved aggregate is meant for a project.
+    """Return whether a project may use the aggregate of a reservation.
 
-    Blazar writes the owner's id under ``blazar:owner``, and for each further
-    project a key that is that project's id (see BlazarFilter of blazar-nova).
+    Blazar stores the id of the owner in the metadata ``blazar:owner``. The ids
+    of further projects are metadata keys themselves (see BlazarFilter of
+    blazar-nova).
 
     :param aggregate: The aggregate of a reservation.
-    :param project_id: Id of the project; None is never meant.
-    :param owner_key: The metadata key that holds the owner's id.
+    :param project_id: The id of the project; the result for None is False.
+    :param owner_key: The metadata key with the id of the owner.
     """
     if not project_id:
         return False
@@ -50,14 +51,14 @@ def grants(
 
 def zone_of(aggregate: Aggregate) -> str | None:
     """Return the availability zone of an aggregate, if it has one."""
-    # For Nova it is metadata; a cloud file may leave that out.
+    # The zone is metadata in Nova, but a cloud file may have it separately.
     return aggregate.metadata.get(
         'availability_zone', aggregate.availability_zone
     )
 
 
 def naming(aggregates: Iterable[Aggregate]) -> str:
-    """Name aggregates in a sentence: ``aggregates a, b and 7 more``.
+    """Return the names as text: ``aggregates a, b and 7 more``.
 
     :param aggregates: The aggregates, at least one.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caches the index of the aggregates and reads it again when it is too old."""
+"""Caches the index of the aggregates, and refreshes it when it is too old."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -16,10 +16,10 @@ from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
-# How often the same trouble is worth a line in the log, in seconds.
+# The interval in seconds at which the same failure is logged.
 _LOG_PERIOD = 60.0
 
-# For how many seconds after a failure the next one is expected.
+# Seconds after a failure in which another one is expected.
 _TROUBLE_PERIOD = 30.0
 
 
@@ -32,7 +32,7 @@ class _Snapshot:
 
 @dataclasses.dataclass
 class _Reading:
-    """One reading, for all threads that wait for it."""
+    """One reading of the aggregates, shared by all waiting threads."""
 
     started_at: float
     ended: threading.Event = dataclasses.field(default_factory=threading.Event)
@@ -48,28 +48,27 @@ class _Trouble:
 
 
 class IndexCache:
-    """Returns an index, and reads it again when the last one is too old.
+    """A thread-safe cache for the index of the aggregates.
 
-    Any number of threads may use it. A returned index is complete and is never
-    changed. Without ``deadline``, a call that needs a new one reads for
-    itself; with it, a separate thread reads for all that wait.
+    A returned index is complete and never modified. Without ``deadline``, each
+    call that needs a new index reads the aggregates itself. With ``deadline``,
+    a separate thread reads them for all waiting calls.
 
-    :param read: Reads all aggregates or raises an
-        :class:`~isolate_aggregates.exception.IsolateAggregatesError`. If it
-        returns the very sequence it returned before, nothing has changed.
-    :param ttl: For how many seconds an index may be used, and with
-        ``deadline`` twice as long while the next one is being read; 0 reads
-        for every call, and each call then sees the state after its start.
-    :param max_stale: For how many seconds after it was read an index may be
-        used while the aggregates cannot be read; None for no longer than
-        ``ttl``.
-    :param deadline: For how many seconds a call may wait; None for a source
-        that is fast and has its own time limit.
+    :param read: Reads all aggregates, or raises an
+        :class:`~isolate_aggregates.exception.IsolateAggregatesError`. If
+        nothing has changed, it may return the identical sequence again.
+    :param ttl: Seconds for which an index is used; with ``deadline``, twice as
+        long while the next one is being read. With 0, every call reads the
+        aggregates and sees the state after its start.
+    :param max_stale: Seconds after the reading for which an index is used if
+        the aggregates cannot be read; None to use it only for ``ttl``.
+    :param deadline: Seconds that a call waits at most; None for a source that
+        is fast and has its own timeout.
     :param on_new: Called with each new index.
-    :param on_failure: Called once for each reading that fails or takes longer
-        than the deadline.
+    :param on_failure: Called once for each reading that fails or exceeds the
+        deadline.
     :param clock: Returns the time in seconds.
-    :param wait: Waits for an event, for so many seconds at most.
+    :param wait: Waits for an event, with a timeout in seconds.
     """
 
     def __init__(
@@ -94,19 +93,19 @@ class IndexCache:
         self._on_failure = on_failure
         self._clock = clock
         self._wait = wait
-        # Guards what follows, and is never held while anything is read.
+        # Guards the following attributes; never held while reading.
         self._lock = threading.Lock()
         self._snapshot: _Snapshot | None = None
         self._reading: _Reading | None = None
         self._trouble: _Trouble | None = None
-        # What was logged last of the trouble, and when.
+        # Level and time of the last logged failure.
         self._logged: tuple[int, float] | None = None
 
     def get(self) -> AggregateIndex:
         """Return the index of the aggregates.
 
-        :raises AggregatesUnreadable: if they cannot be read and there is no
-            snapshot that may take their place.
+        :raises AggregatesUnreadable: if they cannot be read, and there is no
+            index that is recent enough.
         """
         asked_at = self._clock()
         snapshot = self._snapshot
@@ -121,19 +120,19 @@ class IndexCache:
         return (snapshot or self._waited(reading, asked_at)).index
 
     def _at_once(self, now: float) -> _Snapshot | None:
-        """Return the snapshot that may be used while it is read again."""
+        """Return the snapshot if it can be used while it is refreshed."""
         snapshot, trouble = self._snapshot, self._trouble
         if snapshot is None:
             return None
         age = now - snapshot.read_at
         if trouble is None or now - trouble.at >= _TROUBLE_PERIOD:
             return snapshot if age < 2 * self._ttl else None
-        # Waiting would end as it has just ended for others.
+        # Do not wait: other calls have just waited in vain.
         is_usable = self._max_stale is not None and age < self._max_stale
         return self._instead(trouble.error) if is_usable else None
 
     def _waited(self, reading: _Reading, asked_at: float) -> _Snapshot:
-        """Wait until a reading ends that is new enough for a call."""
+        """Wait for a reading that is recent enough for a call."""
         while True:
             self._wait(reading.ended, self._left(reading, asked_at))
             is_new = reading.started_at >= asked_at - self._ttl
@@ -144,7 +143,7 @@ class IndexCache:
             reading = self._join()
 
     def _left(self, reading: _Reading, asked_at: float) -> float:
-        # What one reading is too late for, the next one may be in time for.
+        # If this reading is too old for the call, wait for the next one.
         until = min(reading.started_at, asked_at) + self._deadline
         return max(until - self._clock(), 0)
 
@@ -152,7 +151,7 @@ class IndexCache:
         return self._clock() - since >= self._deadline
 
     def _join(self) -> _Reading:
-        """Return the reading that is going on; begin one if there is none."""
+        """Return the running reading; start one if there is none."""
         with self._lock:
             late = reading = self._reading
             if reading and not reading.ended.is_set():
@@ -160,7 +159,7 @@ class IndexCache:
                     return reading
             else:
                 late = None
-            # One that is late may still end, and is used then.
+            # A late reading may still succeed, and is used then.
             begun = self._begin()
         if late:
             self._late(late)
@@ -185,13 +184,13 @@ class IndexCache:
 
     def _carry_out(self, reading: _Reading) -> None:
         try:
-            # What is read may change from the start on.
+            # The data may be as old as the start of the reading.
             reading.snapshot = self._taken(self._read(), reading.started_at)
         except exception.IsolateAggregatesError as exc:
             reading.error = exc
             self._failed(reading, exc)
         except Exception as exc:
-            # Not foreseen, and perhaps nobody is waiting for it.
+            # Unexpected; log it, as there may be no waiting call to raise it.
             LOG.exception('The host aggregates cannot be read.')
             reading.error = exc
         else:
@@ -246,7 +245,10 @@ class IndexCache:
         return reading.snapshot
 
     def _instead(self, exc: exception.IsolateAggregatesError) -> _Snapshot:
-        """Return the snapshot that may be used, now that reading failed."""
+        """Return the last snapshot after a failure, if it is recent enough.
+
+        :raises AggregatesUnreadable: if it is not.
+        """
         snapshot, now = self._snapshot, self._clock()
         age = now - snapshot.read_at if snapshot else None
         left = (self._max_stale or 0) - (age or 0)
@@ -269,7 +271,7 @@ class IndexCache:
         return snapshot
 
     def _is_news(self, level: int, now: float) -> bool:
-        """Return whether to log the trouble: once a minute, or if it grows."""
+        """Return whether to log a failure: once a minute, or if it worsens."""
         with self._lock:
             if self._logged:
                 last, at = self._logged
@@ -280,9 +282,9 @@ class IndexCache:
 
 
 def _reported(exc: exception.IsolateAggregatesError) -> str:
-    """Return what the library below reported, for the log alone.
+    """Return the original error of the library, for the log only.
 
-    It may name addresses, which are no business of those whose request it was.
+    It may have addresses that users must not see.
     """
     first = short(str(exc.__cause__ or '').partition('\n')[0])
     return f' Reported: {first}' if first and first not in str(exc) else ''

@@ -1,31 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares metadata as the most lenient of Nova's databases would.
+"""Compares metadata like the most lenient of Nova's databases.
 
-Nova's in-tree filter lets the database compare metadata. SQLite and PostgreSQL
-distinguish ``Required`` from ``required``. MySQL and MariaDB, as Nova sets
-them up, do not, and they also ignore trailing spaces and accents. The locks of
-an aggregate must not depend on the database or the source. So a tag that locks
-with any of these databases locks here, and keys of a request are compared
-exactly.
+Nova's in-tree filter compares metadata in the database. SQLite and PostgreSQL
+distinguish ``Required`` from ``required``. MySQL and MariaDB, with Nova's
+collation, do not, and they also ignore trailing spaces and accents. The locks
+of an aggregate must not depend on the database or the source. So metadata that
+locks with any of these databases locks here. The keys of a request are
+compared exactly.
 
-Collations differ in which accented letters and invisible characters are equal
-to others. Any text with such a character is treated as equal: Nova's API
-accepts them only in values, where they are not needed.
+Collations differ in which accented letters and invisible characters they
+ignore. Any text with such a character is treated as equal. Nova's API accepts
+these characters only in values, where they are not needed.
 """
 
 import functools
 
-# A cloud has the same few values and keys on thousands of aggregates, and most
-# of the others are the same when they are read again.
+# The size of the caches. Thousands of aggregates share few keys and values,
+# and most of these are the same when they are read again.
 _MOST = 2**14
 
 
 @functools.lru_cache(_MOST)
 def may_equal(text: str, wanted: str) -> bool:
-    """Return whether a text may equal another one in some database.
+    """Return whether two texts are equal in any supported database.
 
     :param text: The text, as it was read.
-    :param wanted: What it is compared with: in lower case, and ASCII.
+    :param wanted: The other text, which must be ASCII in lower case.
     """
     if _is_plain(text):
         return text.rstrip(' ').lower() == wanted
@@ -34,10 +34,10 @@ def may_equal(text: str, wanted: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def may_start_with(text: str, prefix: str) -> bool:
-    """Return whether a text may start with another one in some database.
+    """Return whether a text has a prefix in any supported database.
 
     :param text: The text, as it was read.
-    :param prefix: What it must start with: in lower case, and ASCII.
+    :param prefix: The prefix, which must be ASCII in lower case.
     """
     start = text[: len(prefix)]
     if _is_plain(start):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an aggregate source is.
+"""The interface of an aggregate source.
 
-The arguments of a source are the configuration and a function that returns the
-connection to the cloud; the source calls it only if it needs one. One line
-under ``isolate_aggregates.aggregate_sources`` in ``setup.cfg`` registers a
-source.
+A source is constructed with the configuration and a function that returns the
+connection to the cloud. The function is to be called only if a connection is
+needed. A source is registered by an entry point in the group
+``isolate_aggregates.aggregate_sources`` in ``setup.cfg``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,30 +17,30 @@ from isolate_aggregates.aggregates.aggregate import Aggregate
 class AggregateSource(Protocol):
     """Reads all host aggregates of a cloud.
 
-    It returns all of them or raises. It never returns a part of them, nor an
-    empty list for a cloud that it could not read.
+    If it cannot read all of them, it must raise an exception. It must never
+    return an incomplete or empty list in that case.
     """
 
     def aggregates(self) -> Sequence[Aggregate]:
         """Return all host aggregates.
 
-        The very same sequence as before means that nothing has changed.
+        If nothing has changed, it may return the identical sequence again.
 
-        :raises IsolateAggregatesError: if they cannot all be read.
+        :raises IsolateAggregatesError: if not all of them can be read.
         """
 
 
 @runtime_checkable
 class Membership(Protocol):
-    """Knows which hosts are in which aggregates, as of now.
+    """A source that reads the aggregates of hosts separately.
 
-    A source that has this method returns aggregates without their hosts.
+    If a source has this method, it returns aggregates without their hosts.
     """
 
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Return the uuids of the aggregates that hosts are in, by host.
+        """Read the uuids of the current aggregates of hosts, by host.
 
         :param hosts: The names of the compute services.
         :raises IsolateAggregatesError: if they cannot be read.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An immutable snapshot of all aggregates, with caches for quick answers.
+"""An immutable snapshot of all aggregates, with caches for fast lookups.
 
 Everything that depends only on the aggregates is computed once per snapshot,
-when it is first needed. Threads may share an index: at worst two of them
-compute the same answer.
+on first use. Threads may share an index: at worst, two of them compute the
+same result.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -14,8 +14,8 @@ from typing import TypeVar, cast
 from isolate_aggregates.aggregates import collation
 from isolate_aggregates.aggregates.aggregate import Aggregate
 
-# Answers that are remembered. Which there are depends on the requests, and
-# tenants write some of their keys; each may name all the aggregates.
+# The most cached results. They depend on the keys of requests, some of which
+# tenants choose, and each result may contain all aggregates.
 _MOST = 128
 
 _T = TypeVar('_T')
@@ -25,8 +25,8 @@ _T = TypeVar('_T')
 class LockGroup:
     """Aggregates that are locked by exactly the same metadata keys.
 
-    :param keys: The metadata keys, such as ``trait:CUSTOM_A``; all of them
-        must be opened.
+    :param keys: The metadata keys, for example ``trait:CUSTOM_A``; a request
+        needs all of them.
     :param aggregates: The aggregates, in the order of the snapshot.
     """
 
@@ -36,10 +36,10 @@ class LockGroup:
 
 @dataclasses.dataclass(frozen=True)
 class Closed:
-    """What is closed to a request that has some keys.
+    """The aggregates that are closed to a request.
 
     :param groups: The groups with a key that the request does not have.
-    :param uuids: The uuids of all their aggregates.
+    :param uuids: The uuids of all aggregates in these groups.
     """
 
     groups: tuple[LockGroup, ...]
@@ -47,7 +47,7 @@ class Closed:
 
 
 class AggregateIndex:
-    """All aggregates of a cloud at one moment.
+    """A snapshot of all aggregates of a cloud.
 
     :param aggregates: The aggregates. The index keeps their order.
     """
@@ -72,7 +72,7 @@ class AggregateIndex:
 
     @functools.cached_property
     def by_host(self) -> Mapping[str, tuple[Aggregate, ...]]:
-        """The aggregates each host is in, by its name."""
+        """The aggregates of each host, by name of the host."""
         found: dict[str, list[Aggregate]] = {}
         for aggregate in self._aggregates:
             for host in aggregate.hosts:
@@ -81,7 +81,7 @@ class AggregateIndex:
 
     @functools.cached_property
     def aggregates_of(self) -> Mapping[str, frozenset[str]]:
-        """The uuids of the aggregates each host is in, by its name."""
+        """The uuids of the aggregates of each host, by name of the host."""
         return {
             host: frozenset(aggregate.uuid for aggregate in held)
             for host, held in self.by_host.items()
@@ -90,14 +90,14 @@ class AggregateIndex:
     def with_key(self, key: str) -> tuple[Aggregate, ...]:
         """Return the aggregates that have a metadata key.
 
-        :param key: The key, exactly as written.
+        :param key: The exact key.
         """
         return self._by_key.get(key, ())
 
     def with_prefix(self, prefix: str) -> tuple[Aggregate, ...]:
         """Return the aggregates with a metadata key that has a prefix.
 
-        :param prefix: The first characters of the key, exactly as written.
+        :param prefix: The exact prefix.
         """
         return self.where(
             ('prefix', prefix),
@@ -107,12 +107,12 @@ class AggregateIndex:
         )
 
     def with_prefix_like(self, prefix: str) -> tuple[Aggregate, ...]:
-        """Return the aggregates with a key that may have a prefix.
+        """Return the aggregates with a key that has a prefix in any database.
 
-        Use it for locks: a key counts if any database may treat it as having
-        the prefix, see ``collation.py``.
+        Use this for locks: a key counts if any supported database would match
+        the prefix; see ``collation.py``.
 
-        :param prefix: The first characters of the key.
+        :param prefix: The prefix.
         """
         start = prefix.lower()
         return self.remember(
@@ -122,9 +122,9 @@ class AggregateIndex:
     def where(
         self, question: Hashable, answer: Callable[[Aggregate], bool]
     ) -> tuple[Aggregate, ...]:
-        """Return the aggregates for which some condition holds.
+        """Return the aggregates that meet a condition.
 
-        :param question: The cache key of the answer. It must contain
+        :param question: The cache key of the result. It must contain
             everything that the condition depends on.
         :param answer: The condition; it may use only the aggregate.
         """
@@ -134,32 +134,32 @@ class AggregateIndex:
         )
 
     def remember(self, question: Hashable, answer: Callable[[], _T]) -> _T:
-        """Return an answer that depends only on the aggregates.
+        """Return a cached value that depends only on the aggregates.
 
-        :param question: The cache key of the answer. It must contain
-            everything that the answer depends on.
-        :param answer: Computes the answer.
+        :param question: The cache key. It must contain everything else that
+            the value depends on.
+        :param answer: Computes the value.
         """
         try:
             return cast('_T', self._remembered[question])
         except KeyError:
             found = answer()
         if len(self._remembered) >= _MOST:
-            # Rarely, if ever: it is kept by sets of keys that are in use.
+            # Rarely reached: there are few different sets of keys.
             self._remembered.clear()
         self._remembered[question] = found
         return found
 
     def locks(self, prefix: str, value: str) -> tuple[LockGroup, ...]:
-        """Return the aggregates locked by some metadata, grouped by locks.
+        """Return the locked aggregates, grouped by their locks.
 
-        The prefix and the value are compared as the most lenient database
-        would, see ``collation.py``; the rest of a key is compared exactly. So
-        ``trait:X=Required`` locks. A key such as ``Trait:X`` locks too, and no
+        Prefix and value are compared like the most lenient database does; see
+        ``collation.py``. The rest of a key is compared exactly. So
+        ``trait:X=Required`` locks. A key like ``Trait:X`` locks too, but no
         request can open it, which is safe.
 
-        :param prefix: The first characters of the keys that lock.
-        :param value: The value with which they lock.
+        :param prefix: The prefix of the metadata keys that lock.
+        :param value: The value that locks.
         """
         return self.remember(
             ('locks', prefix, value),
@@ -167,10 +167,10 @@ class AggregateIndex:
         )
 
     def closed(self, prefix: str, value: str, held: Iterable[str]) -> Closed:
-        """Return what is closed to a request with some keys.
+        """Return the aggregates that are closed to a request.
 
-        :param prefix: The first characters of the keys that lock.
-        :param value: The value with which they lock.
+        :param prefix: The prefix of the metadata keys that lock.
+        :param value: The value that locks.
         :param held: The keys of the request.
         """
         groups = self.locks(prefix, value)
@@ -178,14 +178,14 @@ class AggregateIndex:
             ('keys', prefix, value),
             lambda: frozenset(key for group in groups for key in group.keys),
         )
-        # Other keys open nothing here.
+        # Ignore keys that open nothing, so that fewer results are cached.
         held = known.intersection(held)
         return self.remember(
             ('closed', prefix, value, held), lambda: _closed(groups, held)
         )
 
     def _keys_like(self, prefix: str) -> frozenset[str]:
-        # Many aggregates have the same keys.
+        # Collect the distinct keys first, as many aggregates share them.
         keys = frozenset[str]().union(*(a.metadata for a in self._aggregates))
         return frozenset(
             key for key in keys if collation.may_start_with(key, prefix)

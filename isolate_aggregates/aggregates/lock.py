@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A lock: what aggregates have in common that keeps requests out."""
+"""A lock: metadata of aggregates that keeps requests out."""
 
 import dataclasses
 
@@ -10,10 +10,10 @@ from isolate_aggregates.aggregates.aggregate import Aggregate
 class Lock:
     """Aggregates that are forbidden together.
 
-    :param family: What the locks of one kind have in common: the prefix of
-        their metadata keys, such as ``trait:``.
-    :param name: Its canonical name, such as ``trait:CUSTOM_LICENSED`` or
-        ``reservation:``; no other lock has the same.
+    :param family: The common prefix of the metadata keys of similar locks, for
+        example ``trait:``.
+    :param name: Its unique name, for example ``trait:CUSTOM_LICENSED`` or
+        ``reservation:``.
     :param aggregates: The aggregates, at least one.
     """
 

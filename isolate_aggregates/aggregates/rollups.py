@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rollup aggregates: one Placement aggregate that stands for many.
 
-The rollup of a lock is a Placement aggregate, unknown to Nova, whose members
-are the providers of all hosts in any aggregate with that lock. Forbidding it
-excludes the same hosts as forbidding each of those aggregates. Its uuid is
-derived from its name, so it need not be stored.
+The rollup of a lock is a Placement aggregate without a host aggregate in Nova.
+Its members are the providers of all hosts in any aggregate with that lock.
+Forbidding it excludes the same hosts as forbidding each of those aggregates.
+Its uuid is derived from its name, so it need not be stored.
 
-If a family has many locks, such as a trait for each of a thousand customers,
-rollups of single locks are not enough: for a request with one of the keys, the
-other 999 are still forbidden. Such locks form a tree by the first hexadecimal
-digits of their uuids, and each branch has a rollup too. All locks but one are
-then a few branches at each level.
+If a family has many locks, for example a trait for each of a thousand
+customers, rollups of single locks are not enough: for a request with one of
+the keys, the other 999 are still forbidden. Such locks form a tree by the
+first hexadecimal digits of their uuids, and each branch has a rollup too. Then
+all locks except one are a few branches at each level.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,14 +21,14 @@ import uuid
 
 from isolate_aggregates.aggregates.lock import Lock
 
-# Never to be changed: providers are members of what follows from these.
+# These must never change: the uuids of existing rollups derive from them.
 _LOCKS = uuid.UUID('153806e1-479f-4e0f-b498-639fa4a6e00a')
 _BRANCHES = uuid.UUID('4101a050-d85a-4bac-8cb4-4aa9243328b3')
 
 _DIGITS = '0123456789abcdef'
 _FANOUT = len(_DIGITS)
-# Room for 16 ** 4 locks of one family; with more, the lowest branches are
-# just longer.
+# Enough for 16 ** 4 locks per family; with more, the lowest branches only get
+# longer.
 _DEPTH = 3
 
 
@@ -118,9 +118,9 @@ def _branch_uuid(family: str, digits: str) -> str:
 
 
 def _uuid(namespace: uuid.UUID, name: str) -> str:
-    """Return ``uuid.uuid5``, also of what cannot be written as UTF-8.
+    """Return ``uuid.uuid5``, also for text that cannot be encoded as UTF-8.
 
-    A tag in a file may be any text, a lone surrogate for instance.
+    Metadata in a cloud file may have lone surrogates, for example.
     """
     text = namespace.bytes + name.encode('utf-8', 'surrogatepass')
     digest = hashlib.sha1(text, usedforsecurity=False).digest()

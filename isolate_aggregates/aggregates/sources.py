@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the aggregate source that the configuration names."""
+"""Loads the configured aggregate source."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -20,7 +20,7 @@ _API = 'novaclient'
 
 
 class IndexMembership:
-    """The membership where aggregates come with their hosts.
+    """The membership for sources that return aggregates with their hosts.
 
     :param index: Returns the index of the aggregates.
     """
@@ -31,7 +31,7 @@ class IndexMembership:
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Return the uuids of the aggregates that hosts are in, by host."""
+        """Return the uuids of the aggregates of hosts, by host."""
         known = self._index().aggregates_of
         return {host: known.get(host, frozenset()) for host in hosts}
 
@@ -39,7 +39,7 @@ class IndexMembership:
 def membership(
     source: AggregateSource, index: Callable[[], AggregateIndex]
 ) -> Membership:
-    """Return what knows the hosts of the aggregates of a source.
+    """Return the membership for a source: the source itself, or its index.
 
     :param source: The source.
     :param index: Returns the index of its aggregates.
@@ -54,13 +54,12 @@ def load(
     connect: Callable[[], Connection],
     name: str | None = None,
 ) -> AggregateSource:
-    """Return the source that the configuration names, or Nova's API.
+    """Load an aggregate source.
 
     :param conf: A configuration with our options registered.
     :param connect: Returns the connection to the cloud.
-    :param name: The name of another source to return instead.
-    :raises ConfigError: if there is no such source, or it cannot be loaded
-        or is none.
+    :param name: The name of the source; None for the configured one.
+    :raises ConfigError: if there is no such source, or it cannot be loaded.
     """
 
     def error(name: str, problem: str) -> exception.ConfigError:

@@ -12,14 +12,14 @@ from isolate_aggregates.aggregates.aggregate import Aggregate
 from isolate_aggregates.aggregates.index import AggregateIndex
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
-# Tags that are remembered: thousands of aggregates may have the same.
+# The size of the cache; thousands of aggregates may have the same metadata.
 _MOST = 2**14
 
 _NAME = re.compile(r'[A-Z0-9_]+')
 
 
 def problems(index: AggregateIndex) -> Iterator[str]:
-    """Yield one sentence for each tag that does not work.
+    """Yield one sentence for each metadata item that does not work.
 
     :param index: The aggregates.
     """
@@ -31,7 +31,7 @@ def problems(index: AggregateIndex) -> Iterator[str]:
 
 
 def required_traits(aggregate: Aggregate) -> frozenset[str]:
-    """Return the traits that open an aggregate, as far as they are names.
+    """Return the traits that open an aggregate, as far as they are valid.
 
     :param aggregate: The aggregate.
     """
@@ -58,7 +58,7 @@ def is_trait_name(name: str) -> bool:
 
 
 def is_lock(key: str, value: str) -> bool:
-    """Return whether a tag isolates, as the index of the aggregates reads it.
+    """Return whether metadata locks an aggregate, as in AggregateIndex.
 
     :param key: The metadata key.
     :param value: Its value.
@@ -70,7 +70,7 @@ def is_lock(key: str, value: str) -> bool:
 
 @functools.lru_cache(_MOST)
 def problem(key: str, value: str) -> str | None:
-    """Return why a tag does not work, as text after its name; None if it does.
+    """Return why metadata does not work, as a predicate; None if it works.
 
     :param key: The metadata key.
     :param value: Its value.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every configuration option, once.
+"""All configuration options.
 
 The sample file and the documentation are generated from this package.
 """
@@ -23,8 +23,8 @@ SCHEDULER = 'scheduler'
 HOST_FILTERS = 'filter_scheduler'
 BLAZAR = 'blazar:physical:host'
 
-# Keys with a meaning of their own in Nova; a reservation prefix that reaches
-# into them would turn ordinary extra specs into reservations.
+# Keys with a meaning in Nova. A reservation prefix that matches them would
+# turn ordinary extra specs into reservations.
 _TAKEN = (
     'aggregate_instance_extra_specs:',
     'availability_zone',
@@ -35,7 +35,8 @@ _TAKEN = (
     'trait',
 )
 
-# What decides which hosts a request gets; a cloud file may carry the values.
+# The options that affect the hosts for a request; a cloud file can have their
+# values.
 CLOUD_SETTINGS = (
     (SCHEDULER, 'enable_isolated_aggregate_filtering'),
     (SCHEDULER, 'placement_req_required_member_prefix'),
@@ -67,7 +68,7 @@ CLOUD_SETTINGS = (
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
-    """Return all options by group, for the generated sample and pages."""
+    """Return all options by group, for the sample file and the pages."""
     return [
         ('DEFAULT', default_opts),
         (SCHEDULER, scheduler_opts),
@@ -78,16 +79,13 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
-    """Register all options, except those that are registered already.
-
-    :param conf: Where to register them.
-    """
+    """Register all options, except those that are registered already."""
     register_own_opts(conf)
     register_connection_opts(conf)
 
 
 def register_own_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options that decide: all but how to reach a live cloud."""
+    """Register all options except those for the connection to a cloud."""
     _register(conf, None, default_opts)
     _register(conf, SCHEDULER, scheduler_opts)
     _register(conf, HOST_FILTERS, filter_scheduler_opts)
@@ -96,8 +94,8 @@ def register_own_opts(conf: cfg.ConfigOpts) -> None:
 
 
 def register_connection_opts(conf: cfg.ConfigOpts) -> None:
-    """Register the options that say how to reach a live cloud."""
-    # It takes as long to import as a command on a cloud file takes to run.
+    """Register the options for the connection to a cloud."""
+    # Imported late, as this is slow and not needed for cloud files.
     from keystoneauth1 import loading
 
     loading.register_session_conf_options(conf, GROUP)
@@ -121,16 +119,16 @@ def _register(
         try:
             conf.register_opt(opt, group=group)
         except cfg.DuplicateOptError:
-            # Nova registers some of these with a help text of its own.
+            # Nova registers some of these with another help text.
             continue
 
 
 def check(conf: cfg.ConfigOpts) -> None:
-    """Look for values that oslo.config accepts but that cannot work.
+    """Check for invalid values that oslo.config accepts.
 
-    :param conf: A configuration with our options registered; those that say
-        how to reach a live cloud are looked at if they are registered too.
-    :raises ConfigError: naming the option and what is wrong with it.
+    :param conf: A configuration with our options registered. Options for the
+        connection are checked only if they are registered.
+    :raises ConfigError: with the option and the problem.
     """
     connection = _connection_opts() if 'auth_type' in conf[GROUP] else []
     for group, options in (
@@ -159,10 +157,10 @@ def _read(conf: cfg.ConfigOpts, group: str, option: str) -> None:
     try:
         conf[group][option]
     except cfg.NoSuchOptError:
-        # An auth option that only another auth plugin has.
+        # An auth option that the configured plugin does not have.
         return
     except ValueError as exc:
-        # oslo.config puts the name of the option and more around the reason.
+        # oslo.config adds the name of the option to the reason.
         raise exception.ConfigError(
             f'[{group}] {option}',
             f'cannot be used: {exc.__context__ or exc}.',

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that blazar-nova has too."""
+"""Options that blazar-nova also has."""
 
 from oslo_config import cfg
 
 
 class _SharedOpt:
-    """An option that blazar-nova registers too, with a help of its own.
+    """An option that blazar-nova registers too, with another help text.
 
-    oslo.config refuses a second registration that is not equal to the first,
-    whichever comes first. For these the name and the default must be equal.
+    oslo.config rejects a second registration that differs from the first. For
+    these options only name and default must be equal.
     """
 
     name: str

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that are Nova's, or named in Nova's specs.
+"""Options of Nova, or from Nova's specifications.
 
-Where Nova has registered one already, Nova's registration is the one that
-counts.
+If Nova has already registered an option, its registration is used.
 """
 
 from oslo_config import cfg
@@ -69,7 +68,7 @@ seen. A ``--limit`` on the command line takes precedence over this option.
     ),
 ]
 
-# What these mean to Nova. Commands read them to ask what Nova would ask.
+# Commands read these options to send the same queries as Nova.
 scheduler_opts += [
     cfg.BoolOpt(
         'limit_tenants_to_placement_aggregate',

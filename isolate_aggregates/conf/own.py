@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of this package alone."""
+"""Options of this package."""
 
 from oslo_config import cfg, types
 

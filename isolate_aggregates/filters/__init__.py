@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request filters, one file each, and what a filter is made of.
+"""The request filters, one module each, and their building blocks.
 
-A filter is a class whose instances are called with the request and the
-aggregates and yield constraints. It does no I/O and changes nothing. What it
-may declare is in :mod:`~isolate_aggregates.filters.contract`. One line under
-``isolate_aggregates.request_filters`` in ``setup.cfg`` makes the filter known
-by name.
+A filter is a class whose instances are called with a request and the
+aggregates, and yield constraints. It does no I/O and has no side effects. See
+:mod:`~isolate_aggregates.filters.contract` for what a filter can declare. It
+is registered by an entry point in the group
+``isolate_aggregates.request_filters`` in ``setup.cfg``.
 """
 
 from isolate_aggregates.filters.constraints import (

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Send flavors to the aggregates whose metadata they want.
+"""Send flavors to the aggregates whose metadata they require.
 
-A flavor names metadata in extra specs with the scope
-``aggregate_instance_extra_specs``, or without any. For each of them a host has
-to be in an aggregate that meets it. This is the meaning of Nova's host filter
+A flavor requires metadata with extra specs that have the scope
+``aggregate_instance_extra_specs`` or no scope. For each of them, a host must
+be in an aggregate whose metadata matches. This is the behaviour of Nova's host
+filter
 `AggregateInstanceExtraSpecsFilter
 <https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregateinstanceextraspecsfilter>`_,
-applied before Placement is asked, so that its limit on candidates cannot hide
-the right hosts.
+applied before the query to Placement, so that the limit on allocation
+candidates cannot hide matching hosts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,10 +30,10 @@ from isolate_aggregates.request import RequestSpec
 
 @dataclasses.dataclass(frozen=True)
 class WantsMetadata:
-    """The cause: a flavor wants metadata of the aggregates of a host.
+    """The cause: a flavor requires metadata of a host's aggregates.
 
     :param flavor: The name of the flavor.
-    :param wanted: What it wants.
+    :param wanted: The required metadata.
     """
 
     flavor: str
@@ -44,7 +45,7 @@ class WantsMetadata:
 
 @dataclasses.dataclass(frozen=True)
 class NoSuchMetadata(WantsMetadata):
-    """The cause: no aggregate has the metadata that a flavor wants."""
+    """The cause: no aggregate has the metadata that a flavor requires."""
 
     def __str__(self) -> str:
         return (
@@ -55,7 +56,7 @@ class NoSuchMetadata(WantsMetadata):
 
 @dataclasses.dataclass(frozen=True)
 class BadExtraSpec(WantsMetadata):
-    """The cause: Nova fails on an extra spec, whatever aggregates have."""
+    """The cause: Nova fails on an extra spec, for any aggregate."""
 
     def __str__(self) -> str:
         return (
@@ -86,11 +87,11 @@ class BadMetadata(WantsMetadata):
 
 @dataclasses.dataclass(frozen=True)
 class Met:
-    """Which aggregates have what is wanted.
+    """The aggregates that match required metadata.
 
-    :param aggregates: Those with a value that meets it.
-    :param bad: Those with a value that is not a number where a number is
-        wanted, and the value.
+    :param aggregates: The aggregates with a matching value.
+    :param bad: Aggregates whose value is not a number although a number is
+        required, each with the value.
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -99,13 +100,13 @@ class Met:
 
 @dataclasses.dataclass(frozen=True)
 class AggregateInstanceExtraSpecs:
-    """Require the aggregates with the metadata that a flavor wants.
+    """Require the aggregates with the metadata that a flavor requires.
 
-    Several extra specs must all be met, each by any of the aggregates that a
-    host is in. A value that makes Nova fail refuses the request.
+    All extra specs must be matched, each by any of the aggregates of a host.
+    The request is refused if Nova would fail on a value.
     """
 
-    # The flavor alone says what it wants.
+    # Only flavors require metadata.
     KEY_SOURCES: ClassVar[Sequence[str]] = ('flavor',)
 
     def __call__(
@@ -113,8 +114,8 @@ class AggregateInstanceExtraSpecs:
     ) -> Iterator[Constraint]:
         """Yield a constraint for each extra spec that names metadata.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
         flavor = request.flavor
         for wanted in wanted_metadata(flavor.extra_specs):
@@ -123,7 +124,7 @@ class AggregateInstanceExtraSpecs:
                 continue
             met = find(wanted, aggregates)
             if met.bad:
-                # There may be hundreds; an operator mends one after the other.
+                # There may be hundreds; report one at a time.
                 aggregate, value = met.bad[0]
                 yield Refuse(
                     BadMetadata(flavor.name, wanted, aggregate.name, value),
@@ -137,10 +138,10 @@ class AggregateInstanceExtraSpecs:
 
 
 def find(wanted: Wanted, aggregates: AggregateIndex) -> Met:
-    """Return which aggregates have what is wanted.
+    """Return the aggregates that match required metadata.
 
-    :param wanted: What is wanted; Nova does not fail on the extra spec.
-    :param aggregates: The aggregates as of one moment.
+    :param wanted: The required metadata, without a problem for Nova.
+    :param aggregates: An index of all aggregates.
     """
     return aggregates.remember(
         ('wanted', wanted.key, wanted.value),

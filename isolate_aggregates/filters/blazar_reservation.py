@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep Blazar's hosts for those who reserved them.
+"""Keep Blazar's hosts for the owners of the reservations.
 
 The rules are those of `BlazarFilter
 <https://docs.openstack.org/blazar/latest/>`_ of blazar-nova, applied before
-Placement is asked instead of host by host afterwards. Blazar's aggregates are
-the free pool, the preemptible aggregate, and those whose availability zone
+the query to Placement instead of host by host after it. Blazar's aggregates
+are the free pool, the preemptible aggregate, and those whose availability zone
 starts with ``blazar_`` (formerly ``blazar:``).
 
 ====  ==========================================  ===========================
@@ -43,7 +43,7 @@ _BLAZAR = 'blazar:physical:host'
 
 @dataclasses.dataclass(frozen=True)
 class HintNames:
-    """The cause: what the hint of a request names.
+    """The cause: the scheduler hint of a request names reservations.
 
     :param names: The names in the hint.
     """
@@ -56,7 +56,7 @@ class HintNames:
 
 @dataclasses.dataclass(frozen=True)
 class HintNamesNothing(HintNames):
-    """The cause: the hint names no reservation that there is."""
+    """The cause: the hint names no existing reservation."""
 
     def __str__(self) -> str:
         return f'{super().__str__()} names no reservation'
@@ -80,7 +80,7 @@ class HintNamesForeign(HintNames):
 
 @dataclasses.dataclass(frozen=True)
 class Preemptible:
-    """The cause: preemptible servers have an aggregate of their own.
+    """The cause: preemptible servers must use their own aggregate.
 
     :param aggregate: The name of that aggregate.
     """
@@ -101,7 +101,7 @@ class NotReserved:
 
 @dataclasses.dataclass(frozen=True)
 class ReservationRequired:
-    """The cause: no server may do without a reservation."""
+    """The cause: every server needs a reservation."""
 
     def __str__(self) -> str:
         return (
@@ -114,11 +114,12 @@ class ReservationRequired:
 class BlazarReservation:
     """Require or forbid the aggregates that Blazar manages.
 
-    :param free_pool: Name of the aggregate of hosts that may be reserved.
-    :param preemptible_aggregate: Name of the aggregate for preemptibles.
+    :param free_pool: The name of the aggregate of hosts that can be reserved.
+    :param preemptible_aggregate: The name of the aggregate for preemptible
+        servers.
     :param allow_preemptibles: Whether preemptible servers may use it.
-    :param owner_key: Metadata key that holds the owner's project id.
-    :param zone_prefix: How the availability zones of Blazar start.
+    :param owner_key: The metadata key with the id of the owning project.
+    :param zone_prefix: The prefix of Blazar's availability zones.
     :param reservation_required: Refuse requests without a reservation.
     """
 
@@ -143,16 +144,16 @@ class BlazarReservation:
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
-        """The metadata keys of zones and of who owns a reservation."""
+        """The metadata keys of the zone and of the reservation's owner."""
         return ('availability_zone', self.owner_key, PROJECT_ID)
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
-        """Yield the constraints of the one rule that applies.
+        """Yield the constraints of the rule that applies.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
         named = request.scheduler_hints.get(_HINT, ())
         if named:
@@ -165,11 +166,11 @@ class BlazarReservation:
             yield from self._unreserved(request, aggregates)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield the lock of all reservations together.
+        """Yield one lock for all reservations.
 
-        The free pool is forbidden beside them, by itself.
+        The free pool is not part of the lock; it is forbidden separately.
 
-        :param aggregates: The aggregates as of one moment.
+        :param aggregates: An index of all aggregates.
         """
         reserved = tuple(
             a for a in self._pools(aggregates) if self._has_zone(a)
@@ -202,7 +203,7 @@ class BlazarReservation:
             request.flavor.extra_specs.get(_PREEMPTIBLE)
         )
         if self.allow_preemptibles and wants:
-            # One that is a reservation too is not for preemptibles.
+            # An aggregate of a reservation is not for preemptible servers.
             usable = tuple(
                 a
                 for a in pools
@@ -223,7 +224,7 @@ class BlazarReservation:
 
     def _has_zone(self, aggregate: Aggregate) -> bool:
         zone = aggregate.availability_zone
-        # An empty prefix is that of every zone, but not of none.
+        # With an empty prefix, every aggregate with a zone matches.
         if not zone:
             return False
         return zone.startswith((self.zone_prefix, _OLD_ZONE_PREFIX))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The constraints that a request filter may yield.
+"""The constraints that a request filter can yield.
 
-Each has a cause: a text, or a value whose text is a sentence without a full
-stop that tells an operator why. A value can be compared, counted and tested.
+Each has a cause, which explains it to an operator: a sentence without a full
+stop, or an object that converts to one. Objects can be compared, counted and
+tested.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ class Forbid:
     """The host must be in none of these aggregates.
 
     :param aggregates: The aggregates, at least one.
-    :param cause: Why, as in "aggregate win-hosts: <cause>".
+    :param cause: The reason, as in "aggregate win-hosts: <cause>".
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -70,11 +71,11 @@ class LazyForbid:
 class Require:
     """The host must be in at least one of these aggregates.
 
-    :param aggregates: The aggregates; with none of them, nothing can match.
-    :param cause: Why, as in "aggregate lease-1: <cause>".
-    :param host_filter: The host filter of Nova that lets no other hosts pass
-        either; empty if there is none. Where it is enabled, a query that would
-        be too long leaves these aggregates to it.
+    :param aggregates: The aggregates; if empty, no host can match.
+    :param cause: The reason, as in "aggregate lease-1: <cause>".
+    :param host_filter: The name of Nova's host filter that enforces the same;
+        empty if there is none. If it is enabled, these aggregates can be left
+        out of a query that would be too long.
     """
 
     aggregates: tuple[Aggregate, ...]
@@ -102,13 +103,13 @@ class Require:
 
 
 class _Caused:
-    """A constraint whose reason is its cause alone."""
+    """A constraint whose reason is only its cause."""
 
     cause: object
 
     @property
     def reason(self) -> str:
-        """Why."""
+        """The cause as text."""
         return str(self.cause)
 
 
@@ -116,8 +117,8 @@ class _Caused:
 class InTree(_Caused):
     """The resources must come from the tree of this provider.
 
-    :param provider: Uuid of any resource provider of the tree.
-    :param cause: Why.
+    :param provider: The uuid of any resource provider of the tree.
+    :param cause: The reason.
     """
 
     provider: str
@@ -135,8 +136,8 @@ class InTree(_Caused):
 class ForbidRootTrait(_Caused):
     """The root provider must not have this trait.
 
-    :param trait: The trait.
-    :param cause: Why.
+    :param trait: The name of the trait.
+    :param cause: The reason.
     """
 
     trait: str
@@ -154,8 +155,8 @@ class ForbidRootTrait(_Caused):
 class RequireRootTrait(_Caused):
     """The root provider must have this trait.
 
-    :param trait: The trait.
-    :param cause: Why.
+    :param trait: The name of the trait.
+    :param cause: The reason.
     """
 
     trait: str
@@ -171,9 +172,9 @@ class RequireRootTrait(_Caused):
 
 @dataclasses.dataclass(frozen=True)
 class Remark(_Caused):
-    """Something to know that keeps no host out.
+    """A remark, which excludes no host.
 
-    :param cause: What.
+    :param cause: The remark.
     """
 
     cause: object
@@ -187,11 +188,11 @@ class Remark(_Caused):
 
 @dataclasses.dataclass(frozen=True)
 class DropHosts(_Caused):
-    """A host filter of Nova drops hosts after Placement has answered.
+    """One of Nova's host filters drops hosts that Placement offers.
 
-    :param objection: Returns why the host of a compute service is dropped,
+    :param objection: Returns why the host of a compute service is dropped;
         empty if it is not.
-    :param cause: Which hosts are dropped.
+    :param cause: A description of the dropped hosts.
     """
 
     objection: Callable[[str], str] = dataclasses.field(compare=False)
@@ -207,10 +208,10 @@ class DropHosts(_Caused):
 
 @dataclasses.dataclass(frozen=True)
 class Refuse(_Caused):
-    """No host at all may serve this request.
+    """No host may serve this request.
 
-    :param cause: Why.
-    :param host_filter: The host filter of Nova that lets no host pass either;
+    :param cause: The reason.
+    :param host_filter: The name of Nova's host filter that enforces the same;
         empty if there is none.
     """
 

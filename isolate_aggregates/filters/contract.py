@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a request filter is, and what it may declare.
+"""The interface of a request filter, and what it can declare.
 
 A filter is a class whose instances implement :class:`RequestFilter`. The other
-protocols are optional: each has one member that a filter may have. The members
-are checked when the filter is loaded, and an error names the filter.
+protocols are optional, with one member each. The members are checked when the
+filter is loaded; an error names the filter.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,48 +17,48 @@ from isolate_aggregates.request import RequestSpec
 if TYPE_CHECKING:
     from oslo_config import cfg
 
-# Stands in METADATA for the key that is the id of the request's project.
+# A placeholder in METADATA for the id of the request's project.
 PROJECT_ID = '<project_id>'
 
 
 class RequestFilter(Protocol):
     """Compares a request with the aggregates and yields constraints.
 
-    It does no I/O and changes nothing. It may be called by several threads.
+    It must be thread-safe, do no I/O and have no side effects.
     """
 
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterable[Constraint]:
-        """Yield what narrows the choice of hosts.
+        """Yield the constraints on the hosts for a request.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
 
 
 @runtime_checkable
 class HasLocks(Protocol):
-    """A filter that may forbid many aggregates together.
+    """A filter that can forbid many aggregates together.
 
     If a query is too long, a rollup aggregate can then replace the aggregates
     of a lock.
     """
 
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
-        """Yield which aggregates the filter forbids together.
+        """Yield the sets of aggregates that the filter forbids together.
 
-        :param aggregates: The aggregates as of one moment.
+        :param aggregates: An index of all aggregates.
         """
 
 
 @runtime_checkable
 class ReadsImageProperties(Protocol):
-    """A filter that looks at image properties other than required traits.
+    """A filter that reads image properties other than required traits.
 
     ``IMAGE_PROPERTIES`` has their names as in Glance, or prefixes followed by
-    ``*``. Inside nova-scheduler they have the values of the moment when the
-    server was accepted. If a declared property is not available, the request
+    ``*``. Inside nova-scheduler they have the values from when nova-api
+    accepted the server. If a declared property is not available, the request
     is refused.
     """
 
@@ -67,11 +67,11 @@ class ReadsImageProperties(Protocol):
 
 @runtime_checkable
 class HasImageKeys(Protocol):
-    """A filter with image properties that can only open.
+    """A filter with image properties that can only open locks.
 
-    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``, but if one is not available,
-    such as after a refused rebuild, the request is judged without it: it is
-    kept out of what the property would have opened.
+    ``IMAGE_KEYS`` are like ``IMAGE_PROPERTIES``. But if one is not available,
+    for example after a refused rebuild, the request is evaluated without it,
+    so that the lock stays closed.
     """
 
     IMAGE_KEYS: Sequence[str]
@@ -79,10 +79,10 @@ class HasImageKeys(Protocol):
 
 @runtime_checkable
 class ReadsMetadata(Protocol):
-    """A filter that says which aggregate metadata it reads.
+    """A filter that declares the aggregate metadata that it reads.
 
     ``METADATA`` has metadata keys, prefixes followed by ``*``, or
-    :data:`PROJECT_ID`. A filter without it may read everything.
+    :data:`PROJECT_ID`. A filter without it may read all metadata.
     """
 
     METADATA: Sequence[str]
@@ -90,12 +90,12 @@ class ReadsMetadata(Protocol):
 
 @runtime_checkable
 class HasKeySources(Protocol):
-    """A filter that says where a request may have the keys to its locks.
+    """A filter that declares which sources can have the keys to its locks.
 
     ``KEY_SOURCES`` has some of ``flavor``, ``image`` and ``hint``, or none if
-    the key is something else, such as the project. For a filter without it,
-    each of them may matter: the audit does not judge servers whose image or
-    hints are not known.
+    the key comes from elsewhere, for example from the project. For a filter
+    without it, the audit assumes all of them, and does not check servers whose
+    image or hints are unknown.
     """
 
     KEY_SOURCES: Sequence[str]
@@ -103,16 +103,15 @@ class HasKeySources(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class ReservationKeys:
-    """The keys by which requests name reservations.
+    """The keys with which requests name reservations.
 
     The aggregate of a reservation has the same key in its metadata.
 
-    :param required: Prefixes of keys with which a request goes to the
-        aggregates that have the same key, and to no others.
-    :param forbidden: Prefixes of keys that keep a request without such a key
-        out of the aggregates that have one.
-    :param owner_key: The metadata key that holds the id of the owning
-        project.
+    :param required: Prefixes of keys. A request with such a key may use only
+        the aggregates that have the same key.
+    :param forbidden: Prefixes of keys. A request without such a key may not
+        use the aggregates that have one.
+    :param owner_key: The metadata key with the id of the owning project.
     """
 
     required: tuple[str, ...] = ()
@@ -124,8 +123,8 @@ class ReservationKeys:
 class NamesReservations(Protocol):
     """A filter that identifies reservations by keys.
 
-    The audit finds keys of flavors and images without a reservation, and
-    aggregates that no request can name.
+    With this, the audit finds keys in flavors and images that belong to no
+    reservation, and aggregates that no request can name.
     """
 
     RESERVATION_KEYS: ReservationKeys
@@ -135,8 +134,8 @@ class NamesReservations(Protocol):
 class NamesProjects(Protocol):
     """A filter for aggregates whose metadata name their projects.
 
-    ``PROJECT_KEYS`` has prefixes of the metadata keys. The audit finds
-    misspelt ones.
+    ``PROJECT_KEYS`` has prefixes of the metadata keys. With these, the audit
+    finds misspelled keys.
     """
 
     PROJECT_KEYS: Sequence[str]
@@ -144,7 +143,7 @@ class NamesProjects(Protocol):
 
 @runtime_checkable
 class HasSwitch(Protocol):
-    """A filter that is off until an option is true.
+    """A filter that is enabled by a configuration option.
 
     ``ENABLED_BY`` is the ``(group, option)`` of a boolean option.
     """
@@ -154,7 +153,7 @@ class HasSwitch(Protocol):
 
 @runtime_checkable
 class HasSettings(Protocol):
-    """A filter whose constructor takes values of the configuration.
+    """A filter whose constructor takes values of configuration options.
 
     ``SETTINGS`` maps arguments of the constructor to ``(group, option)``.
     """
@@ -170,17 +169,16 @@ class HasOptions(Protocol):
     def register_opts(conf: 'cfg.ConfigOpts') -> None:
         """Register the options.
 
-        :param conf: Where to register them.
+        :param conf: The configuration to register them in.
         """
 
 
 @runtime_checkable
 class Replaces(Protocol):
-    """A filter that replaces filters of Nova or for Nova.
+    """A filter that replaces filters of Nova or of other packages.
 
     ``REPLACES`` has the names of Nova's request filters, which are removed
-    when this one is installed, and of host filters that then do the same work
-    twice.
+    when this one is installed, and of host filters that become redundant.
     """
 
     REPLACES: ClassVar[Sequence[str]]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the request filters concluded, with the reason for each conclusion.
+"""The conclusions of the request filters, each with its reason.
 
-A filter yields constraints; the pipeline folds them into a destination, which
-puts them onto the query. Constraints can only narrow the choice of hosts.
+A filter yields constraints. The pipeline collects them in a destination, which
+adds them to the query. Constraints can only exclude hosts, never add any.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,28 +15,28 @@ from isolate_aggregates.placement.group import ResourceRequest
 
 
 class Constraint(Protocol):
-    """What a filter may yield: something that narrows a destination."""
+    """What a filter yields: a restriction of the destination."""
 
     @property
     def reason(self) -> str:
-        """A sentence an operator can act on, without a full stop."""
+        """A sentence for the operator, without a full stop."""
 
     def narrow(self, destination: 'Destination') -> None:
-        """Put the constraint onto a destination."""
+        """Apply the constraint to a destination."""
 
 
 @runtime_checkable
 class Compound(Protocol):
-    """A constraint that stands for several, each with a reason of its own."""
+    """A constraint that combines several, each with its own reason."""
 
     @property
     def parts(self) -> Iterable[Constraint]:
-        """The constraints it stands for."""
+        """The combined constraints."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
-    """A constraint and who concluded it.
+    """A constraint and the filter that yielded it.
 
     :param filter_name: The name of the request filter.
     :param constraint: The constraint.
@@ -47,31 +47,30 @@ class Conclusion:
 
     @property
     def host_filter(self) -> str:
-        """The host filter of Nova that says the same; empty if none does."""
+        """Nova's host filter that enforces the same; empty if none does."""
         return str(getattr(self.constraint, 'host_filter', ''))
 
     @functools.cached_property
     def alone(self) -> 'Destination':
-        """The destination if there were no other conclusion."""
+        """A destination with only this conclusion."""
         destination = Destination()
         self.constraint.narrow(destination)
         return destination
 
 
 class Destination:
-    """Where a request may go, as narrowed so far.
+    """The restrictions on the hosts for a request.
 
     The aggregate rules are those of ``Destination`` in
     ``nova.objects.request_spec``: successive calls of
-    :meth:`require_aggregates` are ANDed, the aggregates of one call ORed, and
-    the forbidden aggregates are the union of all calls.
+    :meth:`require_aggregates` are ANDed, the aggregates of one call are ORed,
+    and the forbidden aggregates are the union of all calls.
 
-    ``host_filters`` are those of Nova that let no hosts pass either but those
-    in one of some required aggregates.
-
-    ``refused_by`` is the name of the first filter that left no host.
-    ``host_objections`` say why Nova drops the host of a compute service after
-    Placement has answered; they do not change the query.
+    ``host_filters`` maps sets of required aggregates to Nova's host filter
+    that enforces the same. ``refused_by`` is the name of the first filter that
+    excluded all hosts. ``host_objections`` are functions that return why one
+    of Nova's host filters drops the host of a compute service; they do not
+    change the query.
     """
 
     def __init__(self) -> None:
@@ -95,12 +94,12 @@ class Destination:
 
     @property
     def constraints(self) -> Sequence[Conclusion]:
-        """Who concluded what, as it was concluded."""
+        """The conclusions, with compound constraints as they were yielded."""
         return self._concluded
 
     @property
     def conclusions(self) -> list[Conclusion]:
-        """Who concluded what, each constraint by itself."""
+        """The conclusions, with compound constraints split up."""
         return [
             Conclusion(concluded.filter_name, part)
             for concluded in self._concluded
@@ -108,7 +107,7 @@ class Destination:
         ]
 
     def add(self, constraint: Constraint, filter_name: str) -> None:
-        """Add a constraint and record the filter that concluded it.
+        """Add a constraint and record the filter that yielded it.
 
         :param constraint: The constraint.
         :param filter_name: The name of the request filter.
@@ -123,10 +122,10 @@ class Destination:
     ) -> None:
         """Require membership of at least one of some aggregates.
 
-        :param uuids: The uuids of the aggregates. With none of them nothing
-            can match, and the request is refused.
-        :param host_filter: The host filter of Nova that lets no other hosts
-            pass either; empty if there is none.
+        :param uuids: The uuids of the aggregates. If empty, no host can match,
+            and the request is refused.
+        :param host_filter: The name of Nova's host filter that enforces the
+            same; empty if there is none.
         """
         choice = frozenset(uuids)
         if not choice:
@@ -137,7 +136,7 @@ class Destination:
             if host_filter:
                 self.host_filters[choice] = host_filter
         elif self.host_filters.get(choice) != host_filter:
-            # That filter knows only why one of both requires them.
+            # Required for two reasons; the host filter enforces only one.
             self.host_filters.pop(choice, None)
 
     def forbid_aggregates(self, uuids: Iterable[str]) -> None:
@@ -145,8 +144,8 @@ class Destination:
 
         :param uuids: The uuids of the aggregates.
         """
-        # Sets are kept as they are: they may be large, and other code may
-        # cache # results by their identity.
+        # Do not copy sets: they may be large, and other code caches results by
+        # their identity.
         found = frozenset(uuids)
         if found:
             self.forbidden += (found,)
@@ -154,8 +153,8 @@ class Destination:
     def restrict_to_tree(self, provider: str) -> None:
         """Require the resources to come from one provider tree.
 
-        :param provider: Uuid of any resource provider of the tree. A second,
-            different one leaves nothing, and the request is refused.
+        :param provider: The uuid of any resource provider of the tree. If
+            another one was given before, the request is refused.
         """
         if self.in_tree not in (None, provider):
             self.refuse(
@@ -167,12 +166,12 @@ class Destination:
     def refuse(self, reason: str) -> None:
         """Record that no host may serve the request.
 
-        :param reason: Why.
+        :param reason: The reason, without a full stop.
         """
         self.refusals.append(reason)
 
     def dropped(self, host: str) -> list[str]:
-        """Return why Nova drops a host that Placement offers.
+        """Return why Nova's host filters drop a host.
 
         :param host: The name of its compute service.
         """
@@ -182,7 +181,7 @@ class Destination:
     def check(self) -> None:
         """Raise if the request was refused.
 
-        :raises RequestRefused: with every reason for it.
+        :raises RequestRefused: with all reasons.
         """
         if self.refusals:
             raise exception.RequestRefused(self.refusals)
@@ -193,16 +192,16 @@ class Destination:
         forbidden: Iterable[str] | None = None,
         required: Iterable[frozenset[str]] | None = None,
     ) -> None:
-        """Put all constraints onto a query.
+        """Add all constraints to a query.
 
-        As in Nova's ``resources_from_request_spec``, aggregates and tree go
-        onto the unsuffixed request group.
+        As in Nova's ``resources_from_request_spec``, aggregates and tree are
+        added to the unsuffixed request group.
 
-        :param request: The query, which is changed.
-        :param forbidden: Uuids of aggregates that stand for those that are
-            forbidden; None for those themselves.
-        :param required: Sets of uuids that stand for those of which one is
-            required; None for those themselves.
+        :param request: The query, which is modified.
+        :param forbidden: The uuids of aggregates to forbid instead; None to
+            forbid those of the destination.
+        :param required: Sets of aggregate uuids to require instead; None to
+            require those of the destination.
         :raises RequestRefused: if the request was refused.
         """
         self.check()

@@ -2,9 +2,9 @@
 """Keep requests out of aggregates whose traits they do not require.
 
 An operator isolates an aggregate by setting ``trait:<NAME>=required`` on it,
-once per trait. A request may land there only when its flavor and image, taken
-together, require every one of those traits. This is the meaning of Nova's
-in-tree filter of the same name; see the spec `Support filtering of
+once per trait. A request may use its hosts only if flavor and image together
+require all of these traits. This is the behaviour of Nova's in-tree filter of
+the same name; see the specification `Support filtering of
 allocation_candidates by forbidden aggregates
 <https://specs.openstack.org/openstack/nova-specs/specs/train/implemented/placement-req-filter-forbidden-aggregates.html>`_
 and `Filtering hosts by isolating aggregates
@@ -26,11 +26,11 @@ from isolate_aggregates.text import named
 
 @dataclasses.dataclass(frozen=True)
 class MissingTraits:
-    """The cause: traits that lock an aggregate and that nothing requires.
+    """The cause: the request does not require traits that lock an aggregate.
 
     :param traits: The traits.
     :param flavor: The name of the flavor.
-    :param image: The name of the image; None if there is none or its traits
+    :param image: The name of the image; None if there is none or image traits
         do not count.
     """
 
@@ -50,10 +50,11 @@ class MissingTraits:
 class IsolateAggregates:
     """Forbid each aggregate that requires a trait the request does not.
 
-    :param trait_sources: Whose traits open an aggregate: ``flavor``, or
-        ``flavor`` and ``image``. The traits of ports and device profiles count
-        as the flavor's.
-    :param key_prefix: Metadata keys that lock are this prefix and a trait.
+    :param trait_sources: The sources of traits that open an aggregate:
+        ``flavor``, or ``flavor`` and ``image``. Traits of ports and device
+        profiles count as the flavor's.
+    :param key_prefix: The prefix of the metadata keys that lock; the name of
+        the trait follows.
     """
 
     ENABLED_BY: ClassVar = ('scheduler', 'enable_isolated_aggregate_filtering')
@@ -67,12 +68,12 @@ class IsolateAggregates:
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
-        """The metadata keys that lock."""
+        """The metadata keys that lock an aggregate."""
         return (f'{self.key_prefix}*',)
 
     @property
     def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
-        """Whose traits open an aggregate."""
+        """The sources of traits that open an aggregate."""
         return self.trait_sources
 
     def __call__(
@@ -80,8 +81,8 @@ class IsolateAggregates:
     ) -> Iterator[LazyForbid]:
         """Yield at most one constraint.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
         images_count = 'image' in self.trait_sources
         traits = (
@@ -92,7 +93,7 @@ class IsolateAggregates:
         held = {self.key_prefix + trait for trait in traits}
         closed = aggregates.closed(self.key_prefix, REQUIRED, held)
         if closed.groups:
-            # Most requests need no reasons, and there may be hundreds.
+            # There may be hundreds of reasons, and most are never shown.
             yield LazyForbid(
                 closed.uuids, lambda: self._spell_out(closed, held, request)
             )
@@ -111,9 +112,9 @@ class IsolateAggregates:
             yield Forbid(group.aggregates, missing)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield the lock of each trait that aggregates require.
+        """Yield a lock for each trait that aggregates require.
 
-        :param aggregates: The aggregates as of one moment.
+        :param aggregates: An index of all aggregates.
         """
         members: dict[str, list[Aggregate]] = {}
         for group in aggregates.locks(self.key_prefix, REQUIRED):

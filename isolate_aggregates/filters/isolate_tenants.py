@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep other projects out of aggregates that name their projects.
 
-An aggregate with the metadata ``filter_tenant_id=<project>,...``, or any key
-that starts so, takes only servers of those projects. The metadata is that of
-Nova's host filter `AggregateMultiTenancyIsolation
+An aggregate with the metadata ``filter_tenant_id=<project>,...``, or with any
+key with this prefix, accepts only servers of those projects. The metadata is
+that of Nova's host filter `AggregateMultiTenancyIsolation
 <https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregatemultitenancyisolation>`_,
-which works after Placement has answered. For a host in several such
-aggregates this filter is stricter: each of them must name the project,
-where Nova's lets the host pass if any of them does.
+which runs after the query to Placement. For a host in several such aggregates
+this filter is stricter: all of them must name the project, while Nova's filter
+passes the host if any of them does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,8 +23,8 @@ from isolate_aggregates.request import RequestSpec
 class OtherProjects:
     """The cause: an aggregate names projects, but not that of the request.
 
-    :param project_id: The project of the request; None if it is not known.
-    :param key_prefix: How the metadata keys start that name projects.
+    :param project_id: The project of the request; None if unknown.
+    :param key_prefix: The prefix of the metadata keys that name projects.
     """
 
     project_id: str | None
@@ -41,12 +41,12 @@ class OtherProjects:
 
 @dataclasses.dataclass(frozen=True)
 class IsolateTenants:
-    """Forbid the aggregates that name projects, but not this one.
+    """Forbid the aggregates that name other projects only.
 
-    :param key_prefix: How the metadata keys start.
+    :param key_prefix: The prefix of the metadata keys that name projects.
     """
 
-    # The project alone opens.
+    # Only the project of the request matters.
     KEY_SOURCES: ClassVar[Sequence[str]] = ()
 
     key_prefix: str = 'filter_tenant_id'
@@ -58,7 +58,7 @@ class IsolateTenants:
 
     @property
     def PROJECT_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """How the metadata keys start that name projects."""
+        """The prefix of the metadata keys that name projects."""
         return (self.key_prefix,)
 
     def __call__(
@@ -66,8 +66,8 @@ class IsolateTenants:
     ) -> Iterator[Forbid]:
         """Yield at most one constraint.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
         foreign = tuple(
             aggregate
@@ -80,9 +80,9 @@ class IsolateTenants:
             )
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield a lock for each set of projects that is named.
+        """Yield a lock for each set of projects that aggregates name.
 
-        :param aggregates: The aggregates as of one moment.
+        :param aggregates: An index of all aggregates.
         """
         members: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates.with_prefix(self.key_prefix):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks chosen hosts against the conclusions of the request filters.
+"""Checks given hosts against the conclusions of the request filters.
 
-It is for requests without a query to Placement, such as a rebuild, and for
-running servers.
+This is for requests without a query to Placement, for example rebuilds, and
+for existing servers.
 """
 
 from collections.abc import Set
@@ -11,13 +11,13 @@ from isolate_aggregates.filters.destination import Destination
 
 
 def objections(destination: Destination, aggregates: Set[str]) -> list[str]:
-    """Return the reasons why a request may not be on a host.
+    """Return the reasons why a request may not use a host.
 
-    Only the aggregates of the host are checked; a conclusion about a provider
-    tree or about traits of the root provider is not an objection.
+    Only the aggregates of the host are checked. Conclusions about provider
+    trees and traits of the root provider are ignored.
 
-    :param destination: What the filters concluded about the request.
-    :param aggregates: Uuids of the aggregates that the host is in.
+    :param destination: The conclusions of the filters for the request.
+    :param aggregates: The uuids of the aggregates of the host.
     """
     if destination.refusals:
         return list(destination.refusals)

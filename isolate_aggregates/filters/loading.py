@@ -29,29 +29,29 @@ _OPTION = f'[{ia_conf.GROUP}] request_filters'
 
 @dataclasses.dataclass(frozen=True)
 class LoadedFilter(NamedFilter):
-    """A request filter that the configuration names.
+    """A configured request filter.
 
     :param name: The name of its entry point.
-    :param request_filter: The filter itself.
-    :param switch: ``(group, option)`` that switches it on; None if it is
-        always on.
+    :param request_filter: The filter.
+    :param switch: The ``(group, option)`` that enables it; None if it is
+        always enabled.
     """
 
     switch: tuple[str, str] | None = None
 
     def is_enabled(self, conf: cfg.ConfigOpts) -> bool:
-        """Return whether the filter is switched on.
+        """Return whether the filter is enabled.
 
-        :raises FilterError: if its switch is not registered.
+        :raises FilterError: if its option is not registered.
         """
         return not self.switch or bool(_option(self.name, self.switch, conf))
 
     def tagged(self, aggregates: AggregateIndex) -> tuple[Aggregate, ...]:
-        """Return the aggregates with tags that the filter says it reads.
+        """Return the aggregates with metadata for this filter.
 
-        Those it locks, if it has locks.
+        If the filter has locks, these are the locked aggregates.
 
-        :raises FilterError: if it fails.
+        :raises FilterError: if the filter fails.
         """
         if isinstance(self.request_filter, contract.HasLocks):
             found = {
@@ -67,10 +67,10 @@ class LoadedFilter(NamedFilter):
 
 @dataclasses.dataclass(frozen=True)
 class UnusedTags:
-    """Tags without effect, because the filter for them is switched off.
+    """Metadata without effect, because their filter is disabled.
 
-    :param switch: ``(group, option)`` that switches it on.
-    :param aggregates: The aggregates that have them, at least one.
+    :param switch: The ``(group, option)`` that enables the filter.
+    :param aggregates: The aggregates with such metadata, at least one.
     """
 
     filter_name: str
@@ -79,7 +79,7 @@ class UnusedTags:
 
     @property
     def why(self) -> str:
-        """Which option is false."""
+        """The option that disables the filter, as text."""
         group, option = self.switch
         return f'[{group}] {option} is false'
 
@@ -96,10 +96,10 @@ def unused_tags(
     enabled: Collection[str],
     aggregates: AggregateIndex,
 ) -> Iterator[UnusedTags]:
-    """Yield the tags of filters that are switched off.
+    """Yield the metadata of disabled filters.
 
-    :param filters: The filters, on or off.
-    :param enabled: The names of those that are on.
+    :param filters: All configured filters.
+    :param enabled: The names of the enabled filters.
     :raises FilterError: if a filter fails.
     """
     known = tuple(filters)
@@ -118,19 +118,19 @@ def unused_tags(
 def enabled(
     filters: Iterable[LoadedFilter], conf: cfg.ConfigOpts
 ) -> frozenset[str]:
-    """Return the names of the filters that are switched on.
+    """Return the names of the enabled filters.
 
-    :raises FilterError: if a switch is not registered.
+    :raises FilterError: if an option that enables a filter is not registered.
     """
     return frozenset(one.name for one in filters if one.is_enabled(conf))
 
 
 def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
-    """Return the filters that the configuration names, on or off, in order.
+    """Load all configured filters, enabled or not, in order.
 
-    :raises ConfigError: if the configuration cannot work.
-    :raises FilterError: if a filter is missing, cannot be loaded or does not
-        keep its contract.
+    :raises ConfigError: if the configuration is invalid.
+    :raises FilterError: if a filter is missing, cannot be loaded or violates
+        its contract.
     """
     ia_conf.check(conf)
     names = conf[ia_conf.GROUP].request_filters
@@ -146,7 +146,7 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
 
 
 def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
-    """Return the filters that repeat what Nova itself does with a request."""
+    """Return the filters that reproduce Nova's own request filters."""
     return tuple(
         LoadedFilter(
             mirror.name,
@@ -162,12 +162,12 @@ def mirrored(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
 
 
 def _why_off(mirror: Mirror, conf: cfg.ConfigOpts) -> str:
-    """Return why Nova does not do what a mirror repeats; empty if it does."""
+    """Return why Nova does not run the mirrored filter; empty if it does."""
     if mirror.switch:
         group, option = mirror.switch
         return '' if conf[group][option] else f'[{group}] {option} is false'
     group, option = ENABLED
-    # None if the configuration does not say.
+    # None if the option is not set.
     if mirror.host_filter and mirror.name not in (conf[group][option] or ()):
         return f'not named in [{group}] {option}'
     return ''
@@ -182,7 +182,7 @@ def deciding(
 
     :param filters: The filters, if they are loaded already.
     :param timer: Called with the name and the duration of each filter.
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     :raises FilterError: if a filter is missing or cannot be loaded.
     """
     loaded = load(conf) if filters is None else filters
@@ -192,9 +192,9 @@ def deciding(
 def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
     """Return the pipeline for use outside Nova.
 
-    It has the deciding filters, then the mirrored ones.
+    It has the filters of :func:`deciding`, followed by the mirrored ones.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     :raises FilterError: if a filter is missing or cannot be loaded.
     """
     return Pipeline((*deciding(conf).filters, *mirrored(conf)))
@@ -203,9 +203,9 @@ def as_in_nova(conf: cfg.ConfigOpts) -> Pipeline:
 def locks(
     conf: cfg.ConfigOpts, aggregates: AggregateIndex
 ) -> tuple[Lock, ...]:
-    """Return all locks that the configured filters know of, on or off.
+    """Return the locks of all configured filters, enabled or not.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     :raises FilterError: if a filter is missing or cannot be loaded.
     """
     return Pipeline(load(conf)).locks(aggregates)
@@ -213,12 +213,12 @@ def locks(
 
 @dataclasses.dataclass(frozen=True)
 class InstalledFilter:
-    """A request filter that some installed package offers.
+    """A request filter of an installed package.
 
     :param name: The name of its entry point.
-    :param origin: The package and the class it comes from.
+    :param origin: Its package and class.
     :param enabled: Whether it runs.
-    :param note: Its place in the order, or why it does not run.
+    :param note: Its position in the order, or why it does not run.
     """
 
     name: str
@@ -228,10 +228,10 @@ class InstalledFilter:
 
 
 def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
-    """Return all installed filters: first those that run, in order.
+    """Return all installed filters: first the enabled ones, in order.
 
-    :raises ConfigError: if the configuration cannot work.
-    :raises FilterError: if a filter that is to run is missing or broken.
+    :raises ConfigError: if the configuration is invalid.
+    :raises FilterError: if a configured filter is missing or cannot be loaded.
     """
     loaded = load(conf)
     found = [
@@ -249,7 +249,7 @@ def installed_filters(conf: cfg.ConfigOpts) -> list[InstalledFilter]:
         for name in _installed(NAMESPACE)
         if name not in named
     ]
-    # Each part stays in its order.
+    # The sort is stable, so both parts keep their order.
     return sorted(found, key=lambda one: not one.enabled)
 
 
@@ -295,7 +295,7 @@ def _load(
 
 
 def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> LoadedFilter:
-    """Make a filter from its class."""
+    """Create a filter from its class and the configuration."""
     if isinstance(plugin, contract.HasOptions):
         plugin.register_opts(conf)
     options: Mapping[str, tuple[str, str]] = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the request filters over a request.
+"""Runs the request filters for a request.
 
 A filter that fails or violates its contract is an error; it is never skipped.
 """
@@ -19,17 +19,17 @@ from isolate_aggregates.filters.mirrored.mirror import MirroringFilter
 from isolate_aggregates.request import RequestSpec
 from isolate_aggregates.request.properties import Declared, matches
 
-# Is told the name of a filter and for how many seconds it ran.
+# Called with the name of a filter and its run time in seconds.
 Timer = Callable[[str, float], None]
 
 
 @dataclasses.dataclass(frozen=True)
 class NamedFilter:
-    """A request filter with its name, and what it declares.
+    """A request filter with its name and its declarations.
 
     :param name: The name of its entry point.
-    :param request_filter: The filter itself.
-    :raises FilterError: if it does not keep the contract.
+    :param request_filter: The filter.
+    :raises FilterError: if it violates the contract.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NamedFilter:
 
     @functools.cached_property
     def image_properties(self) -> Declared:
-        """The image properties that it looks at."""
+        """The image properties that it reads."""
         found = self.request_filter
         needed: Iterable[str] = ()
         keys: Iterable[str] = ()
@@ -65,49 +65,49 @@ class NamedFilter:
         return None
 
     def reads(self, key: str) -> bool:
-        """Return whether it says that it reads a metadata key."""
+        """Return whether it declares that it reads a metadata key."""
         return any(matches(pattern, key) for pattern in self.metadata or ())
 
     @property
     def key_sources(self) -> frozenset[str]:
-        """Where a request may have the keys to its locks."""
+        """The sources of keys to its locks."""
         if isinstance(self.request_filter, contract.HasKeySources):
             return frozenset(self.request_filter.KEY_SOURCES)
         return frozenset({'flavor', 'image', 'hint'})
 
     @property
     def reservation_keys(self) -> contract.ReservationKeys:
-        """The keys by which it knows reservations; empty if it does not."""
+        """The keys with which requests name reservations; may be empty."""
         if isinstance(self.request_filter, contract.NamesReservations):
             return self.request_filter.RESERVATION_KEYS
         return contract.ReservationKeys()
 
     @property
     def project_keys(self) -> tuple[str, ...]:
-        """How the metadata keys start by which it knows projects."""
+        """The prefixes of the metadata keys that name projects."""
         if isinstance(self.request_filter, contract.NamesProjects):
             return tuple(self.request_filter.PROJECT_KEYS)
         return ()
 
     @property
     def replaces(self) -> frozenset[str]:
-        """Filters of Nova, or for Nova, whose work it does."""
+        """The names of filters of Nova or other packages that it replaces."""
         if isinstance(self.request_filter, contract.Replaces):
             return frozenset(self.request_filter.REPLACES)
         return frozenset()
 
     @functools.cached_property
     def is_mirrored(self) -> bool:
-        """Whether it repeats what Nova itself does.
+        """Whether it reproduces one of Nova's own filters.
 
-        It sees the whole image: Nova reads properties that no filter declares.
+        Such a filter sees all image properties, as it does not declare any.
         """
         return isinstance(self.request_filter, MirroringFilter)
 
     def locks(self, aggregates: AggregateIndex) -> Iterable[Lock]:
-        """Return which aggregates the filter forbids together.
+        """Return the sets of aggregates that the filter forbids together.
 
-        :raises FilterError: if it fails.
+        :raises FilterError: if the filter fails.
         """
         if not isinstance(self.request_filter, contract.HasLocks):
             return ()
@@ -125,9 +125,9 @@ class NamedFilter:
         request: RequestSpec,
         aggregates: AggregateIndex,
     ) -> None:
-        """Add what the filter concludes to a destination.
+        """Run the filter and add its conclusions to a destination.
 
-        :raises FilterError: if it fails or yields something else than
+        :raises FilterError: if the filter fails or yields anything other than
             constraints.
         """
         try:
@@ -171,9 +171,9 @@ _CALLED_WITH = {'request': 'a request', 'aggregates': 'the aggregates'}
 
 
 class Pipeline:
-    """Request filters in the order in which they run.
+    """Request filters, in the order in which they run.
 
-    :param filters: The filters by name, or with their names.
+    :param filters: The filters by name, or as named filters.
     :param timer: Called with the name and the duration of each filter.
     """
 
@@ -191,16 +191,16 @@ class Pipeline:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the filters, in the order in which they run."""
+        """The names of the filters, in order."""
         return tuple(one.name for one in self.filters)
 
     @functools.cached_property
     def image_properties(self) -> Declared:
-        """The image properties that the filters look at."""
+        """The image properties that the filters read."""
         return Declared.union(one.image_properties for one in self.filters)
 
     def locks(self, aggregates: AggregateIndex) -> tuple[Lock, ...]:
-        """Return all locks that the filters know of.
+        """Return the locks of all filters.
 
         :raises FilterError: if a filter fails.
         """
@@ -211,13 +211,14 @@ class Pipeline:
     def evaluate(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Destination:
-        """Run every filter and return what they concluded, even a refusal.
+        """Run all filters and return their conclusions, including a refusal.
 
-        Programs call :func:`isolate_aggregates.decision.decide`, which does.
+        Use :func:`isolate_aggregates.decision.decide` instead, which calls
+        this.
 
-        :raises RequestRefused: if an image property that a filter declares
-            cannot be had.
-        :raises FilterError: if a filter fails or yields something else than
+        :raises RequestRefused: if an image property that a filter declares is
+            not available.
+        :raises FilterError: if a filter fails or yields anything other than
             constraints.
         """
         destination = Destination()

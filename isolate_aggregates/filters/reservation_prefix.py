@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keep reserved hosts for the requests that name the reservation.
 
-An operator, or Blazar, tags the aggregate of a reservation with the metadata
-key ``reservation:<id>``. A flavor or an image with the same key goes to that
-aggregate; a request with no such key is kept out of all of them. A key on an
-image or in a hint counts only for a project that owns the reservation. A
-flavor of an instance reservation, which asks for its resource class, is not
-kept out of any aggregate: only the hosts that have the class can serve it. The
-rules are those of the spec `Support filtering by forbidden aggregate
+An operator or Blazar sets the metadata key ``reservation:<id>`` on the
+aggregate of a reservation. A request whose flavor or image has the same key
+may use only that aggregate; a request without such a key may use none of these
+aggregates. A key in an image or scheduler hint counts only for a project that
+owns the reservation. A flavor of an instance reservation requests its resource
+class. It is not excluded from any aggregate, because only hosts that have the
+class can serve it. The rules are those of the specification `Support filtering
+by forbidden aggregate
 membership
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005297-negative-aggregate-membership.html>`_.
 """
@@ -35,7 +36,7 @@ from isolate_aggregates.request import extra_specs as xs
 class NamesReservation:
     """The cause: the request names a reservation.
 
-    :param keys: The keys that it names.
+    :param keys: The keys in the request.
     """
 
     keys: tuple[str, ...]
@@ -46,11 +47,11 @@ class NamesReservation:
 
 @dataclasses.dataclass(frozen=True)
 class NamesNoReservation:
-    """The cause: the request names no reservation of a prefix.
+    """The cause: the request has no key with a prefix.
 
     :param prefix: The prefix.
     :param flavor: The name of the flavor.
-    :param image: The name of the image; None without one.
+    :param image: The name of the image; None if there is none.
     """
 
     prefix: str
@@ -66,7 +67,7 @@ class NamesNoReservation:
 
 @dataclasses.dataclass(frozen=True)
 class UnknownReservation:
-    """The cause: no aggregate is that of a reservation the request names.
+    """The cause: no aggregate has a key that the request names.
 
     :param keys: The keys that no aggregate has.
     """
@@ -84,7 +85,7 @@ class UnknownReservation:
 class ForeignReservation:
     """The cause: a tenant names a reservation of another project.
 
-    :param keys: The keys that the image or a hint names.
+    :param keys: The keys in the image or in a hint.
     :param project_id: The project of the request; None if it has none.
     """
 
@@ -105,18 +106,19 @@ class ForeignReservation:
 
 @dataclasses.dataclass(frozen=True)
 class ReservationPrefix:
-    """Require the aggregates a request names, forbid those it does not.
+    """Require the reservations that a request names, and forbid all others.
 
-    :param required_prefixes: A request key that starts with one of these
-        requires an aggregate with that metadata key. Several keys of one
-        prefix are alternatives; different prefixes must all be satisfied.
-    :param forbidden_prefixes: A request without a key that starts with one of
-        these is kept out of every aggregate that has one, in whatever case.
-    :param key_sources: Where a request may name a reservation in addition to
-        its flavor: ``image``, ``hint``. Tenants set those, so they count only
-        for a project that owns the reservation.
-    :param owner_key: The metadata key that holds the id of the owning
-        project; further projects are granted by a key that is their id.
+    :param required_prefixes: Prefixes of keys. A request with such a key
+        requires an aggregate with the same metadata key. Several keys with the
+        same prefix are alternatives; different prefixes must all be met.
+    :param forbidden_prefixes: Prefixes of keys. A request without such a key
+        may not use aggregates with such a metadata key. Upper and lower case
+        do not matter.
+    :param key_sources: Where a request can name a reservation, in addition to
+        its flavor: ``image`` and ``hint``. Tenants control these, so they
+        count only for a project that owns the reservation.
+    :param owner_key: The metadata key with the id of the owning project. The
+        ids of further projects are metadata keys themselves.
     """
 
     SETTINGS: ClassVar = {
@@ -139,33 +141,33 @@ class ReservationPrefix:
 
     @property
     def METADATA(self) -> Sequence[str]:  # noqa: N802
-        """The metadata keys of reservations and of who owns them."""
+        """The metadata keys of reservations and of their owners."""
         prefixes = (*self.required_prefixes, *self.forbidden_prefixes)
         keys = tuple(f'{prefix}*' for prefix in dict.fromkeys(prefixes))
         return (*keys, self.owner_key, PROJECT_ID)
 
     @property
     def RESERVATION_KEYS(self) -> ReservationKeys:  # noqa: N802
-        """The prefixes, and who owns a reservation."""
+        """The prefixes and the key of the owner."""
         return ReservationKeys(
             self.required_prefixes, self.forbidden_prefixes, self.owner_key
         )
 
     @property
     def KEY_SOURCES(self) -> Sequence[str]:  # noqa: N802
-        """Where a request may name a reservation."""
-        # A tenant's key opens only if its owner was checked.
+        """The places where a request can name a reservation."""
+        # Keys of tenants count only if the owner is checked.
         claimed = self.key_sources if self.required_prefixes else ()
         return ('flavor', *claimed)
 
     @property
     def IMAGE_PROPERTIES(self) -> Sequence[str]:  # noqa: N802
-        """The image properties that may name a reservation."""
+        """The image properties that can name a reservation."""
         return self._image_keys(self.required_prefixes)
 
     @property
     def IMAGE_KEYS(self) -> Sequence[str]:  # noqa: N802
-        """Those of a prefix that closes hosts to other requests."""
+        """The image properties that can only open locks."""
         return self._image_keys(
             prefix
             for prefix in self.required_prefixes
@@ -182,8 +184,8 @@ class ReservationPrefix:
     ) -> Iterator[Constraint]:
         """Yield at most one constraint per prefix and list.
 
-        :param request: What is being scheduled.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request that is being scheduled.
+        :param aggregates: An index of all aggregates.
         """
         if not self.required_prefixes and not self.forbidden_prefixes:
             return
@@ -197,17 +199,16 @@ class ReservationPrefix:
         if xs.reservation_classes(request.flavor.extra_specs):
             return
         for prefix in self.forbidden_prefixes:
-            # Whose reservation a tenant claims is looked at above, and only
-            # for the prefixes that require.
+            # The owner was checked above, but only for required prefixes.
             checked = prefix in self.required_prefixes
             opening = trusted | claimed if checked else trusted
             if not _starting(prefix, opening):
                 yield from self._forbid(prefix, request, aggregates)
 
     def locks(self, aggregates: AggregateIndex) -> Iterator[Lock]:
-        """Yield the lock of each prefix that forbids.
+        """Yield a lock for each forbidden prefix.
 
-        :param aggregates: The aggregates as of one moment.
+        :param aggregates: An index of all aggregates.
         """
         for prefix in self.forbidden_prefixes:
             members = aggregates.with_prefix_like(prefix)
@@ -215,7 +216,7 @@ class ReservationPrefix:
                 yield Lock(prefix, prefix, members)
 
     def _claimed(self, request: RequestSpec) -> set[str]:
-        """Return the keys that a tenant may have written."""
+        """Return the keys from sources that tenants control."""
         keys: set[str] = set()
         if 'image' in self.key_sources:
             keys.update(request.image_properties)
@@ -260,7 +261,7 @@ class ReservationPrefix:
         members = aggregates.with_prefix_like(prefix)
         if not members:
             return
-        # There may be thousands, and they are the same for each request.
+        # Cached: there may be thousands, and they are equal for all requests.
         uuids = aggregates.remember(
             ('uuids with prefix like', prefix),
             lambda: frozenset(aggregate.uuid for aggregate in members),

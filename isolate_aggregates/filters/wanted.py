@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a flavor wants of the metadata of aggregates, and what meets it.
+"""Parses and matches the aggregate metadata that a flavor requires.
 
-The operators are those of Nova's ``nova.scheduler.filters.extra_specs_ops``,
+The operators are those of Nova's ``nova.scheduler.filters.extra_specs_ops``;
 see `AggregateInstanceExtraSpecsFilter
 <https://docs.openstack.org/nova/latest/admin/scheduling.html#aggregateinstanceextraspecsfilter>`_.
 """
@@ -13,7 +13,7 @@ import types
 
 from isolate_aggregates.aggregates import Aggregate
 
-# The host filter of Nova that looks at this.
+# Nova's host filter for these extra specs.
 HOST_FILTER = 'AggregateInstanceExtraSpecsFilter'
 
 # The request filter that does, and the scope of extra specs for both.
@@ -46,10 +46,10 @@ _OPERATORS = frozenset({*_NUMBERS, *_TEXTS, _ALTERNATIVES, _ALL})
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """Metadata that a flavor wants of one of the aggregates of a host.
+    """Metadata that one of the aggregates of a host must have.
 
     :param key: The key of the metadata.
-    :param value: The value, perhaps with an operator.
+    :param value: The value, optionally with an operator.
     :param extra_spec: The key of the extra spec.
     """
 
@@ -62,12 +62,12 @@ class Wanted:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the value is without an operator."""
+        """Whether the value has no operator."""
         return _OPERATORS.isdisjoint(self.value.split()[:1])
 
     @property
     def problem(self) -> str:
-        """Why Nova fails on it whatever aggregates have; empty if not."""
+        """Why Nova fails on it for any aggregate; empty if it does not."""
         words = self.value.split()
         if words == [_ALTERNATIVES]:
             return f'{_ALTERNATIVES} has no value after it'
@@ -78,7 +78,7 @@ class Wanted:
         return ''
 
     def is_met_by(self, value: str) -> bool:
-        """Return whether one of the values of metadata is what is wanted.
+        """Return whether a metadata value matches.
 
         :raises ValueError: if Nova fails on it.
         """
@@ -108,10 +108,10 @@ def _is_number(text: str) -> bool:
 
 
 def wanted_metadata(extra_specs: Mapping[str, str]) -> tuple[Wanted, ...]:
-    """Return what a flavor wants of the metadata of aggregates.
+    """Return the aggregate metadata that a flavor requires.
 
-    :param extra_specs: Its extra specs: those with the scope of the filter,
-        and those without any.
+    :param extra_specs: All its extra specs. Those with the scope of the filter
+        and those without a scope count.
     """
     found = []
     for key, value in extra_specs.items():
@@ -126,12 +126,12 @@ def wanted_metadata(extra_specs: Mapping[str, str]) -> tuple[Wanted, ...]:
 def metadata_of(aggregate: Aggregate) -> Mapping[str, str]:
     """Return the metadata of an aggregate as Nova's host filters see it."""
     zone = aggregate.availability_zone
-    # For Nova it is metadata; a cloud file may leave that out.
+    # The zone is metadata in Nova, but a cloud file may have it separately.
     if zone is None or _ZONE in aggregate.metadata:
         return aggregate.metadata
     return {**aggregate.metadata, _ZONE: zone}
 
 
 def values_of(text: str) -> frozenset[str]:
-    """Return the values that the text of some metadata lists."""
+    """Return the values in a comma-separated metadata value."""
     return frozenset(one.strip() for one in text.split(','))

@@ -3,12 +3,12 @@
 
 
 def lacking(flavor: str, image: str | None, verb: str) -> str:
-    """Say that neither flavor nor image do something.
+    """Return that neither flavor nor image do something, as text.
 
     :param flavor: The name of the flavor.
-    :param image: The name of the image; None if there is none or it has no
-        say.
-    :param verb: What they do not do, such as ``require``.
+    :param image: The name of the image; None if there is none or it does not
+        count.
+    :param verb: The verb, for example ``require``.
     """
     if image is None:
         return f'flavor {flavor} does not {verb}'

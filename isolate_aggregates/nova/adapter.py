@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's request spec as ours, and our conclusions back onto it."""
+"""Converts Nova's request spec, and applies conclusions to it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _A_UUID = '00000000-0000-0000-0000-000000000000'
 class NovaRequest:
     """Nova's request spec as a ``RequestSpec`` for the request filters.
 
-    It is converted only as far as a filter reads it; most filters read little,
-    and this is done for every request. The required traits are Nova's own, so
-    those it derives from settings, ports and device profiles count too.
+    Attributes are converted on first access, because filters read few of them.
+    The required traits are computed by Nova, so they include those from
+    settings, ports and device profiles.
 
-    :param spec: Nova's request spec; not changed.
+    :param spec: Nova's request spec, which is not modified.
     :param declared: The image properties that the filters declare.
-    :param read_record: Reads what the server keeps of its image.
+    :param read_record: Reads the image properties stored with the server.
     """
 
-    # Nova itself keeps the request to a host that was asked for.
+    # Nova itself restricts the request to a requested host.
     requested_host: ComputeHost | None = None
 
     def __init__(
@@ -46,14 +46,14 @@ class NovaRequest:
         self._read_record = read_record
 
     def declaring(self, declared: Declared) -> NovaRequest:
-        """Return the request as filters with some declarations see it.
+        """Return the request with only the declared image properties.
 
-        :raises RequestRefused: if a declared property cannot be had.
+        :raises RequestRefused: if a declared property is not available.
         :raises ServiceError: if Nova's databases cannot be read.
         """
         request = NovaRequest(self._spec, declared, self._read_record)
-        # Now, so that a missing property refuses the request, and no filter
-        # waits # for a database.
+        # Read the properties now, so that a missing one refuses the request,
+        # and no filter waits for a database.
         _ = request._accepted
         return request
 
@@ -77,7 +77,7 @@ class NovaRequest:
         image = self._spec.image
         identity = image.id if 'id' in image else ''
         return Image(
-            # A server that boots from a volume has an image without a name.
+            # The image of a server that boots from a volume has no name.
             name=(image.name if 'name' in image else '')
             or identity
             or 'unnamed',
@@ -116,7 +116,7 @@ class NovaRequest:
 
     @functools.cached_property
     def required_traits(self) -> frozenset[str]:
-        """All required traits, as Nova works them out."""
+        """All required traits, as computed by Nova."""
         if self._accepted is not None and not self._accepted.is_known:
             return self.operator_traits
         known = scheduler_utils.ResourceRequest.from_request_spec(self._spec)
@@ -124,15 +124,15 @@ class NovaRequest:
 
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
-        """Those that no image, and so no tenant, can add."""
+        """The required traits that no image, and so no tenant, can add."""
         return traits_of(self.flavor, {}, _outside_traits(self._spec))
 
 
 def query_length(spec: objects.RequestSpec) -> int:
-    """Return how many bytes Nova's query will have, at most.
+    """Return the maximum length of Nova's query in bytes.
 
-    It is Nova's own query string, so it must be all that the request filters
-    must say; of two queries for pinned CPUs the longer one counts.
+    It is computed from Nova's own query string, so all request filters must
+    have run. For pinned CPUs Nova sends two queries; the longer one counts.
 
     :param spec: Nova's request spec.
     """
@@ -147,9 +147,9 @@ def query_length(spec: objects.RequestSpec) -> int:
 def _resource_request(
     spec: objects.RequestSpec, enable_pinning_translate: bool = True
 ) -> scheduler_utils.ResourceRequest:
-    """Return what ``resources_from_request_spec`` of Nova will return.
+    """Return the same as Nova's ``resources_from_request_spec`` will.
 
-    That one must look for the compute nodes of a target.
+    Unlike Nova's function, this does not look up the nodes of a target host.
     """
     asked = scheduler_utils.ResourceRequest.from_request_spec(
         spec, enable_pinning_translate
@@ -158,7 +158,7 @@ def _resource_request(
         spec.requested_destination if 'requested_destination' in spec else None
     )
     group = asked.get_request_group(None)
-    # Nova's objects set what is not set when it is read.
+    # Reading an unset attribute of Nova's objects would set it.
     if target and target.obj_attr_is_set('aggregates') and target.aggregates:
         group.aggregates = [each.split(',') for each in target.aggregates]
     if (
@@ -177,11 +177,11 @@ def _resource_request(
 def forced(
     spec: objects.RequestSpec,
 ) -> tuple[Sequence[str], Sequence[str]] | None:
-    """Return the hosts and the nodes that a request is forced to.
+    """Return the hosts and nodes that a request is forced to.
 
-    Nova asks no host filter about these.
+    Nova skips its host filters for these.
 
-    :returns: None if it is not.
+    :returns: None if the request is not forced.
     """
     hosts = spec.force_hosts if 'force_hosts' in spec else None
     nodes = spec.force_nodes if 'force_nodes' in spec else None
@@ -189,12 +189,12 @@ def forced(
 
 
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
-    """Add a decision to Nova's request spec, except what it forbids.
+    """Add a decision to Nova's request spec, except forbidden aggregates.
 
-    Existing constraints stay.
+    Existing constraints are kept.
 
     :raises RequestRefused: if the request was refused, or a filter restricts
-        it to a provider tree, which a request spec cannot say.
+        it to a provider tree, which a request spec cannot express.
     """
     decision.check()
     if decision.destination.in_tree:
@@ -222,10 +222,10 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
 def complete(
     decision: Decision, applied: Decision, spec: objects.RequestSpec
 ) -> None:
-    """Put what a decision forbids onto Nova's request spec.
+    """Add the forbidden aggregates of a decision to Nova's request spec.
 
-    :param decision: The decision, with a query that fits.
-    :param applied: The decision as it was applied.
+    :param decision: The decision, with a query that is within the limit.
+    :param applied: The decision that was passed to :func:`apply`.
     :raises RequestRefused: if the request was refused.
     """
     decision.check()
@@ -240,9 +240,9 @@ def complete(
 
 
 def _without(destination: objects.Destination, choice: str) -> None:
-    """Require a choice of aggregates once less.
+    """Remove one occurrence of a choice of required aggregates.
 
-    Another request filter may require the same, and keeps doing so.
+    Another request filter may have added the same choice, which is kept.
     """
     required = list(destination.aggregates or ())
     if choice in required:
@@ -278,7 +278,7 @@ def _hints(spec: objects.RequestSpec) -> dict[str, tuple[str, ...]]:
     hints = {}
     for name, value in spec.scheduler_hints.items():
         values = (value,) if isinstance(value, str) else tuple(value or ())
-        # Nova takes an only and empty value for no hint.
+        # Nova treats a single empty value as no hint.
         if values and values != ('',):
             hints[name] = values
     return hints

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets Nova's API check the extra specs that our filters read.
+"""Validates the extra specs that our filters read, in Nova's API.
 
 Nova loads the modules under the entry point ``nova.api.extra_spec_validators``
-and, from compute microversion 2.86 on, refuses flavor extra specs that look
-like a known one but are not (`Flavor extra spec validators
+and, from compute microversion 2.86 on, rejects flavor extra specs that are
+invalid or misspelled (`Flavor extra spec validators
 <https://docs.openstack.org/nova/latest/configuration/extra-specs.html>`_).
 """
 
@@ -21,7 +21,7 @@ EXTRA_SPEC_VALIDATORS = [
         parameters=[
             {
                 'name': 'reservation',
-                # An id or a name.
+                # The id or name of a reservation.
                 'pattern': r'[a-zA-Z0-9_.-]{1,243}',
             },
         ],
@@ -30,5 +30,5 @@ EXTRA_SPEC_VALIDATORS = [
 
 
 def register() -> list[base.ExtraSpecValidator]:
-    """Return the validators, as Nova asks for them."""
+    """Return the validators; called by Nova."""
     return EXTRA_SPEC_VALIDATORS

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks hosts that a request is forced to.
+"""Checks the hosts that a request is forced to.
 
-Nova does not run host filters for ``--availability-zone zone:host``
-(``get_filtered_hosts`` in ``nova.scheduler.host_manager``), so these hosts are
+Nova skips its host filters for ``--availability-zone zone:host``
+(``get_filtered_hosts`` in ``nova.scheduler.host_manager``). So these hosts are
 checked before a shortened query instead of after it.
 """
 
@@ -24,17 +24,17 @@ from isolate_aggregates.nova.placement import TIMEOUT
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 
-# Nova looks at all nodes of a forced host; an Ironic host may have thousands.
+# Nova considers all nodes of a forced host; an Ironic host may have thousands.
 _MOST_NODES = 20
 
-# Seconds for which Placement is not asked after it did not answer.
+# Seconds without queries to Placement after it did not answer.
 _PAUSE = 30.0
 
 
 class ForcedHosts:
-    """Judges forced hosts by their aggregates as of now.
+    """Checks forced hosts by their current aggregates.
 
-    :param members: Knows which aggregates hosts are in, in Nova.
+    :param members: Reads the aggregates of hosts in Nova.
     :param placement: Returns a client for Placement.
     :param clock: Returns the time in seconds.
     """
@@ -57,11 +57,11 @@ class ForcedHosts:
         spec: objects.RequestSpec,
         destination: Destination,
     ) -> None:
-        """Raise if a request may not be on a host that it is forced to.
+        """Raise if a request may not use a host that it is forced to.
 
-        :param destination: What the filters concluded, in full.
-        :raises RequestRefused: if it may not.
-        :raises IsolateAggregatesError: if it cannot be found out.
+        :param destination: All conclusions of the filters.
+        :raises RequestRefused: if it may not use the host.
+        :raises IsolateAggregatesError: if this cannot be checked.
         """
         forced = adapter.forced(spec)
         if forced is None:
@@ -85,7 +85,7 @@ class ForcedHosts:
     ) -> Mapping[str, frozenset[str]]:
         """Return the aggregates of all providers of hosts, by host.
 
-        After Placement has failed to answer, it is not asked for a while, so
+        If Placement does not answer, it is not queried again for some time, so
         that not every request waits for it.
         """
         now = self._clock()
@@ -122,9 +122,9 @@ def _nodes(
     hosts: Sequence[str],
     nodes: Sequence[str],
 ) -> dict[str, list[str]]:
-    """Return the uuids of the compute nodes by the name of their host.
+    """Return the uuids of the compute nodes, by name of the host.
 
-    :raises RequestRefused: if they cannot be found, or are too many.
+    :raises RequestRefused: if there are none, or too many.
     """
 
     def read(cell: nova_context.RequestContext) -> list[tuple[str, str]]:

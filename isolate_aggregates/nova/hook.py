@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our request filters by the hook that Nova is to have.
+"""Entry points for a proposed hook in Nova.
 
-A Nova with the hook runs what ``[scheduler] request_filters`` names, and looks
-for what is not its own among entry points. See the page "What Nova and
-Placement should have" of the documentation.
+A Nova with this hook runs the request filters in ``[scheduler]
+request_filters``, and loads those that are not its own from entry points. See
+the page "What Nova and Placement should have" of the documentation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isolate_aggregates.nova.runner import Runner
 def isolate_aggregates_pipeline(
     context: nova_context.RequestContext, request_spec: objects.RequestSpec
 ) -> bool:
-    """Narrow a request spec, or refuse it.
+    """Add constraints to a request spec, or refuse it.
 
     :raises RequestFilterFailed: if no host may serve the request.
     """
@@ -29,7 +29,7 @@ def isolate_aggregates_pipeline(
 def isolate_aggregates_query_limit(
     context: nova_context.RequestContext, request_spec: objects.RequestSpec
 ) -> bool:
-    """Make the query fit, or refuse the request.
+    """Shorten the query if necessary, or refuse the request.
 
     :raises RequestFilterFailed: if no host may serve the request.
     """

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Judges the hosts of requests that passed the request filters by.
+"""Checks the hosts of requests for which no request filter runs.
 
-nova-scheduler asks no request filter when a server is rebuilt on its host
-(``select_destinations`` in ``nova.scheduler.manager``), so a server could be
+When a server is rebuilt on its host, nova-scheduler runs no request filters
+(``select_destinations`` in ``nova.scheduler.manager``). So a server could be
 rebuilt on a licensed host from an image without a licence. Host filters with
-``RUN_ON_REBUILD`` are asked.
+``RUN_ON_REBUILD`` do run.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _MOST = 10
 
 
 class IsolatedAggregatesFilter(filters.BaseHostFilter):
-    """Passes a host only if the request filters would have let it pass.
+    """Passes only hosts that the request filters allow.
 
-    If they have just judged the request, Placement has already excluded the
-    other hosts, and every host passes at once. If the query to Placement was
-    shortened, the hosts are checked again, all with one query.
+    If the request filters have just run for the request, Placement has already
+    excluded all other hosts, and every host passes without a check. If the
+    query to Placement was shortened, the hosts are checked again, with a
+    single query to the database.
     """
 
     RUN_ON_REBUILD = True
@@ -47,7 +48,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
         filter_obj_list: Iterable[HostState],
         spec_obj: objects.RequestSpec,
     ) -> Iterator[HostState]:
-        """Yield the hosts that may serve a request.
+        """Yield the hosts that a request may use.
 
         :param filter_obj_list: The hosts.
         :param spec_obj: Nova's request spec.
@@ -61,11 +62,11 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     def host_passes(
         self, host_state: HostState, spec_obj: objects.RequestSpec
     ) -> bool:
-        """Return whether a host may serve a request.
+        """Return whether a request may use a host.
 
         :param host_state: The host.
         :param spec_obj: Nova's request spec.
-        :returns: False also when it cannot be found out.
+        :returns: Also False if the host cannot be checked.
         """
         host = host_state.host
         return not self._reasons({host}, spec_obj).get(host)
@@ -73,7 +74,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
     def _reasons(
         self, hosts: Collection[str], spec: objects.RequestSpec
     ) -> Mapping[str, Sequence[str]]:
-        """Return why hosts may not serve a request, and log it."""
+        """Return why a request may not use hosts, and log it."""
         runner = registration.installed()
         if runner is None:
             LOG.error(

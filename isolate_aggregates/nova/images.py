@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image properties that request filters declare, inside Nova.
+"""Reads the image properties that request filters declare, inside Nova.
 
-``nova.objects.ImageMetaProps`` keeps the properties that Nova knows, some of
-them converted, and drops the rest, such as ``reservation:<id>``. All of them
-are in the system metadata of the server, as they were when nova-api accepted
-the server, or its rebuild, with the credentials of the user. A server is
-judged by that record on every path of its life: its image may have been
+``nova.objects.ImageMetaProps`` has the properties that Nova supports, some of
+them converted, and drops the rest, for example ``reservation:<id>``. The
+system metadata of a server has all properties as they were when nova-api
+accepted the server or its rebuild, read with the credentials of the user. This
+record is used for all operations on a server, because the image may have been
 deleted since, or changed by the tenant who owns it.
 """
 
@@ -28,30 +28,29 @@ from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 from isolate_aggregates.request.properties import Declared, matches
 
 _PREFIX = nova_utils.SM_IMAGE_PROP_PREFIX
-# Nova cuts off what is longer than 255 bytes, at the end of a character.
+# Nova truncates values to 255 bytes, at a character boundary.
 _CUT = 252
-# What Nova keeps beside the properties.
+# Entries of the system metadata that are not image properties.
 _OTHERS = {*nova_utils.SM_INHERITABLE_KEYS, 'base_image_ref'}
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """What a server keeps of the image that it was accepted with.
+    """The image properties that are stored with a server.
 
-    :param image_id: The id of the image that it runs; empty if Nova does not
-        know it, as it boots from a volume.
-    :param properties: The properties by name, as they were.
+    :param image_id: The id of its image; empty if it boots from a volume.
+    :param properties: The properties by name, as of when it was accepted.
     """
 
     image_id: str
     properties: Mapping[str, str]
 
     def is_of(self, image: objects.ImageMeta) -> bool:
-        """Return whether a request is about the image of the record.
+        """Return whether a request has the image of the record.
 
-        Nova records the new image of a rebuild before it asks the scheduler.
+        Nova records the new image of a rebuild before it calls the scheduler.
         If the scheduler refuses, Nova restores the image of the server, but
-        not the properties of the record, nor the image of its next requests.
+        neither the recorded properties nor the image in later requests.
 
         :param image: The image of the request.
         """
@@ -59,12 +58,12 @@ class Record:
         return not known or image.id == self.image_id
 
 
-# Returns the record of the server that a request is for; None without one.
+# Returns the record of the server of a request; None if there is none.
 Read = Callable[['objects.RequestSpec'], Record | None]
 
 
 def read(spec: objects.RequestSpec) -> Record | None:
-    """Return the record of the server that a request is for.
+    """Read the record of the server of a request.
 
     :param spec: Nova's request spec.
     :raises ServiceError: if Nova's databases cannot be read.
@@ -83,7 +82,7 @@ def read(spec: objects.RequestSpec) -> Record | None:
         sa.exc.SQLAlchemyError,
         nova_exception.NovaException,
     ) as exc:
-        # The text may hold the statement and the address of the database.
+        # The error may contain the statement and the database's address.
         raise exception.ServiceError(
             "Nova's database",
             None,
@@ -103,7 +102,7 @@ def read(spec: objects.RequestSpec) -> Record | None:
 
 
 def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
-    """Return a server from its cell, or from where it waits to be built."""
+    """Return a server from its cell, or its build request."""
     context = nova_context.get_admin_context()
     uuid = spec.instance_uuid
     cell = _cell(spec)
@@ -113,8 +112,8 @@ def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
                 context, uuid
             ).instance
         except nova_exception.BuildRequestNotFound:
-            # It was built already: a boot that is tried again, or a move that
-            # may end in another cell.
+            # It has a cell already: the boot is retried, or the server moves,
+            # possibly to another cell.
             mapping = objects.InstanceMapping.get_by_instance_uuid(
                 context, uuid
             )
@@ -128,19 +127,19 @@ def _instance(spec: objects.RequestSpec) -> objects.Instance | None:
 
 
 def _cell(spec: objects.RequestSpec) -> objects.CellMapping | None:
-    """Return the cell that a request names, as those to move servers do."""
+    """Return the cell in a request; requests to move servers have one."""
     asked = _destination(spec)
     return asked.cell if asked is not None and 'cell' in asked else None
 
 
 def is_for_existing(spec: objects.RequestSpec) -> bool:
-    """Return whether a request is for a server that is in a cell already.
+    """Return whether a request is for a server that already has a cell.
 
     :param spec: Nova's request spec.
     """
     asked = _destination(spec)
     return _cell(spec) is not None or (
-        # To a host that may be in another cell.
+        # The requested host may be in another cell.
         asked is not None
         and 'allow_cross_cell_move' in asked
         and asked.allow_cross_cell_move
@@ -160,8 +159,8 @@ class AcceptedImage:
     :param declared: The properties that request filters declare.
     :param read_record: Reads the record of the server; called at most once,
         and only if it can matter.
-    :raises RequestRefused: if a property cannot be had that is more than a
-        key.
+    :raises RequestRefused: if a property is not available and can do more than
+        open locks.
     :raises ServiceError: if Nova's databases cannot be read.
     """
 
@@ -174,8 +173,8 @@ class AcceptedImage:
         image = spec.image
         kept = image.properties if 'properties' in image else None
         traits = kept.get('traits_required', []) if kept else []
-        # The image in a request is right, unless the request was created after
-        # a # refused rebuild.
+        # The image in a request is correct, unless the request follows a
+        # refused rebuild.
         record = None
         needs_record = bool(
             declared.patterns - _verbatim()
@@ -183,7 +182,7 @@ class AcceptedImage:
         )
         if needs_record:
             record = read_record(spec)
-        #: Whether it is known; what is not opens nothing.
+        #: Whether the image is known. An unknown image opens no lock.
         self.is_known = not needs_record or (
             record is not None and record.is_of(image)
         )
@@ -218,7 +217,7 @@ def _declared(record: Record, declared: Declared) -> dict[str, str]:
     return {
         name: value
         for name, value in declared.among(record.properties).items()
-        # What is required is in the request, as Nova has worked it out.
+        # Required traits are in the request, as computed by Nova.
         if not name.startswith(TRAIT_PREFIX) and name not in cut
     }
 
@@ -239,9 +238,9 @@ def _refuse_without(names: Iterable[str]) -> None:
 
 @functools.cache
 def _verbatim() -> frozenset[str]:
-    """Return the names of properties that Nova keeps as they are in Glance.
+    """Return the names of properties that Nova stores unchanged.
 
-    Others it converts, or takes from another property with an older name.
+    Nova converts others, or reads them from a property with an older name.
     """
     props = objects.ImageMetaProps
     renamed = props._legacy_property_map.values()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of nova-scheduler about a request: for its user and in its log.
+"""Messages about a request, for the user and for nova-scheduler's log.
 
-Nova writes the reason of a failed request into the fault of the server, which
-its user can read. The sentence for users is always the same: a different one
-for each reason would reveal endpoints, aggregates, or whether a reservation of
-others exists. The reason is in the log, with the same request ID.
+Nova writes the reason of a failure into the fault of the server, where its
+user can read it. Users always get the same message, because different ones
+could reveal endpoints, aggregates, or whether a reservation of another project
+exists. The reason is in the log, with the same request ID.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
-# Characters of what is logged for each request, without the rest at DEBUG.
+# The maximum length of the text that is logged per request, except at DEBUG.
 _MOST = 300
-# How many aggregates of one constraint are named there.
+# The maximum number of aggregates per constraint in the log.
 _NAMES = 5
 
 
 def server(spec: objects.RequestSpec) -> str:
-    """Return which server a request is for, and whose it is.
+    """Return the server and the project of a request, as text.
 
     :param spec: Nova's request spec.
     """
@@ -49,11 +49,11 @@ def refused(
     spec: objects.RequestSpec,
     error: exception.IsolateAggregatesError,
 ) -> nova_exception.RequestFilterFailed:
-    """Log why a request is refused, and return the message for its user.
+    """Log why a request is refused, and return the error for its user.
 
     :param context: The context of the request.
     :param spec: Nova's request spec.
-    :param error: Why.
+    :param error: The reason.
     """
     reason = (
         '; '.join(error.reasons)
@@ -75,10 +75,10 @@ def refused(
 
 
 def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
-    """Log what a request is kept out of, in one line of bounded length.
+    """Log the constraints on a request, in one line of limited length.
 
     :param spec: Nova's request spec.
-    :param destination: Where the request may go.
+    :param destination: The conclusions of the filters.
     """
     if not destination.constraints or not LOG.isEnabledFor(logging.INFO):
         return
@@ -97,9 +97,9 @@ def narrowed(spec: objects.RequestSpec, destination: Destination) -> None:
 def _by_parts(
     destination: Destination,
 ) -> Iterator[tuple[str, Constraint]]:
-    """Yield constraints with the names of their filters, as they are needed.
+    """Yield constraints with the names of their filters, lazily.
 
-    There may be hundreds, whose reasons are not worked out for one line.
+    There may be hundreds, and few of their reasons fit into the line.
     """
     for concluded in destination.constraints:
         constraint = concluded.constraint
@@ -113,7 +113,7 @@ def _by_parts(
 
 
 def _reason(constraint: Constraint) -> str:
-    """Return a reason without putting thousands of names in order."""
+    """Return a reason, without sorting thousands of names."""
     if not isinstance(constraint, Forbid | Require):
         return constraint.reason
     more = len(constraint.aggregates) - _NAMES

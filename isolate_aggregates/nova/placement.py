@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reaches Placement as Nova does, by ``[placement]`` of nova.conf."""
+"""Connects to Placement like Nova, with ``[placement]`` in nova.conf."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ from isolate_aggregates.text import short
 
 LOG = logging.getLogger(__name__)
 
-# Seconds for which an answer is waited for by those who may not wait long.
+# The timeout in seconds for calls that must not take long.
 TIMEOUT = 5.0
 
 
 def client() -> PlacementClient:
     """Return a client for Placement.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     """
     return PlacementClient(_adapter())
 
 
 def impatient_client() -> PlacementClient:
-    """Return a client that asks once and does not wait for long.
+    """Return a client without retries and with a short timeout.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     """
     return PlacementClient(_impatient_adapter(), retries=0)
 
 
 def query_limit() -> Limit:
-    """Find how long a query may be on the way that nova-scheduler takes.
+    """Measure the longest query from nova-scheduler that reaches Placement.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     :raises ServiceError: if Placement gives no usable answer.
     """
     return measure(_impatient_adapter())
@@ -60,7 +60,7 @@ def query_limit() -> Limit:
 
 def _impatient_adapter() -> adapter.Adapter:
     made = _adapter()
-    # For Keystone as well. Without the option there would be none.
+    # This applies to Keystone as well. By default there is no timeout.
     made.session.timeout = min(made.session.timeout or TIMEOUT, TIMEOUT)
     return made
 
@@ -84,15 +84,15 @@ def shortener(
     wait: bool = False,
     verified: Callable[[str], None] = lambda result: None,
 ) -> Shortener:
-    """Return what makes queries fit as the configuration says.
+    """Return a shortener as configured.
 
-    Placement is not asked before it is needed.
+    Placement is not queried before the first long query.
 
     :param conf: A configuration with our options registered.
     :param filters: The request filters.
-    :param wait: Whether Placement is asked while a query is made to fit; if
-        not, a thread asks it.
-    :param verified: Is told how each comparison of that thread ended.
+    :param wait: Whether rollups are verified synchronously; otherwise a thread
+        verifies them.
+    :param verified: Called with the result of each verification in the thread.
     """
     limit = conf[ia_conf.GROUP].max_query_length
     members: PlacementMembers | VerifiedMembers | None = None

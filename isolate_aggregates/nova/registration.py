@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts our request filters among those of nova-scheduler."""
+"""Adds our request filters to those of nova-scheduler."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import contextlib
@@ -26,12 +26,12 @@ LOG = logging.getLogger(__name__)
 
 _IN_TREE = request_filter.isolate_aggregates
 
-# The entry points that a Nova with the hook finds us by, see hook.py.
+# The names of our entry points for a Nova with the hook; see hook.py.
 _PIPELINE = 'isolate_aggregates_pipeline'
 _QUERY_LIMIT = 'isolate_aggregates_query_limit'
 
-# Asked for each request, as nova-scheduler asks it for other things. Over an
-# API a second each request adds up.
+# The default source. It is fast enough to be read for every request, as
+# nova-scheduler reads its database for each request anyway.
 _DATABASE = 'nova'
 _TTL = 30.0
 
@@ -39,18 +39,19 @@ _runner: Runner | None = None
 
 
 def install(conf: cfg.ConfigOpts | None = None) -> Runner:
-    """Put the configured request filters among Nova's, and return them.
+    """Add the configured request filters to Nova's list, and return them.
 
-    They stand, as one, where the in-tree filter ``isolate_aggregates`` was;
-    that one leaves if a filter of ours replaces it. Another one at the end of
-    the list makes the query fit. Done again, as by the next worker in the same
-    process, it replaces what it did before.
+    They are added as one entry at the position of the in-tree filter
+    ``isolate_aggregates``, which is removed if one of our filters replaces it.
+    Another entry at the end of the list shortens the query. Calling this
+    again, for example for another worker in the same process, replaces the
+    previous entries.
 
-    A Nova with a hook for request filters runs both because its configuration
-    names them, and its list is left alone.
+    A Nova with a hook for request filters runs both entries because its
+    configuration names them; its list is not modified.
 
-    :param conf: The configuration; Nova's own if None.
-    :raises IsolateAggregatesError: if the configuration cannot work.
+    :param conf: The configuration; None for Nova's own.
+    :raises IsolateAggregatesError: if the configuration is invalid.
     """
     conf = nova.conf.CONF if conf is None else conf
     ia_conf.register_opts(conf)
@@ -70,12 +71,12 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
 
 
 def _has_hook(conf: cfg.ConfigOpts) -> bool:
-    """Return whether this Nova can be configured to run request filters."""
+    """Return whether this Nova has the hook for request filters."""
     return 'request_filters' in conf.scheduler
 
 
 def _is_replaced(filters: Iterable[loading.LoadedFilter]) -> bool:
-    """Return whether a filter of ours replaces the in-tree one."""
+    """Return whether one of our filters replaces the in-tree one."""
     return any(_IN_TREE.__name__ in one.replaces for one in filters)
 
 
@@ -84,8 +85,9 @@ def check_hook(
 ) -> None:
     """Check that Nova's hook, if it has one, runs our request filters.
 
-    :param filters: Returns those that are configured.
-    :raises ConfigError: if it would not, or not as they have to run.
+    :param filters: Returns the configured filters.
+    :raises ConfigError: if the hook does not run them, or not in the required
+        order.
     """
     if not _has_hook(conf):
         return
@@ -111,12 +113,12 @@ def check_hook(
 
 
 def uninstall() -> None:
-    """Take our request filters away and put the in-tree one back."""
+    """Remove our request filters and restore the in-tree one."""
     _replace(None, _without_ours())
 
 
 def _without_ours() -> list[object]:
-    """Return Nova's list as it would be without our request filters."""
+    """Return Nova's list without our request filters."""
     filters: list[object] = list(request_filter.ALL_REQUEST_FILTERS)
     places = [
         place for place, one in enumerate(filters) if isinstance(one, Runner)
@@ -139,14 +141,14 @@ def _replace(runner: Runner | None, filters: Sequence[object]) -> None:
 
 
 def installed() -> Runner | None:
-    """Return what :func:`install` has put in place; None if nothing."""
+    """Return the result of :func:`install`; None if nothing is installed."""
     return _runner
 
 
 def source(conf: cfg.ConfigOpts) -> AggregateSource:
-    """Return the aggregate source that nova-scheduler reads.
+    """Return the aggregate source for nova-scheduler.
 
-    :raises ConfigError: if the configuration cannot work.
+    :raises ConfigError: if the configuration is invalid.
     """
     longest = conf[ia_conf.GROUP].aggregate_deadline
     return sources.load(
@@ -201,18 +203,18 @@ def _state(one: loading.LoadedFilter, conf: cfg.ConfigOpts) -> str:
 
 
 def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
-    """Read the aggregates, so that trouble and bad tags show at the start.
+    """Read the aggregates, so that problems are logged at startup.
 
-    A problem now may be solved when a request comes, so it is logged, and the
-    start continues. Only a separate thread of the reader may continue after
-    this: workers are forked from here, and must not inherit its resources.
+    A failure may be temporary, so it does not prevent the start. Nothing but
+    the separate thread of the reader may remain after this: workers are forked
+    later, and must not inherit connections.
     """
     first = IndexCache(
         source(conf).aggregates,
         deadline=conf[ia_conf.GROUP].aggregate_deadline,
         on_new=warnings,
     )
-    # Was logged.
+    # The failure has been logged.
     with contextlib.suppress(Exception):
         first.get()
 
@@ -220,11 +222,11 @@ def _look(conf: cfg.ConfigOpts, warnings: '_Warnings') -> None:
 def _observer(
     conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
 ) -> Observer:
-    """Return what counts for Prometheus, if that is wanted."""
+    """Return the observer for Prometheus metrics, if they are enabled."""
     directory = conf[ia_conf.GROUP].scheduler_metrics_directory
     if not directory:
         return Observer()
-    # prometheus-client is needed for this alone.
+    # prometheus-client is an optional dependency.
     try:
         from isolate_aggregates.inspect.metrics import scheduler
     except ImportError as exc:
@@ -237,7 +239,7 @@ def _observer(
 
 
 class _Warnings:
-    """Warns of metadata that cannot work or has no effect, once for each."""
+    """Warns once about each metadata item that is invalid or has no effect."""
 
     def __init__(
         self, conf: cfg.ConfigOpts, filters: Sequence[loading.LoadedFilter]
@@ -247,7 +249,7 @@ class _Warnings:
         self._warned: frozenset[str] = frozenset()
 
     def __call__(self, index: AggregateIndex) -> None:
-        """Warn of what is wrong with these aggregates but was not before."""
+        """Log new problems of the aggregates."""
         found = dict(self._found(index))
         for what, problem in found.items():
             if what not in self._warned:
@@ -255,13 +257,13 @@ class _Warnings:
         self._warned = frozenset(found)
 
     def _found(self, index: AggregateIndex) -> Iterator[tuple[str, str]]:
-        """Yield what to warn of: what is told once, and in which words."""
+        """Yield the problems: the identity of each, and its message."""
         on = loading.enabled(self._filters, self._conf)
         try:
             for unused in loading.unused_tags(self._filters, on, index):
                 yield f'filter {unused.filter_name}', str(unused)
         except exception.FilterError as exc:
-            # The aggregates can be read all the same.
+            # This does not affect reading the aggregates.
             yield str(exc), str(exc).rstrip('.')
         for problem in tags.problems(index):
             yield problem, problem

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the request filters over the requests of one nova-scheduler worker."""
+"""Runs the request filters for the requests of a nova-scheduler worker."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass
 class _Seen:
-    """A request that the filters have seen.
+    """A request for which the filters have run.
 
-    :param decision: What they decided.
-    :param pipeline: Those that were switched on.
-    :param took: How many seconds they took.
-    :param finished: Whether the request spec has all of the decision.
+    :param decision: The decision.
+    :param pipeline: The filters that were enabled.
+    :param took: The run time of the filters in seconds.
+    :param finished: Whether the complete decision is in the request spec.
     """
 
     decision: Decision
@@ -49,20 +49,20 @@ class _Seen:
 
 
 class Runner:
-    """The request filters of one worker, as one request filter of Nova.
+    """The request filters of a worker, as a single request filter of Nova.
 
-    :class:`Finish` adds what they forbid to the request.
+    :class:`Finish` adds the forbidden aggregates to the request later.
 
     :param conf: Nova's configuration with our options.
     :param filters: The filters, in the order in which they run.
-    :param cache: Gives the index of the aggregates.
-    :param shortener: Makes what is asked of Placement fit.
-    :param members: Knows which aggregates hosts are in, as of now.
-    :param forced: Judges hosts that no host filter is asked about.
-    :param observer: Is told what the filters do.
+    :param cache: Returns the index of the aggregates.
+    :param shortener: Shortens queries.
+    :param members: Reads the current aggregates of hosts.
+    :param forced: Checks hosts for which Nova skips its host filters.
+    :param observer: Records metrics.
     """
 
-    # Nova's log and its own filters tell request filters by name.
+    # Nova logs the names of request filters.
     __name__ = 'isolate_aggregates_pipeline'
 
     def __init__(
@@ -83,9 +83,9 @@ class Runner:
         self._members = members
         self._forced = forced
         self._has_warned = False
-        # By which of the filters are switched on.
+        # Pipelines, by which of the filters are enabled.
         self._pipelines: dict[tuple[bool, ...], Pipeline] = {}
-        # The requests that are being worked on.
+        # The requests in progress.
         self._seen: weakref.WeakKeyDictionary[
             objects.RequestSpec, _Seen | None
         ] = weakref.WeakKeyDictionary()
@@ -95,13 +95,13 @@ class Runner:
         context: nova_context.RequestContext,
         request_spec: objects.RequestSpec,
     ) -> bool:
-        """Narrow a request spec, or refuse it.
+        """Add constraints to a request spec, or refuse it.
 
-        What is forbidden is left to :meth:`finish`.
+        Forbidden aggregates are added by :meth:`finish`.
 
         :param context: The context of the request.
-        :param request_spec: Nova's request spec, which is changed.
-        :returns: Whether any filter was on.
+        :param request_spec: Nova's request spec, which is modified.
+        :returns: Whether any filter was enabled.
         :raises RequestFilterFailed: if no host may serve the request.
         """
         started_at = time.monotonic()
@@ -130,14 +130,14 @@ class Runner:
         context: nova_context.RequestContext,
         request_spec: objects.RequestSpec,
     ) -> bool:
-        """Make the query fit, or refuse the request.
+        """Add the forbidden aggregates to the request, or refuse it.
 
         :param context: The context of the request.
-        :param request_spec: Nova's request spec as all request filters have
-            left it, which is changed.
-        :returns: Whether any filter was on.
-        :raises RequestFilterFailed: if no query fits, or the request may not
-            be on the host that it is forced to.
+        :param request_spec: Nova's request spec after all request filters,
+            which is modified.
+        :returns: Whether any filter was enabled.
+        :raises RequestFilterFailed: if the query cannot be shortened enough,
+            or the request may not use the host that it is forced to.
         """
         if request_spec not in self._seen:
             # Another runner has, in whose place this one was put meanwhile.
@@ -145,7 +145,7 @@ class Runner:
         seen = self._seen[request_spec]
         if seen is None:
             return False
-        # As if it had gone on where the filters have stopped.
+        # Leave out the time that Nova's other filters took.
         started_at = time.monotonic() - seen.took
         decision = seen.decision
         try:
@@ -170,9 +170,9 @@ class Runner:
         return True
 
     def _see_to_the_finish(self) -> None:
-        """Put what finishes the request back, if something took it away.
+        """Restore our last entry in Nova's list, if it was removed.
 
-        Nothing would be forbidden without it.
+        Without it no aggregate would be forbidden.
         """
         filters: list[object] = request_filter.ALL_REQUEST_FILTERS
         if self in filters and not any(
@@ -183,7 +183,7 @@ class Runner:
     def _tell_what_is_left(
         self, spec: objects.RequestSpec, decision: Decision
     ) -> None:
-        """Warn that a query leaves something to host filters, once."""
+        """Warn once that requirements are left to host filters."""
         if not decision.left or self._has_warned:
             return
         self._has_warned = True
@@ -205,23 +205,23 @@ class Runner:
         )
 
     def stop(self) -> None:
-        """Stop what runs beside requests."""
+        """Stop all background threads."""
         self._shortener.stop()
 
     def objections(
         self, spec: objects.RequestSpec, hosts: Collection[str]
     ) -> Mapping[str, Sequence[str]]:
-        """Return the reasons why a request may not be on hosts, by host.
+        """Return the reasons why a request may not use hosts, by host.
 
-        A request that the filters have just seen was judged by Placement. It
-        is judged again only if its query was shortened: what stands for the
-        forbidden aggregates rests on who was in them a moment ago, and some of
-        what is required may have been left to host filters. A request
-        that they have not seen, such as a rebuild, is judged here.
+        If the filters have just run for the request, Placement has excluded
+        the other hosts. Then hosts are checked again only if the query was
+        shortened, because rollups depend on earlier memberships, and some
+        requirements may have been left to host filters. If the filters have
+        not run for the request, for example for a rebuild, they run here.
 
-        :param spec: Nova's request spec; not changed.
+        :param spec: Nova's request spec, which is not modified.
         :param hosts: The names of the compute services.
-        :raises IsolateAggregatesError: if the request cannot be judged.
+        :raises IsolateAggregatesError: if the hosts cannot be checked.
         """
         if spec in self._seen:
             seen = self._seen[spec]
@@ -245,7 +245,7 @@ class Runner:
         }
 
     def _pipeline(self) -> Pipeline:
-        """Return the filters that are switched on now."""
+        """Return the filters that are enabled now."""
         on = tuple(one.is_enabled(self._conf) for one in self.filters)
         try:
             return self._pipelines[on]
@@ -271,14 +271,12 @@ class Runner:
 
 
 class Finish:
-    """Finishes what a runner has begun, as the last request filter of Nova.
+    """Calls :meth:`Runner.finish`, as the last of Nova's request filters.
 
-    Other filters add to the query too, so its length is known only after all
-    of them. They may be added to the list at any time: if this one is no
-    longer the last, another one at the end does the work; Nova reaches it
-    because it iterates over the same list.
-
-    :param runner: The runner.
+    Other filters extend the query too, so its length is known only after all
+    of them. Filters can be added to the list at any time. If this one is no
+    longer the last, another one is appended that does the work; Nova reaches
+    it because it iterates over the same list.
     """
 
     __name__ = 'isolate_aggregates_query_limit'
@@ -291,7 +289,7 @@ class Finish:
         context: nova_context.RequestContext,
         request_spec: objects.RequestSpec,
     ) -> bool:
-        """Make the query fit, if this is the last request filter.
+        """Finish the request, if this is the last request filter.
 
         :raises RequestFilterFailed: if no host may serve the request.
         """

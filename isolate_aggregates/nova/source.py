@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the host aggregates from Nova's API database, in the scheduler.
 
-Both tables are read at once, each as one text: a driver spends nearly all of
-its time on rows, and usually nothing has changed since the last read. Nova's
-scheduler also holds aggregates in memory, but these may be wrong after races
-(`bug 1542491 <https://launchpad.net/bugs/1542491>`_), so they are not used.
+Both tables are read with one statement, each as a single text: database
+drivers spend nearly all of their time on rows, and usually nothing has changed
+since the last read. Nova's scheduler also caches aggregates in memory, but
+this cache may be wrong after races (`bug 1542491
+<https://launchpad.net/bugs/1542491>`_), so it is not used.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ _AGGREGATES = models.Aggregate.__table__
 _METADATA = models.AggregateMetadata.__table__
 _HOSTS = models.AggregateHost.__table__
 
-# Two narrow queries are read in half the time of one that joins them.
+# Two queries take half the time of a join.
 _ALL_METADATA = sa.select(
     _METADATA.c.aggregate_id, _METADATA.c.key, _METADATA.c.value
 ).order_by(_METADATA.c.id)
@@ -44,15 +45,15 @@ _MEMBERS_AMONG = _MEMBERS.select_from(
     _AGGREGATES.join(_HOSTS, _HOSTS.c.aggregate_id == _AGGREGATES.c.id)
 ).where(_HOSTS.c.host.in_(sa.bindparam('hosts', expanding=True)))
 
-# What ends each column and each row of a text: characters that separate such
-# in ASCII, and that nobody writes into names.
+# The ends of columns and rows in a text: ASCII separators, which do not occur
+# in names.
 _COLUMN = '\x1f'
 _ROW = '\x1e'
 _COLUMNS = 3
 
-# One statement sees one moment. It has no order, as to sort takes longer than
-# to read: rows that come in another order than before are arranged once more,
-# and mean the same.
+# A single statement sees a consistent state. The rows are not sorted, as
+# sorting takes longer than reading. If their order changes, they are parsed
+# again, with the same result.
 _MYSQL = """
 SELECT 0, count(*), group_concat(
     aggregate_id, :column, `key`, :column, value, :row SEPARATOR ''
@@ -79,8 +80,8 @@ _TEXTS = {
     }.items()
 }
 
-# These cut a text off at 1 KiB or 1 MiB by default. To a connection of Nova it
-# makes no difference.
+# MySQL and MariaDB truncate texts to 1 KiB or 1 MiB by default. A higher limit
+# does not affect Nova's use of the connection.
 _RAISE = {
     dialect: sa.text(f'SET SESSION group_concat_max_len = {2**28}')
     for dialect in ('mysql', 'mariadb')
@@ -89,18 +90,18 @@ _RAISED = 'isolate_aggregates.group_concat_max_len'
 
 Rows = list[tuple[Any, ...]]
 
-# Databases bound the number of values in one statement.
+# Databases limit the number of values in a statement.
 _HOSTS_AT_ONCE = 500
 
-# For how many seconds rows are read after texts that could not be used.
+# Seconds for which rows are read after a text could not be used.
 _ROWS_PERIOD = 60.0
 
 
 class NovaDatabaseSource:
     """The aggregates of the cloud whose nova-scheduler this is.
 
-    :param conf: The configuration; not looked at.
-    :param connect: Never called: the database is Nova's.
+    :param conf: The configuration, which is ignored.
+    :param connect: Ignored, as Nova's own database connection is used.
     :param clock: Returns the time in seconds.
     """
 
@@ -111,16 +112,16 @@ class NovaDatabaseSource:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._clock = clock
-        # The texts read last, and the aggregates that they stand for.
+        # The texts of the last read, and the aggregates parsed from them.
         self._last: tuple[Rows, Sequence[Aggregate]] = ([], ())
-        # No texts are asked for before this time.
+        # Rows are read until this time.
         self._texts_from = -math.inf
 
     def aggregates(self) -> Sequence[Aggregate]:
-        """Return all host aggregates, without their hosts, as they are now.
+        """Read all host aggregates, without their hosts.
 
-        The same sequence as last time if nothing has changed. That is found
-        out by reading everything: no time stamp is trusted.
+        Returns the identical sequence if nothing has changed. Everything is
+        read and compared, without relying on time stamps.
 
         :raises ServiceError: if the database cannot be read.
         """
@@ -137,8 +138,8 @@ class NovaDatabaseSource:
                 'a tag has a control character'
             )
             texts, tables = [], []
-        # In this order: whatever happens between the two, an aggregate has
-        # the metadata it had when they began, and none is missing.
+        # In this order, so that no metadata is missing if an aggregate changes
+        # between the two statements.
         metadata, aggregates = tables or _read(_ALL_METADATA, _ALL_AGGREGATES)
         found = _from_rows(metadata, aggregates, last)
         if found == last:
@@ -159,7 +160,7 @@ class NovaDatabaseSource:
     def _do_without_texts(self, reason: str) -> None:
         now = self._clock()
         if now < self._texts_from:
-            # Another thread has found the same.
+            # Another thread has stored the same result.
             return
         self._texts_from = now + _ROWS_PERIOD
         LOG.warning(
@@ -171,7 +172,7 @@ class NovaDatabaseSource:
     def aggregates_of(
         self, hosts: Iterable[str]
     ) -> Mapping[str, frozenset[str]]:
-        """Return the uuids of the aggregates that hosts are in, as it is now.
+        """Read the uuids of the current aggregates of hosts, by host.
 
         :param hosts: The names of the compute services.
         :raises ServiceError: if the database cannot be read.
@@ -188,20 +189,20 @@ class NovaDatabaseSource:
 
 
 def _asked_for(host: str, names: Mapping[str, Any]) -> Iterable[str]:
-    """Return the names that the database has found a host by."""
+    """Return the names that match a host in the database."""
     if host in names:
         return [host]
-    # Databases that ignore case find hosts that are written otherwise; Nova
-    # adds none of these any more. Who is kept out of them stays so.
+    # Databases that ignore case also match hosts whose names differ in case.
+    # Nova no longer adds such hosts, but locks on existing ones must hold.
     return [name for name in names if may_equal(host, name.lower())]
 
 
 class _NoTextsError(Exception):
-    """The database is there, but does not return its tables as texts."""
+    """The database cannot return its tables as texts."""
 
 
 def _read_texts() -> Rows:
-    """Return the text of each table; nothing if it is not known how.
+    """Return the text of each table; empty for unsupported databases.
 
     :raises ServiceError: if the database cannot be reached.
     """
@@ -209,32 +210,32 @@ def _read_texts() -> Rows:
         dialect = connection.dialect.name
         if dialect not in _TEXTS:
             return []
-        # What is set stays for as long as a connection is open.
+        # The setting lasts as long as the connection.
         if dialect in _RAISE and _RAISED not in connection.info:
             connection.execute(_RAISE[dialect])
             connection.info[_RAISED] = True
         try:
             return sorted(_rows(connection, _TEXTS[dialect]))
         except (db_exception.DBError, sa.exc.DBAPIError) as exc:
-            # Without a connection rows cannot be read either.
+            # If the connection is lost, reading rows would fail too.
             if connection.invalidated:
                 raise
-            # The statement comes after it.
+            # The statement follows after the first line.
             said = short(str(exc).partition('\n')[0])
             raise _NoTextsError(f'{type(exc).__name__}, {said}') from exc
 
 
 def _read(*statements: sa.Select[Any], **values: Any) -> list[Rows]:
-    """Return the rows of each statement, read one after the other."""
+    """Run the statements one after the other; return the rows of each."""
     with _connected() as connection:
         return [_rows(connection, one, values) for one in statements]
 
 
 @contextlib.contextmanager
 def _connected() -> Iterator[sa.Connection]:
-    """Connect to the database, which has no other transaction for it."""
+    """Connect to the database, outside any transaction."""
     try:
-        # The reader's may be to a slave, which lags.
+        # The reader engine may connect to a replica, which lags behind.
         engine = api_db.context_manager.writer.get_engine()
         with engine.connect() as connection:
             yield connection
@@ -253,18 +254,18 @@ def _rows(
     values: Mapping[str, Any] | None = None,
 ) -> Rows:
     with connection.execute(statement, values) as result:
-        # Tuples as the driver gives them: all columns are plain, and they are
-        # compared in a tenth of the time of SQLAlchemy's.
+        # Raw tuples of the driver suffice, as all columns are plain. They are
+        # compared ten times as fast as SQLAlchemy's rows.
         return list(result.cursor.fetchall())
 
 
 def _split(number: int, text: str | None) -> Rows | None:
-    """Return the rows of a table; None if the text is not all of them.
+    """Return the rows of a table; None if the text is incomplete or ambiguous.
 
-    A row that was cut off lacks its end, and one with a column too many has a
-    character in it that ends columns.
+    A truncated row lacks its end. A row with too many columns contains the
+    separator in a value.
 
-    :param number: How many rows the table has.
+    :param number: The number of rows in the table.
     """
     *rows, rest = (text or '').split(_ROW)
     found = [tuple(row.split(_COLUMN)) for row in rows]
@@ -276,9 +277,9 @@ def _split(number: int, text: str | None) -> Rows | None:
 def _from_rows(
     metadata: Rows, aggregates: Rows, known: Iterable[Aggregate] = ()
 ) -> Sequence[Aggregate]:
-    """Return the aggregates in the order of their numbers.
+    """Return the aggregates, sorted by id.
 
-    :param known: Aggregates from before, used again where they are the same.
+    :param known: The previous aggregates; unchanged ones are reused.
     """
     held: dict[int, dict[str, str]] = {}
     for number, key, value in metadata:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``isolate-aggregates-status``: whether this nova-scheduler is ready for us.
+"""``isolate-aggregates-status``: upgrade checks for a nova-scheduler.
 
-Reads the same nova.conf as nova-scheduler. The checks and exit codes are
-those of `oslo.upgradecheck
+It reads the same nova.conf as nova-scheduler. Output and exit codes are those
+of `oslo.upgradecheck
 <https://docs.openstack.org/oslo.upgradecheck/latest/>`_: 0 for success, 1 for
 warnings, 2 for failures.
 """
@@ -43,7 +43,7 @@ Code = upgradecheck.Code
 def _needs_nova(
     check: Callable[['Checks'], Result],
 ) -> Callable[['Checks'], Result]:
-    """Let a check fail without a Nova to look at."""
+    """Make a check fail if Nova is not installed."""
 
     @functools.wraps(check)
     def guarded(self: 'Checks') -> Result:
@@ -185,12 +185,12 @@ class Checks(upgradecheck.UpgradeCommands):
 
         from isolate_aggregates.nova import registration
 
-        # As nova-scheduler does at its start: where osprofiler is installed
-        # Nova's database looks at its options.
+        # As in nova-scheduler: if osprofiler is installed, Nova's database
+        # layer reads its options.
         profiler = importutils.try_import('osprofiler.opts')
         if profiler:
             profiler.set_defaults(self._conf)
-        # Once: a database that is in use cannot be configured again.
+        # Only once: a database in use cannot be configured again.
         api_db.configure(self._conf)
         return registration.source(self._conf)
 
@@ -223,7 +223,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     @_needs_nova
     def _check_query_length(self) -> Result:
-        """Look at a request with no keys, which forbids most."""
+        """Check a request without keys, which forbids the most aggregates."""
         from isolate_aggregates.nova import placement
 
         try:
@@ -278,7 +278,7 @@ def main(argv: list[str] | None = None) -> int:
     else:
         conf = nova.conf.CONF
     ia_conf.register_opts(conf)
-    # Each retry is a warning; what counts is the result.
+    # Hide the warnings about retries; only the result matters.
     logging.getLogger('keystoneauth').setLevel(logging.ERROR)
     arguments = sys.argv[1:] if argv is None else argv
     return int(

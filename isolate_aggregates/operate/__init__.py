@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hosts kept apart by traits: what there is, and how it is changed."""
+"""Changes isolation: locks, grants and synchronization with Placement."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives flavors and images the key to a lock, and takes it away again.
+"""Grants flavors and images the key to a lock, and revokes it.
 
 The key is a required trait: ``trait:CUSTOM_A=required`` among the extra specs
 of a flavor or the properties of an image.
@@ -21,7 +21,7 @@ _NOT_OLD_SERVERS = 'existing servers keep what they were booted with'
 
 
 def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return the plan to let servers of a flavor in.
+    """Return the plan to grant a flavor the key.
 
     :param name: The flavor's name or id.
     :raises NotFound: if there is no such flavor.
@@ -44,11 +44,11 @@ def grant_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 def grant_image(
     cloud: LiveCloud, name: str, trait: str, trait_sources: Collection[str]
 ) -> Plan:
-    """Return the plan to let servers of an image in.
+    """Return the plan to grant an image the key.
 
     :param name: The image's name or id.
-    :param trait_sources: Whose traits open an aggregate, as in the option of
-        that name.
+    :param trait_sources: The sources of traits that open an aggregate; see the
+        option ``trait_sources``.
     :raises NotFound: if there is no such image.
     :raises NotUnique: if several images have the name.
     :raises InvalidRequest: if Placement does not know the trait, or the
@@ -94,7 +94,7 @@ def _granted(
 
 
 def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return the plan to let no more servers of a flavor in.
+    """Return the plan to revoke the key from a flavor.
 
     :param name: The flavor's name or id.
     :raises NotFound: if there is no such flavor.
@@ -103,7 +103,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     """
     names.check_trait(trait)
     flavor = cloud.flavor(name)
-    # A request group of its own is more than a key.
+    # A trait in a suffixed request group is more than a key.
     problems = tuple(
         f'flavor {flavor.name} still requires {trait} by '
         f'trait{spec.suffix}:{trait}, which belongs to a request group; '
@@ -122,7 +122,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
 
 
 def revoke_image(cloud: LiveCloud, name: str, trait: str) -> Plan:
-    """Return the plan to let no more servers of an image in.
+    """Return the plan to revoke the key from an image.
 
     :param name: The image's name or id.
     :raises NotFound: if there is no such image.
@@ -157,7 +157,7 @@ def _revoked(
 def _check_known(cloud: LiveCloud, trait: str) -> None:
     names.check_trait(trait)
     if trait not in cloud.traits():
-        # Every boot would fail.
+        # Booting would always fail.
         raise exception.InvalidRequest(
             f'Placement knows no trait {trait}; lock an aggregate with it '
             'first.'

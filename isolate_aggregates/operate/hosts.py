@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compute nodes of some hosts, as far as Nova and Placement have them."""
+"""Finds the compute nodes of hosts in Nova and Placement."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,11 +10,11 @@ from isolate_aggregates.cloud.nova import ComputeNode
 def nodes(
     cloud: LiveCloud, hosts: Iterable[str]
 ) -> tuple[tuple[ComputeNode, ...], tuple[str, ...]]:
-    """Return the compute nodes of some hosts that Placement knows.
+    """Return the compute nodes of hosts that have a resource provider.
 
-    :param hosts: Names of compute services.
-    :returns: The nodes, by host and name, and one sentence for each host or
-        node that is missing somewhere.
+    :param hosts: The names of compute services.
+    :returns: The nodes, sorted by host and name, and one sentence for each
+        host or node that is missing in Nova or Placement.
     :raises ServiceError: if Nova or Placement gives no usable answer.
     """
     wanted = frozenset(hosts)
@@ -45,8 +45,8 @@ def _all_nodes(cloud: LiveCloud) -> Iterator[ComputeNode]:
     if nodes is not None:
         yield from nodes
         return
-    # Such a Nova does not tell their uuids; a provider has its node's name,
-    # which is that of the host unless it is bare metal.
+    # Nova is too old to return uuids. A provider has the name of its node,
+    # which is also that of the host, except for bare metal.
     for uuid, name in cloud.provider_names.items():
         yield ComputeNode(uuid, name, name)
 
@@ -56,7 +56,7 @@ def _sorted(nodes: Iterable[ComputeNode]) -> list[ComputeNode]:
 
 
 def node_label(node: ComputeNode) -> str:
-    """Name a compute node in a sentence."""
+    """Return the name of a compute node for messages."""
     if node.name == node.host:
         return f'host {node.host}'
     return f'host {node.host} (node {node.name})'

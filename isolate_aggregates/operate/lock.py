@@ -3,11 +3,11 @@
 
 The steps are those of `Filtering hosts by isolating aggregates
 <https://docs.openstack.org/nova/latest/reference/isolate-aggregates.html>`_,
-in another order. A locked host takes only servers that require its traits, so
-until everything is done it must take fewer servers than before and never other
-ones:
+in another order. A locked host accepts only servers that require its traits.
+Until all steps are done, it must never accept servers that it did not accept
+before:
 
-1. The traits are created; nothing has them.
+1. The traits are created; no host has them.
 2. Missing hosts are added to the aggregate's Placement aggregate; otherwise
    the tag would have no effect on them.
 3. The aggregate is tagged. From here on the hosts are closed to all servers:
@@ -17,8 +17,8 @@ ones:
    them.
 
 With the traits first, as in Nova's guide, servers that require them would
-share hosts with all others. If it is interrupted, the hosts are closed to too
-many servers, and the same command continues.
+share hosts with all others. If the command is interrupted, the hosts are
+closed to too many servers; running it again completes it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,9 +44,9 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     :mod:`~isolate_aggregates.operate.unlock` and ``sync`` may remove it. An
     existing trait gets none.
 
-    :param name: The aggregate's name, uuid or number.
+    :param name: The name, uuid or numeric id of the aggregate.
     :raises NotFound: if there is no such aggregate.
-    :raises NotUnique: if several have the name.
+    :raises NotUnique: if several aggregates have the name.
     :raises InvalidRequest: if one of the traits cannot lock.
     :raises ServiceError: if something cannot be read.
     """
@@ -59,7 +59,7 @@ def plan(cloud: LiveCloud, name: str, traits: Sequence[str]) -> Plan:
     nodes, problems = hosts.nodes(cloud, aggregate.hosts)
     wanted = tuple(dict.fromkeys(traits))
     having = {
-        # Placement does not understand a trait that it does not know.
+        # Placement rejects queries for traits that do not exist.
         trait: cloud.placement.resource_providers(required=[trait])
         if trait in known
         else []
@@ -83,10 +83,10 @@ _Listed = Sequence[Mapping[str, str | None]]
 def _lacking(
     nodes: tuple[ComputeNode, ...], having: _Listed
 ) -> list[ComputeNode]:
-    """Return the nodes in whose trees nothing has a trait.
+    """Return the nodes whose trees do not have a trait.
 
-    Where a provider below a node has it, such as a GPU, the node does not get
-    it: servers that ask for nothing of that provider stay out.
+    If a child provider has it, for example a GPU, the node does not get it:
+    servers that do not use that provider must stay excluded.
     """
     roots = {provider['root_provider_uuid'] for provider in having}
     return [node for node in nodes if node.uuid not in roots]
@@ -95,7 +95,7 @@ def _lacking(
 def _below(
     nodes: tuple[ComputeNode, ...], having: Mapping[str, _Listed]
 ) -> Iterator[str]:
-    """Say where a trait is found below a node, and by which servers."""
+    """Yield notes about child providers that have a trait already."""
     for trait, listed in having.items():
         itself = {provider['uuid'] for provider in listed}
         for node in nodes:
@@ -182,9 +182,9 @@ def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
 def give(
     cloud: LiveCloud, lacking: Mapping[str, Sequence[ComputeNode]]
 ) -> Iterator[Step]:
-    """Yield the steps that put traits on hosts, with their marks.
+    """Yield the steps that add traits and their marks to hosts.
 
-    :param lacking: The nodes that lack them, by trait.
+    :param lacking: The nodes that lack each trait.
     """
     for trait, nodes in lacking.items():
         for node in nodes:
@@ -201,6 +201,6 @@ def give(
 
 def _with(trait: str, traits: frozenset[str]) -> frozenset[str]:
     if trait in traits:
-        # It was put there since, by another client.
+        # Another client has added the trait since.
         return traits
     return traits | {trait, marks.of_trait(trait)}

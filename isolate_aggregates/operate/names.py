@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the names that an operator gives stand for."""
+"""Resolves and checks names that an operator gives."""
 
 from collections.abc import Collection, Iterable
 
@@ -11,12 +11,12 @@ from isolate_aggregates.operate.sync.plan import why_not_put
 def aggregate(
     aggregates: Iterable[Aggregate], name: str, place: str
 ) -> Aggregate:
-    """Return the aggregate of a uuid, a number or a name.
+    """Return the aggregate with a uuid, a numeric id or a name.
 
-    :param name: Its uuid, its number or its name; the name goes last.
-    :param place: Where they come from, for messages.
-    :raises NotFound: if there is none.
-    :raises NotUnique: if several have the name.
+    :param name: Its uuid, numeric id or name, in this order of precedence.
+    :param place: The source of the aggregates, for messages.
+    :raises NotFound: if there is no such aggregate.
+    :raises NotUnique: if several aggregates have the name.
     """
     known = tuple(aggregates)
     found = [a for a in known if name in (a.uuid, str(a.id))] or [
@@ -31,9 +31,9 @@ def aggregate(
 
 
 def check_trait(trait: str) -> None:
-    """Refuse an invalid trait name.
+    """Check the name of a trait.
 
-    :raises InvalidRequest: if no trait can have the name.
+    :raises InvalidRequest: if the name is invalid.
     """
     if not tags.is_trait_name(trait):
         raise exception.InvalidRequest(
@@ -43,7 +43,7 @@ def check_trait(trait: str) -> None:
 
 
 def check_lock(trait: str, known: Collection[str]) -> None:
-    """Refuse a trait that cannot lock an aggregate.
+    """Check that a trait can lock an aggregate.
 
     :raises InvalidRequest: if it cannot.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is to change in a cloud, and how that is done."""
+"""Plans of changes to a cloud, and their execution."""
 
 from collections.abc import Callable, Sequence
 import dataclasses
@@ -12,7 +12,7 @@ DONE = 'done'
 FAILED = 'failed'
 LEFT = 'not done'
 
-# How often what others undo is done again.
+# How often changes are repeated if other clients undo them.
 _ROUNDS = 5
 
 
@@ -20,8 +20,8 @@ _ROUNDS = 5
 class Step:
     """One change to make.
 
-    :param what: What it does, such as ``add trait CUSTOM_A to host1``.
-    :param make: Makes it; made once more it changes nothing.
+    :param what: A description, for example ``add trait CUSTOM_A to host1``.
+    :param make: Makes the change; it is idempotent.
     """
 
     what: str
@@ -32,9 +32,9 @@ class Step:
 class Plan:
     """Changes that belong together.
 
-    :param steps: The changes, in the order in which they are safe.
-    :param traits: The traits it is about.
-    :param notes: What is worth knowing, one sentence each.
+    :param steps: The changes, in the safe order.
+    :param traits: The affected traits.
+    :param notes: Notes for the operator, one sentence each.
     :param problems: What cannot be done and why, one sentence each.
     :param aggregate: The aggregate that it locks, as it was; None if it locks
         none.
@@ -49,10 +49,10 @@ class Plan:
 
 @dataclasses.dataclass
 class Outcome:
-    """What became of a plan.
+    """The result of a plan.
 
-    :param rows: What each step does, and what became of it.
-    :param error: Why it ended before its end, or may not have lasted.
+    :param rows: The description and the result of each step.
+    :param error: Why it was aborted, or why its changes may be undone.
     """
 
     rows: list[tuple[str, str]] = dataclasses.field(default_factory=list)
@@ -64,11 +64,10 @@ def carry_out(
     again: Callable[[Plan], Plan] | None = None,
     track: Track = untracked,
 ) -> Outcome:
-    """Make the changes of a plan, and again what others undo meanwhile.
+    """Make the changes of a plan, and repeat those that others undo.
 
-    :param again: Returns what is to be done after a plan was carried out,
-        from what is there then: nothing, unless others changed the same thing.
-        None if that cannot be.
+    :param again: Returns a new plan from the current state, which is empty
+        unless other clients have undone changes. None to skip this check.
     :param track: Shows progress.
     """
     outcome = Outcome()
@@ -99,7 +98,7 @@ def _make(steps: Sequence[Step], outcome: Outcome, track: Track) -> None:
         try:
             step.make()
         except (exception.IsolateAggregatesError, KeyboardInterrupt) as exc:
-            # Told after what was done already.
+            # Reported after the steps that were done.
             outcome.error = exc
             results.append(FAILED)
             break

@@ -3,11 +3,11 @@
 
 The order is the opposite of :mod:`~isolate_aggregates.operate.lock`: first the
 hosts lose the traits that lock or sync added, then the aggregate loses the
-tag. In between the hosts are closed to all servers. With the tag first, other
+tag. In between, the hosts are closed to all servers. In the other order, other
 servers could share the hosts with those that require the traits.
 
-The membership in Placement stays, because Nova maintains it, and so do the
-traits themselves, because flavors may name them.
+The membership in Placement is kept, because Nova maintains it. The traits
+themselves are kept too, because flavors may name them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,16 +29,15 @@ def plan(
 ) -> Plan:
     """Return the plan to unlock an aggregate.
 
-    A trait stays on a host if another program or person added it, or if
+    A trait is kept on a host if another program or person added it, or if
     another aggregate of the host requires it.
 
-    :param name: The aggregate's name, uuid or number.
-    :param traits: The traits that are not to be required any more; none for
-        all that lock the aggregate.
-    :param again: Whether this was done before. Then a trait goes back to a
-        host for which another aggregate has come to require it meanwhile.
+    :param name: The name, uuid or numeric id of the aggregate.
+    :param traits: The traits to unlock; empty for all that lock the aggregate.
+    :param again: Whether an earlier plan was carried out. Then a trait is
+        restored on hosts for which another aggregate requires it since.
     :raises NotFound: if there is no such aggregate.
-    :raises NotUnique: if several have the name.
+    :raises NotUnique: if several aggregates have the name.
     :raises ServiceError: if something cannot be read.
     """
     aggregates = cloud.aggregates()
@@ -60,7 +59,7 @@ def plan(
     steps = (
         *on_hosts.take(),
         *on_hosts.forget(),
-        # Last: without --trait, a second run goes by the tags.
+        # Last, because without --trait a second run depends on the tags.
         *_untag(cloud, aggregate, keys),
         *(on_hosts.give_back() if again else ()),
     )
@@ -73,18 +72,18 @@ def plan(
     return Plan(steps, tuple(wanted), tuple(notes), problems)
 
 
-# What aggregates require, by host and trait.
+# An aggregate that requires a trait, by host and trait.
 _Needed = Mapping[str, Mapping[str, Aggregate]]
 
 
 @dataclasses.dataclass(frozen=True)
 class _Having:
-    """Who has a trait.
+    """The providers with a trait.
 
     :param owners: The uuids of the providers that have it.
     :param trees: The uuids of the roots of their trees.
-    :param marked: The uuids of those that have its mark.
-    :param has_mark: Whether Placement knows the mark at all.
+    :param marked: The uuids of the providers that have its mark.
+    :param has_mark: Whether the mark exists in Placement.
     """
 
     owners: frozenset[str]
@@ -95,10 +94,10 @@ class _Having:
 
 @dataclasses.dataclass(frozen=True)
 class _TraitsOnHosts:
-    """What becomes of the traits of the hosts.
+    """Plans the removal of traits from hosts.
 
-    :param having: Who has each trait that is not to be required any more.
-    :param needed: What other aggregates require.
+    :param having: The providers with each trait to unlock.
+    :param needed: The traits that other aggregates require.
     """
 
     cloud: LiveCloud
@@ -120,7 +119,7 @@ class _TraitsOnHosts:
                 )
 
     def forget(self) -> Iterator[Step]:
-        """Delete the marks that nothing has any more then."""
+        """Yield the steps that delete marks which are no longer in use."""
         for trait, found in self.having.items():
             gone = {node.uuid for node in self._losing(trait, found)}
             if found.has_mark and found.marked <= gone:
@@ -193,7 +192,7 @@ def _having(
     cloud: LiveCloud, traits: Sequence[str], known: frozenset[str]
 ) -> dict[str, _Having]:
     def listed(trait: str) -> list[dict[str, str]]:
-        # Placement does not understand a trait that it does not know.
+        # Placement rejects queries for traits that do not exist.
         if trait not in known:
             return []
         return cloud.placement.resource_providers(required=[trait])
@@ -211,7 +210,7 @@ def _having(
 
 
 def _needed(aggregate: Aggregate, aggregates: Sequence[Aggregate]) -> _Needed:
-    """Return what other aggregates require, by host and trait."""
+    """Return the traits that other aggregates require, by host."""
     found: dict[str, dict[str, Aggregate]] = {}
     for other in aggregates:
         if other.uuid != aggregate.uuid:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said to Placement, and how it answers."""
+"""Placement's API: queries, responses, a simulator, and the real service."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks Placement over HTTP.
+"""A client for Placement's HTTP API.
 
-Each call asks for the oldest microversion that understands it, so that an
-older Placement works for every feature it supports. Formats are those of
+Each call uses the oldest microversion that supports it, so that an older
+Placement works for every feature it supports. Formats are those of
 the `Placement API reference <https://docs.openstack.org/api-ref/placement/>`_.
 """
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from keystoneauth1 import adapter
     import requests
 
-# Since this microversion an answer names the root of each provider's tree
-# and combines the providers of one tree.
+# From this microversion on, summaries have the root of each provider's tree,
+# and candidates can combine several providers of a tree.
 _OLDEST = mv.NESTED
 
-# What Placement says of a query that asks for nothing. If the query asks for
-# something, uWSGI had no room for it in its buffer and has dropped it.
+# Placement's error message for an empty query. If the query was not empty,
+# uWSGI has dropped it because it exceeded its buffer.
 _NOTHING_ASKED = 'At least one request group'
 _ASKED = re.compile('[?&]resources[^=&]*=')
 
@@ -38,12 +38,13 @@ _T = TypeVar('_T')
 
 @dataclasses.dataclass(frozen=True)
 class ProviderSummary:
-    """What an answer says of one resource provider.
+    """The summary of a resource provider in a response.
 
-    :param root: Uuid of the root of its tree.
-    :param parent: Uuid of its parent; None for a root.
-    :param capacity: What may be given out in all, by resource class.
-    :param used: What is given out, by resource class.
+    :param uuid: Its uuid.
+    :param root: The uuid of the root of its tree.
+    :param parent: The uuid of its parent; None for a root.
+    :param capacity: Its capacity by resource class.
+    :param used: Its usage by resource class.
     :param traits: Its traits.
     """
 
@@ -55,26 +56,26 @@ class ProviderSummary:
     traits: frozenset[str]
 
     def free(self, resource_class: str) -> int:
-        """Return how much of a resource class is left."""
+        """Return the free amount of a resource class."""
         return self.capacity.get(resource_class, 0) - self.used.get(
             resource_class, 0
         )
 
     @property
     def is_sharing(self) -> bool:
-        """Whether it shares its resources with its aggregates' members."""
+        """Whether it is a sharing provider."""
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
 
 
 @dataclasses.dataclass(frozen=True)
 class AllocationCandidates:
-    """The answer to ``GET /allocation_candidates``.
+    """The response of ``GET /allocation_candidates``.
 
-    :param allocation_requests: For each candidate the amounts by resource
-        class, by uuid of the provider that gives them.
-    :param mappings: For each candidate the uuids of the providers by the
-        suffix of the request group they serve; empty before 1.34.
-    :param summaries: The providers involved, by uuid.
+    :param allocation_requests: For each candidate, the amounts by resource
+        class, by provider uuid.
+    :param mappings: For each candidate, the uuids of the providers that serve
+        each request group, by suffix; empty before 1.34.
+    :param summaries: The summaries of the providers, by uuid.
     """
 
     allocation_requests: tuple[Mapping[str, Mapping[str, int]], ...]
@@ -84,12 +85,12 @@ class AllocationCandidates:
     def by_root(
         self, request: ResourceRequest
     ) -> dict[str, list[Mapping[str, Mapping[str, int]]]]:
-        """Return the candidates by the root of the tree that each is for.
+        """Return the candidates by root of the tree that each belongs to.
 
-        All else that a candidate takes comes from providers that share. The
-        answer does not say which roots are compute nodes; see :meth:`lends`.
+        A candidate can also use sharing providers of other trees. The response
+        does not tell which roots are compute nodes; see :meth:`lends`.
 
-        :param request: What was asked for.
+        :param request: The request for this response.
         """
         found: dict[str, list[Mapping[str, Mapping[str, int]]]] = {}
         for candidate in self.allocation_requests:
@@ -101,9 +102,9 @@ class AllocationCandidates:
         return found
 
     def _is_right(self, root: str, request: ResourceRequest) -> bool:
-        """Return whether a root has the right traits.
+        """Return whether a root meets ``root_required``.
 
-        One that lends may give to others all the same.
+        A sharing provider without these traits can still be in candidates.
         """
         traits = self.summaries[root].traits
         return request.root_required <= traits and not (
@@ -111,9 +112,10 @@ class AllocationCandidates:
         )
 
     def lends(self, root: str) -> bool:
-        """Return whether a tree gives nothing but what it shares with others.
+        """Return whether only sharing providers of a tree are in candidates.
 
-        So does shared storage, and so may a compute node that shares.
+        This is so for shared storage, and can be so for a compute node that
+        shares its resources.
 
         :param root: The uuid of its root provider.
         """
@@ -126,16 +128,16 @@ class AllocationCandidates:
 
 
 class PlacementClient:
-    """Placement, as far as it is asked here.
+    """A client for Placement.
 
-    :param client: A keystoneauth adapter for the placement endpoint.
+    :param client: A keystoneauth adapter for the Placement endpoint.
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    :param retries: How often to try again what may succeed then; None for
-        three times.
-    :param long_query: The bytes of a path and query that was answered, for
-        those who try longer ones to find a limit: what fails beyond them may
-        be too long. None for what web servers take at least.
+        second before the first retry, doubled for each further one.
+    :param retries: The number of retries; None for three.
+    :param long_query: The length in bytes of path and query above which a
+        failure may be due to the length. Callers that search for the limit
+        give a length that was answered. None for the default limits of web
+        servers.
     """
 
     def __init__(
@@ -145,8 +147,8 @@ class PlacementClient:
         retries: int | None = None,
         long_query: int | None = None,
     ) -> None:
-        # Commands on a cloud file use what is answered, and never ask. They
-        # need no keystoneauth, which takes long to import.
+        # Imported late: commands on a cloud file use only the data classes of
+        # this module, and keystoneauth is slow to import.
         from isolate_aggregates.rest.client import Service
 
         self._service = Service(
@@ -156,12 +158,12 @@ class PlacementClient:
     def allocation_candidates(
         self, request: ResourceRequest
     ) -> AllocationCandidates:
-        """Return where the resources of a request could come from.
+        """Return the allocation candidates for a request.
 
-        :raises ServiceTooOld: if Placement does not understand the query.
-        :raises BadQuery: if Placement calls the query invalid.
-        :raises QueryTooLong: if no web server lets the query through.
-        :raises ServiceError: if it gives no usable answer for another reason.
+        :raises ServiceTooOld: if Placement does not support the query.
+        :raises BadQuery: if Placement answers 400.
+        :raises QueryTooLong: if the query is too long for a web server.
+        :raises ServiceError: if there is no usable answer for another reason.
         """
         path = f'/allocation_candidates?{request.to_querystring()}'
         return self.read(path, _candidates, max(_OLDEST, request.needed))
@@ -174,16 +176,16 @@ class PlacementClient:
         not_member_of: Iterable[str] = (),
         required: Iterable[str] = (),
     ) -> list[dict[str, Any]]:
-        """Return resource providers as Placement lists them.
+        """List resource providers.
 
-        :param name: Only the provider of this name.
+        :param name: Only the provider with this name.
         :param in_tree: Only the tree of the provider with this uuid.
-        :param member_of: Only members of one of the aggregates with these
-            uuids.
+        :param member_of: Only members of at least one of the aggregates with
+            these uuids.
         :param not_member_of: Only members of none of the aggregates with
             these uuids.
-        :param required: Only those with all of these traits.
-        :raises ServiceTooOld: if Placement cannot list them so.
+        :param required: Only providers with all of these traits.
+        :raises ServiceTooOld: if Placement does not support the query.
         :raises ServiceError: if Placement gives no usable answer.
         """
         feature = _OLDEST
@@ -213,17 +215,17 @@ class PlacementClient:
         parser: Callable[[Any], _T],
         feature: mv.Feature = _OLDEST,
     ) -> _T:
-        """Return what a parser makes of the answer to a GET.
+        """Send a GET request and parse the response.
 
         :param path: Path and query string.
-        :param parser: Takes the JSON object of the answer apart.
+        :param parser: Parses the JSON object of the response.
         :raises ServiceTooOld: if Placement does not have the feature.
         :raises ServiceError: if it gives no usable answer.
         """
         return self._service.parsed(path, parser, self.get(path, feature))
 
     def get(self, path: str, feature: mv.Feature = _OLDEST) -> Any:
-        """Return the JSON object that answers a GET.
+        """Send a GET request and return the JSON object of the response.
 
         :param path: Path and query string.
         :raises ServiceTooOld: if Placement does not have the feature.
@@ -233,9 +235,9 @@ class PlacementClient:
         return self._service.decode(answer, path)
 
     def date(self) -> datetime.datetime | None:
-        """Return the time by the clock of the web server before Placement.
+        """Return the ``Date`` header of Placement's web server.
 
-        :returns: The time in whole seconds; None if it does not tell.
+        :returns: The time in whole seconds; None if the header is missing.
         :raises ServiceError: if it gives no usable answer.
         """
         answer = self._service.request('GET', '/')
@@ -258,12 +260,12 @@ class PlacementClient:
         feature: mv.Feature = _OLDEST,
         accept: Iterable[int] = (200, 201, 204),
     ) -> Any:
-        """Change something in Placement.
+        """Send a request that changes data.
 
         :param method: ``PUT``, ``POST`` or ``DELETE``.
-        :param accept: The statuses that mean it is done.
+        :param accept: The statuses that count as success.
         :raises ServiceTooOld: if Placement does not have the feature.
-        :raises ServiceError: if it is not done.
+        :raises ServiceError: if the request fails.
         """
         answer = self._ask(method, path, body, feature, accept)
         return self._service.decode(answer, path) if answer.content else None
@@ -294,7 +296,7 @@ class PlacementClient:
         try:
             newest = answer.json()['errors'][0]['max_version']
         except (LookupError, TypeError, ValueError):
-            # It comes from something before Placement.
+            # The response comes from a proxy in front of Placement.
             raise self._service.failure(method, path, answer) from None
         raise exception.ServiceTooOld(
             'Placement',
@@ -308,7 +310,7 @@ class PlacementClient:
 def _providers(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     providers = document['resource_providers']
     for provider in providers:
-        # What every caller reads.
+        # Check the keys that all callers use.
         provider['uuid'], provider['name'], provider['generation']
         provider['parent_provider_uuid'], provider['root_provider_uuid']
     return list(providers)
@@ -342,7 +344,7 @@ def _candidates(document: Mapping[str, Any]) -> AllocationCandidates:
     )
     for candidate in candidates:
         for uuid in candidate:
-            # Both are looked up later on.
+            # Check that both exist, as they are used later.
             summaries[summaries[uuid].root]
     return AllocationCandidates(
         allocation_requests=candidates,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Placement inside this process, on SQLite in memory.
 
-It is the service itself (``openstack-placement``, extra ``embedded``), its
-WSGI application reached by ordinary HTTP calls that never leave the process.
+This is the real service (``openstack-placement``, extra ``embedded``).
+HTTP calls to its WSGI application are intercepted within the process.
 Placement keeps its database in module state, so only one can run at a time.
 """
 
@@ -24,9 +24,9 @@ _URL = 'http://placement.embedded/placement'
 
 
 class EmbeddedPlacement:
-    """A fresh and empty Placement for as long as the context is open.
+    """A context manager for a new, empty Placement.
 
-    Used as ``with EmbeddedPlacement() as placement``, which gives a
+    ``with EmbeddedPlacement() as placement`` yields a
     :class:`~isolate_aggregates.placement.client.PlacementClient`.
 
     :raises EmbeddedPlacementUnavailable: on entry, if openstack-placement is
@@ -56,7 +56,7 @@ class EmbeddedPlacement:
         return client
 
     def close(self) -> None:
-        """Stop it and forget its data."""
+        """Stop it and delete its data."""
         self._exit.close()
 
     def __exit__(
@@ -102,18 +102,18 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     conf = cfg.ConfigOpts()
     placement_conf.register_opts(conf)
     conf.set_override('connection', 'sqlite://', 'placement_database')
-    # The token "admin" is then the administrator.
+    # With this, the token "admin" has administrator rights.
     conf.set_override('auth_strategy', 'noauth2', 'api')
-    # No configuration of this machine, and no policy file, gets a say.
+    # Ignore configuration files, policy files and environment.
     conf([], default_config_files=[], default_config_dirs=[], use_env=False)
-    # The administrator of noauth2 has no role "service", and no scope.
-    # Placement before 16 asks for the latter, oslo.policy 6 has it no more.
+    # The administrator of noauth2 has no role "service" and no scope.
+    # Placement before 16 enforces the scope; oslo.policy 6 has no such option.
     for option in ('enforce_new_defaults', 'enforce_scope'):
         if option not in conf.oslo_policy:
             conf.register_opt(cfg.BoolOpt(option), 'oslo_policy')
         conf.set_override(option, False, 'oslo_policy')
 
-    # A database of its own in the place of the one of this process. In memory
+    # A separate database instead of the global one. For an in-memory database
     # oslo.db uses one connection for all threads.
     database = enginefacade.transaction_context()
     database.configure(connection='sqlite://', sqlite_synchronous=False)
@@ -122,7 +122,7 @@ def _start(stack: contextlib.ExitStack) -> adapter.Adapter:
     stack.callback(engine.dispose)
     migration.create_schema(engine)
 
-    # Placement remembers per process that it filled these tables.
+    # Placement records per process that it has filled these tables.
     trait._TRAITS_SYNCED = False
     resource_class._RESOURCE_CLASSES_SYNCED = False
     policy.reset()

@@ -4,8 +4,8 @@
 The parameters are those of ``GET /allocation_candidates`` in the `Placement
 API reference
 <https://docs.openstack.org/api-ref/placement/#list-allocation-candidates>`_.
-For whatever Nova can express the query string is the one that Nova's own
-``ResourceRequest.to_querystring()`` gives.
+For every request that Nova can express, the query string equals that of Nova's
+own ``ResourceRequest.to_querystring()``.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from isolate_aggregates.request import extra_specs as xs
 
 Param = tuple[str, str]
 
-# In the encoded query a uuid has 36 bytes and a comma three.
+# In the encoded query, a uuid takes 36 bytes and a comma three.
 _UUID_LENGTH = 39
 _FORBIDDEN_LENGTH = len('&member_of=%21in%3A') - 3
 _REQUIRED_LENGTH = len('&member_of=in%3A') - 3
@@ -26,21 +26,21 @@ _REQUIRED_LENGTH = len('&member_of=in%3A') - 3
 
 @dataclasses.dataclass
 class RequestGroup:
-    """Resources and conditions that go together.
+    """A request group.
 
-    The group without a suffix may be served by several providers of one tree
-    and by sharing providers; a group with a suffix by one provider alone.
+    The unsuffixed group can be served by several providers of one tree and by
+    sharing providers, a suffixed group only by a single provider.
 
     :param suffix: Empty, or up to 64 of the characters ``a-zA-Z0-9_-``.
-    :param resources: Amounts by resource class.
-    :param required_traits: Traits that must all be there.
-    :param any_traits: Sets of traits; of each set one must be there.
-    :param forbidden_traits: Traits that must not be there.
+    :param resources: The amounts by resource class.
+    :param required_traits: The traits that are all required.
+    :param any_traits: Sets of traits; one trait of each set is required.
+    :param forbidden_traits: The traits that are forbidden.
     :param aggregates: Sets of aggregate uuids; the provider must be a member
         of at least one aggregate of each set.
-    :param forbidden_aggregates: Uuids of aggregates the provider must not be
-        a member of.
-    :param in_tree: Uuid of a provider whose tree must serve the group.
+    :param forbidden_aggregates: The uuids of aggregates that the provider must
+        not be a member of.
+    :param in_tree: The uuid of a provider whose tree must serve the group.
     """
 
     suffix: str = ''
@@ -53,7 +53,7 @@ class RequestGroup:
     in_tree: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would change its meaning on the way to Placement."""
+        """Reject a suffix that Placement would read differently."""
         if self.suffix and not xs.SUFFIX.fullmatch(self.suffix):
             raise exception.InvalidRequest(
                 f'{self.suffix!r} is not a suffix of a request group; it may '
@@ -62,10 +62,9 @@ class RequestGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group asks for nothing at all.
+        """Whether the group requests nothing.
 
-        ``in_tree`` does not count, as it does not in Nova: alone it asks for
-        nothing that could be in a tree.
+        As in Nova, ``in_tree`` alone does not count.
         """
         return not (
             self.resources
@@ -79,8 +78,8 @@ class RequestGroup:
     def to_queryparams(self) -> Iterator[Param]:
         """Yield the query parameters of this group.
 
-        :raises InvalidRequest: if a set of aggregates is empty: it cannot
-            be written down without meaning something else.
+        :raises InvalidRequest: if a set of aggregates is empty, which cannot
+            be expressed in a query.
         """
         amounts = sorted(f'{rc}:{n}' for rc, n in self.resources.items())
         yield f'resources{self.suffix}', ','.join(amounts)
@@ -107,7 +106,7 @@ class RequestGroup:
         return f'{key}{self.suffix}', f'in:{",".join(sorted(choice))}'
 
     def features(self) -> Iterator[mv.Feature]:
-        """Yield what Placement must be able to do to answer this group."""
+        """Yield the features of Placement that this group needs."""
         if self.required_traits:
             yield mv.REQUIRED_TRAITS
         if self.forbidden_traits:
@@ -132,17 +131,17 @@ class RequestGroup:
 
 @dataclasses.dataclass
 class ResourceRequest:
-    """All that is asked of ``GET /allocation_candidates`` at once.
+    """A request to ``GET /allocation_candidates``.
 
-    :param groups: The request groups by suffix; the unsuffixed one has the
+    :param groups: The request groups by suffix; the unsuffixed group has the
         empty suffix.
     :param group_policy: ``none`` or ``isolate``: whether suffixed groups may
         be served by the same provider.
-    :param root_required: Traits the root provider must have.
-    :param root_forbidden: Traits the root provider must not have.
-    :param same_subtree: Lists of suffixes; the providers that serve the
-        groups of one list must be in one subtree.
-    :param limit: The most candidates to return; None for all.
+    :param root_required: The traits that the root provider must have.
+    :param root_forbidden: The traits that the root provider must not have.
+    :param same_subtree: Sets of suffixes; the providers that serve the groups
+        of a set must be in one subtree.
+    :param limit: The maximum number of candidates; None for all.
     """
 
     groups: dict[str, RequestGroup] = dataclasses.field(default_factory=dict)
@@ -155,10 +154,10 @@ class ResourceRequest:
     limit: int | None = None
 
     def group(self, suffix: str = '') -> RequestGroup:
-        """Return the request group of a suffix, making it if need be.
+        """Return the request group with a suffix; create it if necessary.
 
         :param suffix: The suffix; empty for the unsuffixed group.
-        :raises InvalidRequest: if it cannot be a suffix.
+        :raises InvalidRequest: if the suffix is invalid.
         """
         if suffix not in self.groups:
             self.groups[suffix] = RequestGroup(suffix)
@@ -174,15 +173,15 @@ class ResourceRequest:
 
     @property
     def all_required_traits(self) -> frozenset[str]:
-        """Every trait that some group requires."""
+        """All traits that at least one group requires."""
         return frozenset().union(
             *(group.required_traits for group in self.groups.values())
         )
 
     def to_queryparams(self) -> list[Param]:
-        """Return the query parameters in their one order: sorted.
+        """Return the query parameters, sorted.
 
-        :raises InvalidRequest: if some part cannot be written down.
+        :raises InvalidRequest: if a part cannot be expressed in a query.
         """
         params: list[Param] = []
         if self.limit is not None:
@@ -202,12 +201,12 @@ class ResourceRequest:
     def to_querystring(self) -> str:
         """Return the encoded query string.
 
-        :raises InvalidRequest: if some part cannot be written down.
+        :raises InvalidRequest: if a part cannot be expressed in a query.
         """
         return parse.urlencode(self.to_queryparams())
 
     def features(self) -> Iterator[mv.Feature]:
-        """Yield what Placement must be able to do to answer this."""
+        """Yield the features of Placement that this request needs."""
         yield mv.CANDIDATES
         if self.limit is not None:
             yield mv.LIMIT
@@ -222,28 +221,25 @@ class ResourceRequest:
 
     @property
     def needed(self) -> mv.Feature:
-        """The feature of this query that needs the newest Placement."""
+        """The feature that needs the newest microversion."""
         return max(self.features())
 
     @property
     def microversion(self) -> str:
-        """The oldest microversion that understands this query."""
+        """The oldest microversion that supports this request."""
         return self.needed.microversion
 
 
 def forbidden_length(number: int) -> int:
-    """Return how many bytes of a query forbidden aggregates take."""
+    """Return the length in bytes of a number of forbidden aggregates."""
     return _FORBIDDEN_LENGTH + _UUID_LENGTH * number if number else 0
 
 
 def required_length(number: int) -> int:
-    """Return how many bytes of a query one choice of aggregates takes."""
+    """Return the length in bytes of a choice of required aggregates."""
     return _REQUIRED_LENGTH + _UUID_LENGTH * number
 
 
 def most_aggregates(length: int) -> int:
-    """Return how many aggregates can be named in one parameter.
-
-    :param length: The most bytes that it may take.
-    """
+    """Return how many forbidden aggregates fit into a length in bytes."""
     return max(0, (length - _FORBIDDEN_LENGTH) // _UUID_LENGTH)

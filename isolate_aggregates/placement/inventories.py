@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes inventories of a resource provider, and who uses them.
+"""Reads and writes the inventories and usages of resource providers.
 
-All inventories of a provider are replaced as a whole, together with the
-generation at which they were read; Placement refuses a generation that is not
-the newest. See `Update resource provider inventories
+All inventories of a provider are replaced together, with the generation at
+which they were read. Placement rejects an outdated generation. See `Update
+resource provider inventories
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-inventories>`_.
 Providers are named by their uuids.
 """
@@ -20,7 +20,7 @@ from isolate_aggregates.placement.client import PlacementClient
 class Inventories:
     """The inventories of a provider at one generation.
 
-    :param by_class: Each inventory as Placement has it, by resource class.
+    :param by_class: The inventories in Placement's format, by resource class.
     """
 
     generation: int
@@ -28,7 +28,7 @@ class Inventories:
 
 
 def capacity(inventory: Mapping[str, Any]) -> int:
-    """Return what an inventory can give out in all."""
+    """Return the capacity of an inventory."""
     return int(
         (inventory['total'] - inventory.get('reserved', 0))
         * inventory.get('allocation_ratio', 1.0)
@@ -58,12 +58,12 @@ def write(
 ) -> None:
     """Replace the inventories of a resource provider.
 
-    :param inventories: What it must have, and the generation at which that
-        was made up.
+    :param inventories: The new inventories, and the generation that they are
+        based on.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if another client changed the provider since, or
-        an inventory to be taken away is in use.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceConflict: if another client has changed the provider since,
+        or an inventory to be deleted is in use.
+    :raises ServiceError: if the request fails.
     """
     generations.replace(
         placement,
@@ -77,7 +77,7 @@ def write(
 def usages(
     placement: PlacementClient, provider: str
 ) -> tuple[int, Mapping[str, int]]:
-    """Return what of a resource provider is in use.
+    """Return the usages of a resource provider.
 
     :returns: The generation, and the amounts by resource class.
     :raises ServiceNotFound: if there is no such provider.
@@ -95,7 +95,7 @@ def usages(
 def consumers(
     placement: PlacementClient, provider: str
 ) -> Mapping[str, Mapping[str, int]]:
-    """Return who uses a resource provider: servers, and migrations.
+    """Return the consumers of a resource provider: servers and migrations.
 
     :returns: The amounts by resource class, by uuid of the consumer.
     :raises ServiceNotFound: if there is no such provider.
@@ -124,19 +124,19 @@ def classes(placement: PlacementClient) -> list[str]:
 
 
 def create_class(placement: PlacementClient, name: str) -> None:
-    """Create a custom resource class, unless it is there.
+    """Create a custom resource class, unless it exists.
 
     :param name: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceError: if the request fails.
     """
     placement.send('PUT', f'/resource_classes/{name}')
 
 
 def delete_class(placement: PlacementClient, name: str) -> None:
-    """Delete a custom resource class, unless it is gone.
+    """Delete a custom resource class, if it exists.
 
-    :raises ServiceConflict: if some provider has an inventory of it.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceConflict: if a provider has an inventory of it.
+    :raises ServiceError: if the request fails.
     """
     placement.send('DELETE', f'/resource_classes/{name}', accept=(204, 404))
 
@@ -144,9 +144,9 @@ def delete_class(placement: PlacementClient, name: str) -> None:
 def create_provider(
     placement: PlacementClient, name: str, uuid: str, parent: str
 ) -> None:
-    """Create a resource provider below another, unless it is there.
+    """Create a child resource provider, unless it exists.
 
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceError: if the request fails.
     """
     placement.send(
         'POST',
@@ -157,10 +157,10 @@ def create_provider(
 
 
 def delete_provider(placement: PlacementClient, provider: str) -> None:
-    """Delete a resource provider, unless it is gone.
+    """Delete a resource provider, if it exists.
 
-    :raises ServiceConflict: if something uses it.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceConflict: if it has allocations or children.
+    :raises ServiceError: if the request fails.
     """
     placement.send(
         'DELETE', f'/resource_providers/{provider}', accept=(204, 404)

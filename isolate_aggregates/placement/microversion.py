@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which Placement microversion a query needs, and what for.
+"""The features of Placement, with the microversions that they need.
 
 From the `REST API version history
 <https://docs.openstack.org/placement/latest/placement-api-microversion-history.html>`_.
@@ -12,11 +12,11 @@ import functools
 @functools.total_ordering
 @dataclasses.dataclass(frozen=True)
 class Feature:
-    """Something Placement can do since some microversion.
+    """A feature of Placement.
 
-    :param minor: The microversion that brought it, without the ``1.``.
-    :param purpose: What it does, as the subject of "... needs 1.x".
-    :param release: The OpenStack release that brought it.
+    :param minor: The microversion that introduced it, without the ``1.``.
+    :param purpose: A description, as the subject of "... needs 1.x".
+    :param release: The OpenStack release that introduced it.
     """
 
     minor: int
@@ -29,7 +29,7 @@ class Feature:
 
     @property
     def microversion(self) -> str:
-        """The microversion, as the API writes it."""
+        """The complete microversion, for example ``1.33``."""
         return f'1.{self.minor}'
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of traits and resource classes, as Placement takes them.
+"""Checks names of traits and resource classes, like Placement.
 
-It knows the standard ones of the libraries ``os-traits`` and
-``os-resource-classes``, and takes custom ones of the form that its `API
-reference <https://docs.openstack.org/api-ref/placement/#traits>`_ gives.
+Valid names are the standard ones of the libraries ``os-traits`` and
+``os-resource-classes``, and custom ones in the format of the `API reference
+<https://docs.openstack.org/api-ref/placement/#traits>`_.
 """
 
 from collections.abc import Collection
@@ -18,12 +18,12 @@ _CUSTOM = re.compile('CUSTOM_[A-Z0-9_]{1,248}')
 
 
 def wrong_trait(name: str) -> str | None:
-    """Return why there can be no trait of a name; None if there can be."""
+    """Return why a trait's name is invalid; None if it is valid."""
     return _wrong(name, 'trait', os_traits.get_traits())
 
 
 def wrong_resource_class(name: str) -> str | None:
-    """Return why there can be no resource class of a name, or None."""
+    """Return why a resource class's name is invalid; None if it is valid."""
     return _wrong(name, 'resource class', os_resource_classes.STANDARDS)
 
 

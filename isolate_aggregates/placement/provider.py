@@ -6,20 +6,20 @@ import dataclasses
 
 import os_traits
 
-# Placement's own default for max_unit, the largest integer it stores.
+# Placement's default for max_unit, which is the largest integer it stores.
 MAX_INT = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Inventory:
-    """How much of a resource class a provider has, as Placement counts it.
+    """An inventory of a resource class.
 
-    :param total: All there is.
-    :param reserved: How much of it is not for servers.
-    :param min_unit: The smallest amount of one allocation.
-    :param max_unit: The largest amount of one allocation.
-    :param step_size: Amounts of one allocation are multiples of this.
-    :param allocation_ratio: How often the rest may be given out.
+    :param total: The total amount.
+    :param reserved: The amount that is not available to servers.
+    :param min_unit: The smallest amount of an allocation.
+    :param max_unit: The largest amount of an allocation.
+    :param step_size: The unit of which allocations must be multiples.
+    :param allocation_ratio: The overcommit ratio.
     """
 
     total: int
@@ -31,10 +31,10 @@ class Inventory:
 
     @property
     def capacity(self) -> int:
-        """How much may be given out in all.
+        """The capacity: ``(total - reserved) * allocation_ratio``.
 
-        ``(total - reserved) * allocation_ratio``, and a fraction of a unit
-        cannot be allocated (API reference, *Resource provider inventories*).
+        It is rounded down, as a fraction of a unit cannot be allocated (API
+        reference, *Resource provider inventories*).
         """
         return int((self.total - self.reserved) * self.allocation_ratio)
 
@@ -43,12 +43,12 @@ class Inventory:
 class Provider:
     """A resource provider.
 
-    :param parent: Uuid of its parent; None for a root.
-    :param host: The compute service whose node it is; None if it is none.
-    :param inventories: Inventories by resource class.
-    :param usages: Used amounts by resource class.
+    :param parent: The uuid of its parent; None for a root.
+    :param host: Its compute service; None if it is not a compute node.
+    :param inventories: The inventories by resource class.
+    :param usages: The used amounts by resource class.
     :param traits: Its traits.
-    :param aggregates: Uuids of the Placement aggregates it is a member of.
+    :param aggregates: The uuids of its Placement aggregates.
     """
 
     uuid: str
@@ -64,11 +64,11 @@ class Provider:
 
     @property
     def is_sharing(self) -> bool:
-        """Whether it shares its resources with its aggregates' members."""
+        """Whether it is a sharing provider."""
         return os_traits.MISC_SHARES_VIA_AGGREGATE in self.traits
 
     def free(self, resource_class: str) -> int:
-        """Return how much is left; less than nothing if too much is in use.
+        """Return the free amount; negative if usage exceeds the capacity.
 
         :param resource_class: A class that it has an inventory of.
         """
@@ -79,7 +79,7 @@ class Provider:
 def nodes_by_host(
     providers: Iterable[Provider],
 ) -> dict[str, tuple[Provider, ...]]:
-    """Return the compute nodes among providers, by compute service."""
+    """Return the providers that are compute nodes, by compute service."""
     found: dict[str, list[Provider]] = {}
     for provider in providers:
         if provider.host:
@@ -91,7 +91,7 @@ def trees(providers: Iterable[Provider]) -> dict[str, list[Provider]]:
     """Return the providers of each tree, by the uuid of its root.
 
     :param providers: The providers; parents before children.
-    :returns: In their order, so the root is the first of its tree.
+    :returns: The trees, each with its root first.
     """
     roots: dict[str, str] = {}
     found: dict[str, list[Provider]] = {}

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes traits and aggregates of a resource provider that others change too.
+"""Changes traits and aggregates of providers that other clients change too.
 
-Both can only be replaced as a whole, together with the generation at which
-they were read; Placement refuses a generation that is not the newest. See
-`Update resource provider traits
+Traits and aggregates can only be replaced as a whole, with the generation at
+which they were read. Placement rejects an outdated generation. See `Update
+resource provider traits
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-traits>`_
 and `Update resource provider aggregates
 <https://docs.openstack.org/api-ref/placement/#update-resource-provider-aggregates>`_.
-nova-compute writes its provider in the same way, so the second writer
-reads again, and nothing is lost. Providers are named by their uuids.
+nova-compute writes its provider in the same way. So the second writer reads
+again, and no change is lost. Providers are identified by uuid.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,25 +24,24 @@ from isolate_aggregates.placement.client import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
-# A provider is written now and then; that many conflicts in a row mean that
-# something else is wrong.
+# Providers are rarely written, so this many consecutive conflicts have another
+# cause.
 _ATTEMPTS = 10
 _LONGEST_PAUSE = 0.5  # seconds
 
-# Enough to hide the time on the wire, few enough to be a good guest.
+# Parallel requests: enough to hide latency, without overloading Placement.
 PARALLEL = 8
 
-# By uuid of a root and by trait, the names of the providers below that root
-# that have the trait.
+# The names of child providers that have a trait, by root uuid and trait.
 Below = Mapping[str, Mapping[str, tuple[str, ...]]]
 
 Edit = Callable[[frozenset[str]], frozenset[str]]
 
 
 def delete_trait(placement: PlacementClient, name: str) -> None:
-    """Delete a custom trait, unless it is gone or some provider has it.
+    """Delete a custom trait, if it exists and no provider has it.
 
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceError: if the request fails.
     """
     placement.send('DELETE', f'/traits/{name}', accept=(204, 404, 409))
 
@@ -57,7 +56,7 @@ def traits(placement: PlacementClient, provider: str) -> frozenset[str]:
 
 
 def aggregates(placement: PlacementClient, provider: str) -> frozenset[str]:
-    """Return the uuids of the aggregates a resource provider is a member of.
+    """Return the uuids of the aggregates of a resource provider.
 
     :raises ServiceNotFound: if there is no such provider.
     :raises ServiceError: if they cannot be read.
@@ -70,14 +69,14 @@ def change_traits(
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Change the traits of a resource provider.
 
-    Custom traits that Placement does not know any more are created again.
+    Custom traits that were deleted meanwhile are created again.
 
-    :param edit: Takes the current traits and returns the new ones; called
-        again with the then current ones if another client was faster.
+    :param edit: Takes the current traits and returns the new ones. It is
+        called again after a conflict.
     :returns: The traits before and after.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if another client is faster each time.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceConflict: if there are conflicts on all attempts.
+    :raises ServiceError: if a request fails.
     """
     return _change(placement, provider, 'traits', edit)
 
@@ -85,20 +84,20 @@ def change_traits(
 def change_aggregates(
     placement: PlacementClient, provider: str, edit: Edit
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Change the aggregates a resource provider is a member of.
+    """Change the aggregates of a resource provider.
 
-    :param edit: Takes the current uuids and returns the new ones; called again
-        with the then current ones if another client was faster.
+    :param edit: Takes the current uuids and returns the new ones. It is called
+        again after a conflict.
     :returns: The uuids before and after.
     :raises ServiceNotFound: if there is no such provider.
-    :raises ServiceConflict: if another client is faster each time.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceConflict: if there are conflicts on all attempts.
+    :raises ServiceError: if a request fails.
     """
     return _change(placement, provider, 'aggregates', edit)
 
 
 def known_traits(placement: PlacementClient) -> frozenset[str]:
-    """Return all traits that Placement knows, those of no provider included.
+    """Return all traits in Placement, including those that no provider has.
 
     :raises ServiceError: if they cannot be read.
     """
@@ -108,10 +107,10 @@ def known_traits(placement: PlacementClient) -> frozenset[str]:
 
 
 def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
-    """Return which providers below a root have some traits.
+    """Return the child providers that have the given traits.
 
-    :param traits: The names of traits that Placement knows.
-    :raises ServiceError: if that cannot be read.
+    :param traits: The names of traits that exist in Placement.
+    :raises ServiceError: if they cannot be read.
     """
     names = sorted(traits)
     found: dict[str, dict[str, tuple[str, ...]]] = {}
@@ -128,10 +127,10 @@ def holders_below(placement: PlacementClient, traits: Iterable[str]) -> Below:
 
 
 def create_trait(placement: PlacementClient, trait: str) -> None:
-    """Create a custom trait, unless it is there.
+    """Create a custom trait, unless it exists.
 
     :param trait: Its name, which starts with ``CUSTOM_``.
-    :raises ServiceError: if it cannot be done.
+    :raises ServiceError: if the request fails.
     """
     placement.send('PUT', f'/traits/{trait}')
 
@@ -139,7 +138,7 @@ def create_trait(placement: PlacementClient, trait: str) -> None:
 @tenacity.retry(
     retry=tenacity.retry_if_exception_type(exception.ServiceConflict),
     stop=tenacity.stop_after_attempt(_ATTEMPTS),
-    # Two of us would otherwise meet again and again.
+    # Random, or two clients could conflict again on every attempt.
     wait=tenacity.wait_random_exponential(0.02, _LONGEST_PAUSE),
     before_sleep=tenacity.before_sleep_log(LOG, logging.DEBUG),
     reraise=True,
@@ -158,7 +157,7 @@ def _change(
             missing = _missing(placement, what, after - before)
             if not missing:
                 raise
-            # Another has deleted them since they were created.
+            # Another client has deleted them since they were created.
             for trait in missing:
                 create_trait(placement, trait)
             raise exception.ServiceConflict(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a request spec to the resources and traits to ask Placement for.
+"""Converts a request to resources and traits, like Nova.
 
-Follows ``nova.scheduler.utils.ResourceRequest.from_request_spec``: what a
-flavor's extra specs say takes precedence over its size, and what Nova would
-pass over with a warning is passed over with a warning.
+It follows ``nova.scheduler.utils.ResourceRequest.from_request_spec``: extra
+specs of a flavor take precedence over its size, and what Nova ignores with a
+warning is ignored with a warning.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,20 +22,20 @@ LOG = logging.getLogger(__name__)
 
 _MIB_PER_GIB = 1024
 
-# With these hints Nova wants to know all candidates: it chooses among them by
-# the servers that run there.
+# With these hints Nova queries all candidates, because it then chooses by the
+# servers on each host.
 _UNLIMITED = frozenset({'group', 'same_host', 'different_host'})
 
 
 def resource_request(
     spec: Request, limit: int | None = None
 ) -> placement_group.ResourceRequest:
-    """Return what a request asks for, before any filter has spoken.
+    """Return the query for a request, before any request filter.
 
-    :param limit: The most candidates to ask for; None for all. With hints on
-        other servers, or a host of several nodes, all are asked for.
+    :param limit: The maximum number of candidates; None for all. It is ignored
+        with hints that refer to other servers, or a host with several nodes.
     :raises InvalidRequest: if flavor and image contradict each other or have
-        a setting without meaning.
+        an invalid setting.
     """
     host = spec.requested_host
     if not _UNLIMITED.isdisjoint(spec.scheduler_hints) or (
@@ -63,7 +63,7 @@ def resource_request(
     request.same_subtree.extend(spec.same_subtree)
     _add_size(request, spec)
     _strip(request)
-    # Placement wants to be told, and a flavor cannot know of ports.
+    # Placement requires a group_policy, but flavors do not depend on ports.
     if (
         request.group_policy is None
         and len(_suffixes(request)) > 1
@@ -80,7 +80,7 @@ def _suffixes(request: placement_group.ResourceRequest) -> Sequence[str]:
 def _add_groups(
     request: placement_group.ResourceRequest, groups: Iterable[ResourceGroup]
 ) -> None:
-    """Add what ports and device profiles ask for.
+    """Add the request groups of ports and device profiles.
 
     :raises InvalidRequest: if the flavor has a group of the same name.
     """
@@ -153,7 +153,7 @@ def _add_resource(
 
 
 def _add_size(request: placement_group.ResourceRequest, spec: Request) -> None:
-    """Add the flavor's own size where no extra spec has spoken."""
+    """Add the flavor's size, for resource classes without an extra spec."""
     merged = request.merged_resources()
     amounts = request.group().resources
     flavor = spec.flavor
@@ -168,7 +168,7 @@ def _add_size(request: placement_group.ResourceRequest, spec: Request) -> None:
 
 
 def _strip(request: placement_group.ResourceRequest) -> None:
-    """Drop amounts of zero, and groups that ask for nothing."""
+    """Remove amounts of zero and empty groups."""
     for suffix, group in list(request.groups.items()):
         group.resources = {rc: n for rc, n in group.resources.items() if n}
         if group.is_empty:

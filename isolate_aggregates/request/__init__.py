@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is asked for: flavor, image, project, hints, perhaps a host."""
+"""Requests: flavor, image, project, scheduler hints and requested host."""
 
 from isolate_aggregates.request.spec import (
     ComputeHost,

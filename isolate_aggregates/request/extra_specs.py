@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what flavor extra specs and image properties ask of Placement.
+"""Parses resources and traits in flavor extra specs and image properties.
 
 The syntax is Nova's: ``resources[$S]:$CLASS=<n>``,
 ``trait[$S]:$TRAIT=required|forbidden`` and ``group_policy=none|isolate`` in a
@@ -20,11 +20,11 @@ GROUP_POLICY = 'group_policy'
 GROUP_POLICIES = ('none', 'isolate')
 
 SUFFIX = re.compile(r'[a-zA-Z0-9_-]{1,64}')
-# The resource classes of instance reservations start so, in Blazar as well.
+# The prefix of the resource classes of instance reservations, as in Blazar.
 RESERVATION_CLASS = 'CUSTOM_RESERVATION_'
-# The reservation providers have it, below the compute nodes. On the compute
-# nodes themselves an image of a tenant that claims it would let ordinary
-# servers in.
+# The trait of reservation providers, which are children of compute nodes. It
+# must not be on the compute nodes themselves: there, an image of a tenant that
+# requires it would let ordinary servers in.
 RESERVATION_TRAIT = 'CUSTOM_RESERVATION_HOST'
 
 _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
@@ -32,7 +32,7 @@ _KEY = re.compile(rf'^(resources|trait)({SUFFIX.pattern})?:(.*)$')
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ExtraSpec:
-    """One extra spec that speaks of resources or of a trait.
+    """An extra spec that requests resources or a trait.
 
     :param kind: ``resources`` or ``trait``.
     :param suffix: The request group it belongs to; empty for the unsuffixed
@@ -48,10 +48,9 @@ class ExtraSpec:
 
 
 def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
-    """Yield what a flavor asks of Placement, in the order written.
+    """Yield the extra specs with resources and traits, in their order.
 
-    :param extra_specs: All extra specs of the flavor; those that speak of
-        neither resources nor traits are passed over.
+    :param extra_specs: All extra specs of the flavor; others are ignored.
     """
     for key, value in extra_specs.items():
         match = _KEY.match(key)
@@ -61,9 +60,9 @@ def parse(extra_specs: Mapping[str, str]) -> Iterator[ExtraSpec]:
 
 
 def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
-    """Return the resource classes of instance reservations a flavor asks for.
+    """Return the resource classes of reservations that a flavor requests.
 
-    Only a host whose reservation provider has the class can serve it, see
+    Only hosts whose reservation provider has the class can serve it; see
     `Placement API support for instance reservation
     <https://specs.openstack.org/openstack/blazar-specs/specs/rocky/placement-api.html>`_.
 
@@ -74,14 +73,14 @@ def reservation_classes(extra_specs: Mapping[str, str]) -> frozenset[str]:
         for spec in parse(extra_specs)
         if spec.kind == 'resources'
         and spec.name.startswith(RESERVATION_CLASS)
-        # An amount of 0 asks for nothing.
+        # An amount of 0 requests nothing.
         and spec.value.isdecimal()
         and int(spec.value)
     )
 
 
 def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
-    """Return the traits a flavor requires, in whatever request group.
+    """Return the traits that a flavor requires, in any request group.
 
     :param extra_specs: All extra specs of the flavor.
     """
@@ -93,11 +92,10 @@ def required_traits(extra_specs: Mapping[str, str]) -> frozenset[str]:
 
 
 def image_required_traits(properties: Mapping[str, object]) -> frozenset[str]:
-    """Return the traits an image requires.
+    """Return the traits that an image requires.
 
-    Images know no suffixes and cannot forbid a trait; Nova takes the
-    property only when its value is exactly ``required``
-    (``nova.objects.ImageMetaProps``).
+    Images cannot have suffixes or forbid traits. Nova uses the property only
+    if its value is exactly ``required`` (``nova.objects.ImageMetaProps``).
 
     :param properties: All properties of the image.
     """

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flavors and images ask of Placement without naming it.
+"""Resources and traits that settings of flavors and images imply.
 
-``hw:cpu_policy=dedicated`` asks for PCPU, ``os:secure_boot=required`` for a
-trait, and so on: Nova translates such settings before it asks Placement (the
-``_translate_*`` methods of ``nova.scheduler.utils.ResourceRequest``, which
-read them with ``nova.virt.hardware``). Leaving one out would offer hosts that
-the server cannot run on, so all of them are here, each as a small rule. What
-the settings mean is described in the `extra specs reference
+For example, ``hw:cpu_policy=dedicated`` requests PCPU, and
+``os:secure_boot=required`` requires a trait. Nova translates such settings
+before it queries Placement (the ``_translate_*`` methods of
+``nova.scheduler.utils.ResourceRequest``, which read them with
+``nova.virt.hardware``). Without one of them, hosts would be offered that
+cannot run the server. So all of them are here, each as a small rule. For their
+meaning see the `extra specs reference
 <https://docs.openstack.org/nova/latest/configuration/extra-specs.html>`_.
 """
 
@@ -18,21 +19,21 @@ import os_traits
 
 from isolate_aggregates import exception
 
-# The releases of Nova whose requests are known.
+# The supported releases of Nova.
 OLDEST_NOVA = 31
 NEWEST_NOVA = 34
 
-# Before, any host with a slot for an encrypted server would do.
+# Earlier releases do not require the traits.
 _ENCRYPTION_TRAITS = 32
 
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """What the settings come to, all of it for the unsuffixed group.
+    """The resources and traits of the unsuffixed group that settings imply.
 
-    :param resources: Amounts by resource class.
-    :param required_traits: Traits the host must have.
-    :param forbidden_traits: Traits the host must not have.
+    :param resources: The amounts by resource class.
+    :param required_traits: The traits that the host must have.
+    :param forbidden_traits: The traits that the host must not have.
     """
 
     resources: Mapping[str, int] = dataclasses.field(default_factory=dict)
@@ -61,7 +62,7 @@ class Settings:
         return None if value in (None, '') else str(value)
 
     def either(self, name: str, allowed: Iterable[str]) -> str | None:
-        """Return what flavor or image say; they must not disagree."""
+        """Return the value of flavor or image; they must not contradict."""
         flavor, image = self.checked(name, allowed)
         if flavor and image and flavor != image:
             raise exception.InvalidRequest(
@@ -73,7 +74,10 @@ class Settings:
     def checked(
         self, name: str, allowed: Iterable[str]
     ) -> tuple[str | None, str | None]:
-        """Return the flavor's and the image's value, each a known one."""
+        """Return the values of flavor and image, after checking each.
+
+        :raises InvalidRequest: if one of them is not allowed.
+        """
         values = self.flavor(name), self.image(name)
         for value in values:
             if value and value not in allowed:
@@ -90,14 +94,14 @@ def translate(
     vcpus: int,
     nova: int = NEWEST_NOVA,
 ) -> Translation:
-    """Return what the settings of a flavor and an image come to.
+    """Return the resources and traits that settings imply.
 
     :param extra_specs: The flavor's extra specs.
     :param properties: The image's properties.
     :param vcpus: The flavor's number of virtual CPUs.
-    :param nova: The release of Nova that translates them.
-    :raises InvalidRequest: if a setting has a value Nova's API would refuse,
-        or flavor and image contradict each other.
+    :param nova: The release of Nova.
+    :raises InvalidRequest: if Nova's API would reject a setting, or flavor and
+        image contradict each other.
     """
     settings = Settings(extra_specs, properties)
     resources = {**_cpus(settings, vcpus), **_persistent_memory(settings)}
@@ -148,14 +152,14 @@ def _cpus(settings: Settings, vcpus: int) -> dict[str, int]:
 
 
 def _emulator_threads(settings: Settings) -> str | None:
-    # Flavors only: images have no say in it.
+    # Only flavors can set it.
     return Settings(settings.extra_specs, {}).either(
         'hw:emulator_threads_policy', ('isolate', 'share')
     )
 
 
 def _pinned_cpus(settings: Settings, vcpus: int) -> int:
-    """Return how many CPUs of a mixed server are pinned."""
+    """Return the number of pinned CPUs with the CPU policy ``mixed``."""
     everything = set(range(vcpus))
     dedicated = _masked(settings.flavor('hw:cpu_dedicated_mask'), vcpus)
     if dedicated is not None and not set() < dedicated < everything:
@@ -169,7 +173,7 @@ def _pinned_cpus(settings: Settings, vcpus: int) -> int:
             'hw:cpu_realtime_mask'
         )
         realtime = _masked(mask, vcpus) if mask else everything
-        # All of them only if the emulator's threads run elsewhere.
+        # All CPUs can be realtime only if emulator threads run elsewhere.
         spare = realtime != everything or _emulator_threads(settings)
         if not realtime or not realtime <= everything or not spare:
             raise exception.InvalidRequest(
@@ -207,7 +211,7 @@ def _thread_policy(settings: Settings) -> str | None:
         'hw:cpu_thread_policy', ('prefer', 'isolate', 'require')
     )
     if flavor in (None, 'prefer'):
-        # A flavor that prefers leaves the image no choice.
+        # With "prefer" in the flavor, the image cannot change it.
         return flavor or image
     if image and image != flavor:
         raise exception.InvalidRequest(
@@ -228,8 +232,7 @@ def _persistent_memory(settings: Settings) -> dict[str, int]:
 
 def is_true(value: str | None) -> bool:
     """Return whether a setting is true, as Nova reads it."""
-    # Takes longer to import than a request takes for all else, and few
-    # flavors and images ask for what needs it.
+    # Imported late: the import is slow, and few requests need it.
     from oslo_utils import strutils
 
     return bool(strutils.bool_from_string(value))
@@ -267,7 +270,7 @@ def _secure_boot(settings: Settings) -> list[str]:
 
 
 def tpm(settings: Settings) -> list[str]:
-    """Return the traits of a virtual TPM, if one is asked for."""
+    """Return the required traits for a virtual TPM, if one is requested."""
     versions = {
         '1.2': os_traits.COMPUTE_SECURITY_TPM_1_2,
         '2.0': os_traits.COMPUTE_SECURITY_TPM_2_0,

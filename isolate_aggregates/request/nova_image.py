@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The properties of an image that Nova keeps, and how it writes them.
+"""The image properties that Nova passes to its scheduler, and their format.
 
-Nova knows the properties that ``nova.objects.ImageMetaProps`` names, some of
-them by older names too. All others are lost on the way to its scheduler.
+Nova supports the properties in ``nova.objects.ImageMetaProps``, and older
+names for some of them. It drops all other properties.
 """
 
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ _BOOLEANS = frozenset({
     'os_skip_agent_inject_files_at_boot', 'os_skip_agent_inject_ssh',
 })  # fmt: skip
 
-# Those that Nova writes in lower case.
+# Properties that Nova converts to lower case.
 _LOWER = frozenset({
     'hw_architecture', 'hw_emulation_architecture', 'hw_vif_model',
     'hw_vm_mode', 'img_hv_type',
 })  # fmt: skip
 
-# Without those that are lists in Nova.
+# All supported properties, except those that are lists in Nova.
 KNOWN = _BOOLEANS | _LOWER | {
     'hw_auto_disk_config', 'hw_cdrom_bus', 'hw_cpu_cores',
     'hw_cpu_max_cores', 'hw_cpu_max_sockets', 'hw_cpu_max_threads',
@@ -49,7 +49,7 @@ KNOWN = _BOOLEANS | _LOWER | {
     'os_command_line', 'os_distro', 'os_secure_boot', 'os_type',
 }  # fmt: skip
 
-# The releases of Nova that brought some of them.
+# The releases of Nova that introduced properties.
 _SINCE = types.MappingProxyType({
     'hw_mem_encryption_model': 32,
     'hw_redirected_usb_ports': 32,
@@ -102,7 +102,7 @@ _OTHERS = types.MappingProxyType({
 })  # fmt: skip
 
 
-# What Nova keeps, by whatever name, and tells of a server.
+# All names of properties that Nova stores and returns with a server.
 TOLD = KNOWN | frozenset(_OLD_NAMES.values()) | {'vmware_adaptertype'}
 
 
@@ -111,9 +111,9 @@ def kept(
     name: str,
     nova: int = implied.NEWEST_NOVA,
 ) -> str | None:
-    """Return a property as Nova keeps it; None if it does not.
+    """Return a property as Nova stores it; None if Nova drops it.
 
-    :param properties: All properties of the image, as Glance has them.
+    :param properties: All properties of the image, as in Glance.
     :param name: Nova's name of the property.
     :param nova: The release of Nova.
     """

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which image properties request filters declare that they look at.
+"""The image properties that request filters declare.
 
-Nova passes few of an image's properties to nova-scheduler, which must look
-the others up. That is done for what some filter declares, and for nothing
-else, so that a filter sees the same wherever it runs.
+Nova passes few properties of an image to nova-scheduler; all others have to be
+read from its database. This is done only for declared properties. Others are
+removed, so that a filter sees the same properties inside and outside Nova.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,18 +11,19 @@ import dataclasses
 
 from isolate_aggregates.request.extra_specs import REQUIRED, TRAIT_PREFIX
 
-# What declares all properties that start with the text before it.
+# At the end of a pattern, stands for any text.
 WILDCARD = '*'
 
 
 @dataclasses.dataclass(frozen=True)
 class Declared:
-    """The image properties that some filters declare.
+    """The image properties that filters declare.
 
-    :param patterns: Names of properties, or how they start followed by ``*``.
-    :param keys: Those of them that can only open: where such a property
-        cannot be had, a request is judged as if the image did not have it,
-        which keeps the server out. Any other refuses the request then.
+    :param patterns: The names of properties, or prefixes followed by ``*``.
+    :param keys: Those patterns that can only open locks. If such a property is
+        not available, the request is evaluated without it, so that the lock
+        stays closed. If any other property is not available, the request is
+        refused.
     """
 
     patterns: frozenset[str] = frozenset()
@@ -30,35 +31,35 @@ class Declared:
 
     @classmethod
     def union(cls, declared: 'Iterable[Declared]') -> 'Declared':
-        """Return what all of some filters declare together.
+        """Combine the declarations of several filters.
 
-        :param declared: What each of them declares.
+        :param declared: The declarations of the filters.
         """
         found = tuple(declared)
         return cls(
             frozenset().union(*(one.patterns for one in found)),
             frozenset().union(*(one.keys for one in found))
-            # What one filter cannot do without is no key for all of them.
+            # A property that any filter needs is not just a key.
             - frozenset().union(*(one.patterns - one.keys for one in found)),
         )
 
     @property
     def needed(self) -> frozenset[str]:
-        """The patterns of properties that a request is refused without."""
+        """The patterns of properties without which a request is refused."""
         return self.patterns - self.keys
 
     def has(self, name: str) -> bool:
         """Return whether a property is declared.
 
-        :param name: Its name in Glance.
+        :param name: The name of the property in Glance.
         """
         return any(matches(pattern, name) for pattern in self.patterns)
 
     def among(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return the declared ones of an image's properties.
+        """Return the declared properties of an image.
 
         :param properties: All properties of the image.
-        :returns: These, and the required traits.
+        :returns: The declared properties and the required traits.
         """
         return {
             name: value
@@ -69,9 +70,9 @@ class Declared:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a pattern stands for a property.
+    """Return whether a pattern matches a property.
 
-    :param pattern: Its name, or how it starts followed by ``*``.
+    :param pattern: A name, or a prefix followed by ``*``.
     :param name: The name of the property.
     """
     if pattern.endswith(WILDCARD):
@@ -80,7 +81,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def is_required_trait(name: str, value: str) -> bool:
-    """Return whether a property requires a trait, as Nova reads it.
+    """Return whether a property requires a trait, as in Nova.
 
     :param name: The name of the property.
     :param value: Its value.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request: a flavor, an image, a project, hints, perhaps a host.
+"""The request: a flavor, an image, a project, hints, possibly a host.
 
-:class:`RequestSpec` is what a request filter sees, wherever it runs. Outside
-nova-scheduler it is a :class:`Request`, made from Nova's API or a cloud file;
-inside, it is made from Nova's own request spec.
+:class:`RequestSpec` is the interface for request filters. Outside
+nova-scheduler the implementation is :class:`Request`, created from Nova's API
+or a cloud file. Inside nova-scheduler, Nova's own request spec is wrapped.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,16 +17,16 @@ from isolate_aggregates.request import implied, properties
 
 @dataclasses.dataclass(frozen=True)
 class Flavor:
-    """The size of a server, with the units Nova's flavors have.
+    """A flavor, with the units of Nova.
 
-    :param name: Name, shown to people.
-    :param id: Flavor id.
-    :param vcpus: Number of virtual CPUs.
-    :param ram: Memory in MiB.
-    :param disk: Root disk in GiB.
-    :param ephemeral: Ephemeral disk in GiB.
-    :param swap: Swap disk in MiB.
-    :param extra_specs: Extra specs by key.
+    :param name: The name.
+    :param id: The flavor id.
+    :param vcpus: The number of virtual CPUs.
+    :param ram: The memory in MiB.
+    :param disk: The root disk in GiB.
+    :param ephemeral: The ephemeral disk in GiB.
+    :param swap: The swap disk in MiB.
+    :param extra_specs: The extra specs by key.
     """
 
     name: str
@@ -41,15 +41,15 @@ class Flavor:
 
 @dataclasses.dataclass(frozen=True)
 class Image:
-    """What the server boots from.
+    """An image.
 
-    :param name: Name, shown to people.
-    :param id: Image id.
-    :param properties: Custom properties by key, as Glance has them.
-    :param owner: Id of the project that owns the image.
-    :param visibility: Glance's visibility, such as ``public`` or ``shared``.
-    :param disk_format: Its disk format, such as ``qcow2``; None if it is not
-        known.
+    :param name: The name.
+    :param id: The image id.
+    :param properties: The custom properties by key, as in Glance.
+    :param owner: The id of the project that owns the image.
+    :param visibility: The visibility in Glance, for example ``public``.
+    :param disk_format: The disk format, for example ``qcow2``; None if
+        unknown.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Image:
 
 @dataclasses.dataclass(frozen=True)
 class ComputeHost:
-    """A host named in the request, as it was found in the cloud.
+    """A host that a request names.
 
-    :param name: The name as it was asked for.
-    :param providers: Uuids of the compute node resource providers of that
-        host: none when it is unknown, several for a bare metal service.
+    :param name: The requested name.
+    :param providers: The uuids of the resource providers of the host's compute
+        nodes: empty if the host is unknown, several for bare metal.
     """
 
     name: str
@@ -75,14 +75,14 @@ class ComputeHost:
 
 @dataclasses.dataclass(frozen=True)
 class ResourceGroup:
-    """What a port or a device profile asks for, beside flavor and image.
+    """A request group of a port or a device profile.
 
-    One provider must give all of it.
+    It must be served by a single provider.
 
-    :param id: What Nova calls the group: the suffix in the query.
-    :param resources: Amounts by resource class.
-    :param required_traits: Traits the provider must have.
-    :param forbidden_traits: Traits the provider must not have.
+    :param id: The id of the group in Nova, which is the suffix in the query.
+    :param resources: The amounts by resource class.
+    :param required_traits: The traits that the provider must have.
+    :param forbidden_traits: The traits that the provider must not have.
     """
 
     id: str
@@ -93,15 +93,14 @@ class ResourceGroup:
 
 @dataclasses.dataclass(frozen=True)
 class RequestedNetwork:
-    """A network or a port that was asked for.
+    """A requested network or port.
 
-    :param name: What to call it.
-    :param aggregates: Uuids of the aggregates of its segments, if it is
-        routed; one of them is enough. None if they were not looked up.
-    :param remote_managed: Whether it is a port of the type
-        ``remote-managed``.
+    :param name: The name for messages.
+    :param aggregates: For a routed network, the uuids of the aggregates of its
+        segments, of which a host needs one. None if they were not read.
+    :param remote_managed: Whether it is a port of type ``remote-managed``.
     :param broken: Why its segments are not usable, so that Nova refuses the
-        request; empty if they are.
+        request; empty if they are usable.
     """
 
     name: str
@@ -111,9 +110,9 @@ class RequestedNetwork:
 
 
 class RequestSpec(Protocol):
-    """One request for servers, as the request filters see it.
+    """The interface of a request for servers.
 
-    Filters read it and never change it.
+    Filters must not modify it.
     """
 
     @property
@@ -122,35 +121,35 @@ class RequestSpec(Protocol):
 
     @property
     def image(self) -> Image | None:
-        """The image; None if the server has none, or it is not known.
+        """The image; None if the server has none or it is unknown.
 
-        Its properties are :attr:`image_properties`.
+        Filters read its properties from :attr:`image_properties`.
         """
 
     @property
     def image_properties(self) -> Mapping[str, str]:
         """The image properties that the loaded filters declare.
 
-        They have Glance's values: the current ones for a new server, and those
-        of the moment when it was accepted for an existing one.
+        The values are those in Glance when nova-api accepted the server; for a
+        new server these are the current ones.
 
-        Required traits, as ``trait:<NAME>=required``, are always included. A
-        property that no filter declares is never included.
+        Required traits, as ``trait:<NAME>=required``, are always included.
+        Properties that no filter declares are never included.
         """
 
     @property
     def project_id(self) -> str | None:
-        """The id of the project the server will belong to, if it is known."""
+        """The id of the project of the server; None if unknown."""
 
     @property
     def scheduler_hints(self) -> Mapping[str, tuple[str, ...]]:
-        """The values of each scheduler hint; repeated hints have several."""
+        """The scheduler hints; a repeated hint has several values."""
 
     @property
     def requested_host(self) -> ComputeHost | None:
-        """The host that was asked for; inside nova-scheduler always None.
+        """The requested host; always None inside nova-scheduler.
 
-        Nova itself keeps the request to that host.
+        Nova itself restricts the request to that host.
         """
 
     @property
@@ -159,13 +158,13 @@ class RequestSpec(Protocol):
 
     @property
     def boot_from_volume(self) -> bool:
-        """Whether the root disk is a volume, which takes none of a host."""
+        """Whether the root disk is a volume, which uses no disk of a host."""
 
     @property
     def required_traits(self) -> frozenset[str]:
-        """Every trait this request requires, in any request group.
+        """All traits that the request requires, in any request group.
 
-        These are the traits that open an isolated aggregate, the same set as
+        These traits open isolated aggregates. The set is the same as
         ``all_required_traits`` of Nova's ``ResourceRequest``.
         """
 
@@ -174,12 +173,12 @@ class RequestSpec(Protocol):
         """Every required trait that no image, and so no tenant, can add."""
 
     def declaring(self, declared: properties.Declared) -> 'RequestSpec':
-        """Return the request as filters with some declarations see it.
+        """Return the request with only the declared image properties.
 
         The pipeline calls this before it runs the filters.
 
         :param declared: The image properties that the filters declare.
-        :raises RequestRefused: if a declared property cannot be had.
+        :raises RequestRefused: if a declared property is not available.
         :raises ServiceError: if it cannot be read.
         """
 
@@ -189,29 +188,29 @@ class Request:
     """A request outside nova-scheduler.
 
     :param flavor: The flavor.
-    :param image: The image; None when the server boots from a volume whose
-        image properties are not known.
-    :param project_id: The project the server will belong to.
-    :param scheduler_hints: Scheduler hints; a hint that may be repeated has
-        several values.
-    :param requested_host: The host that was asked for, if any.
-    :param num_instances: How many servers are asked for at once.
-    :param boot_from_volume: Whether the root disk is a volume, so that none
-        is taken from the host.
-    :param derived_traits: Required traits that come from elsewhere than the
-        flavor and the image, such as ports and device profiles.
-    :param known_traits: All required traits, if they are already computed;
-        None to compute them here.
-    :param availability_zone: The availability zone that was asked for.
-    :param resource_groups: What ports and device profiles ask for.
-    :param same_subtree: Ids of groups that one subtree must serve.
-    :param networks: The networks and ports that were asked for.
-    :param nova_release: The release of Nova that is asked; each adds more to a
+    :param image: The image; None if the server boots from a volume whose image
+        properties are unknown.
+    :param project_id: The id of the project of the server.
+    :param scheduler_hints: The scheduler hints; a repeated hint has several
+        values.
+    :param requested_host: The requested host, if any.
+    :param num_instances: The number of servers in the request.
+    :param boot_from_volume: Whether the root disk is a volume, which uses no
+        disk of a host.
+    :param derived_traits: Required traits that do not come from flavor or
+        image, for example those of ports and device profiles.
+    :param known_traits: All required traits, if they are known already; None
+        to compute them.
+    :param availability_zone: The requested availability zone.
+    :param resource_groups: The request groups of ports and device profiles.
+    :param same_subtree: The ids of groups that must be in one subtree.
+    :param networks: The requested networks and ports.
+    :param nova_release: The release of Nova, as newer ones derive more from a
         request.
     :param host_forced: Whether the requested host is forced, so that Nova
-        asks no host filter.
-    :param owner_nova: Whether all compute nodes say that they are Nova's,
-        which Nova then requires; None if that is not known.
+        skips its host filters.
+    :param owner_nova: Whether all compute nodes have the trait OWNER_NOVA, so
+        that Nova requires it; None if unknown.
     """
 
     flavor: Flavor
@@ -235,7 +234,7 @@ class Request:
 
     @property
     def image_properties(self) -> Mapping[str, str]:
-        """The image's properties; none without an image."""
+        """The properties of the image; empty without an image."""
         return self.image.properties if self.image else {}
 
     @functools.cached_property
@@ -271,7 +270,7 @@ class Request:
         return dataclasses.replace(
             self,
             image=dataclasses.replace(self.image, properties=kept),
-            # Some follow from properties that are left out.
+            # Some traits are derived from properties that are removed.
             known_traits=self.required_traits,
         )
 
@@ -282,12 +281,12 @@ def traits_of(
     derived_traits: Collection[str] = (),
     nova: int = implied.NEWEST_NOVA,
 ) -> frozenset[str]:
-    """Return every trait that a flavor and an image require.
+    """Return all traits that a flavor and an image require.
 
     :param flavor: The flavor.
     :param image_properties: All properties of the image.
-    :param derived_traits: Required traits that come from elsewhere.
-    :param nova: The release of Nova that is asked.
+    :param derived_traits: Further required traits.
+    :param nova: The release of Nova.
     """
     implications = implied.translate(
         flavor.extra_specs, image_properties, flavor.vcpus, nova

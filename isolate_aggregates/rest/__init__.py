@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls an OpenStack API, and says plainly what went wrong."""
+"""Calls OpenStack APIs, with clear error messages."""

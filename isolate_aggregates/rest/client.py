@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls an OpenStack REST API and says plainly what went wrong.
+"""Calls OpenStack REST APIs, with clear error messages.
 
-Sessions, endpoints, time-outs and retries are keystoneauth's; this module
-translates its errors, and the answers that are invalid.
+keystoneauth handles sessions, endpoints, timeouts and retries. This module
+translates its exceptions, and reports invalid responses.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +19,16 @@ from isolate_aggregates.rest import errors
 from isolate_aggregates.rest.connection import Connection
 from isolate_aggregates.text import public, short
 
-# Of the web servers in use uWSGI takes the least by default: it has 4,096
-# bytes for the whole request and holds the query in it twice, so that beside
-# the headers there is room for about 1,600.
+# Of the common web servers, uWSGI has the lowest default limit: its buffer of
+# 4,096 bytes has to hold the headers and two copies of the query, which leaves
+# about 1,600 bytes.
 _LONG_QUERY = 1600
 
-# What they, or a proxy before them such as HAProxy (400), answer to a longer
-# one. Only 414 means nothing else.
+# The statuses with which web servers, or proxies like HAProxy (400), reject
+# longer queries. Only 414 is unambiguous.
 _TOO_LONG = (400, 431, 502)
 
-# What a caller may be able to do something about.
+# Statuses with their own exception, which callers may handle.
 _KINDS = {
     404: exception.ServiceNotFound,
     409: exception.ServiceConflict,
@@ -42,16 +42,16 @@ _T = TypeVar('_T')
 
 
 class Service:
-    """One OpenStack service, as its clients here call it.
+    """An OpenStack service.
 
-    :param name: What messages call it, such as ``Placement``.
+    :param name: The name in messages, for example ``Placement``.
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
-    :param retries: How often to try again what may succeed then; None for
-        three times.
-    :param long_query: The bytes of a path and query that was answered, for
-        those who try longer ones to find a limit: what fails beyond them may
-        be too long. None for what web servers take at least.
+        second before the first retry, doubled for each further one.
+    :param retries: The number of retries; None for three.
+    :param long_query: The length in bytes of path and query above which a
+        failure may be due to the length. Callers that search for the limit
+        give a length that was answered. None for the default limits of web
+        servers.
     """
 
     def __init__(
@@ -67,18 +67,18 @@ class Service:
         self._retry_delay = retry_delay
         self._retries = RETRIES if retries is None else retries
         self._long_query = _LONG_QUERY if long_query is None else long_query
-        # Where uWSGI refuses a request, Apache before it answers 500, as it
-        # does in other cases. Only who has seen a shorter one answered can
-        # tell them apart.
+        # If uWSGI rejects a request, Apache in front of it answers 500, as it
+        # does for other failures. Only a caller that has seen a shorter query
+        # answered can distinguish these.
         self._too_long_statuses = (
             _TOO_LONG if long_query is None else (*_TOO_LONG, 500)
         )
 
     @functools.cached_property
     def endpoint(self) -> str:
-        """The endpoint, for messages; Keystone is asked for it once.
+        """The endpoint, for messages; read once from the service catalog.
 
-        :raises ServiceError: if Keystone does not give it away.
+        :raises ServiceError: if it cannot be read from Keystone.
         """
         self._authenticate()
         try:
@@ -91,7 +91,7 @@ class Service:
                 '; look at the region and the interface.',
             ) from exc
         except Exception as exc:
-            # A catalog that no Keystone gives.
+            # The catalog is invalid.
             raise self._no_token(exc) from exc
         if not endpoint:
             raise exception.ServiceError(
@@ -104,9 +104,9 @@ class Service:
         return public(endpoint)
 
     def root(self, version: str) -> str:
-        """Return how paths begin: endpoints may or may not have a version.
+        """Return the prefix of paths, as endpoints may or may not have it.
 
-        :param version: The version, such as ``v2``.
+        :param version: The API version, for example ``v2``.
         """
         endpoint = self.endpoint.rstrip('/')
         return '' if endpoint.endswith(f'/{version}') else f'/{version}'
@@ -120,13 +120,13 @@ class Service:
         accept: Iterable[int] = (200,),
         content_type: str = 'application/json',
     ) -> requests.Response:
-        """Call the API and return an answer with an accepted status.
+        """Call the API and return a response with an accepted status.
 
-        After connection errors and the statuses 429 and 503 it is tried again.
+        Connection errors and the statuses 429 and 503 are retried.
 
         :param path: Path and query string below the endpoint.
-        :param accept: The statuses the caller can use.
-        :raises ServiceError: or the one of its kinds that says what happened.
+        :param accept: The statuses that the caller handles.
+        :raises ServiceError: or one of its subclasses, for any other result.
         """
         headers = {'Accept': 'application/json'}
         if json is not None:
@@ -150,19 +150,19 @@ class Service:
         return answer
 
     def get(self, path: str, microversion: str | None = None) -> Any:
-        """Call the API and return the JSON object it answers with.
+        """Call the API and return the JSON object of the response.
 
         :param path: Path and query string below the endpoint.
-        :raises ServiceError: or the one of its kinds that says what happened.
+        :raises ServiceError: or one of its subclasses, if this fails.
         """
         answer = self.request('GET', path, microversion)
         return self.decode(answer, path)
 
     def decode(self, answer: requests.Response, path: str) -> dict[str, Any]:
-        """Return the JSON object of an answer.
+        """Return the JSON object of a response.
 
-        :param path: What was asked, for the message.
-        :raises ServiceError: if it is no JSON object.
+        :param path: The path of the request, for the message.
+        :raises ServiceError: if it is not a JSON object.
         """
         try:
             document = answer.json()
@@ -181,10 +181,10 @@ class Service:
     def parsed(
         self, path: str, parser: Callable[[Any], _T], document: Any
     ) -> _T:
-        """Return what a parser makes of an answer.
+        """Parse a document.
 
-        :param path: What was asked, for the message.
-        :raises ServiceError: if the answer lacks what the parser needs.
+        :param path: The path of the request, for the message.
+        :raises ServiceError: if the document lacks data that the parser needs.
         """
         try:
             return parser(document)
@@ -198,12 +198,12 @@ class Service:
 
     @contextlib.contextmanager
     def translated(self, path: str = '') -> Iterator[None]:
-        """Turn keystoneauth's errors into ours.
+        """Translate keystoneauth's exceptions into ours.
 
-        :raises ServiceError: or the one of its kinds that says what happened.
+        :raises ServiceError: or one of its subclasses.
         """
         where = self.endpoint
-        # Whatever goes wrong hereafter is then not for want of a token.
+        # So that later failures are not due to a missing token.
         self._authenticate()
         try:
             yield
@@ -212,15 +212,15 @@ class Service:
                 raise self._too_long(path, 'closed the connection') from exc
             raise errors.unreachable(self.name, where, exc) from exc
         except ks_exceptions.ClientException as exc:
-            # The token had to be renewed.
+            # Renewing the token failed.
             raise self._no_token(exc) from exc
 
     def _authenticate(self) -> None:
         try:
             self._client.session.get_auth_headers(self._client.auth)
         except Exception as exc:
-            # Of any kind: a plugin that misses its password raises just
-            # Exception, and an answer that no Keystone gives leads to others.
+            # Any exception: a plugin without a password raises a plain
+            # Exception, and invalid responses lead to various others.
             raise self._no_token(exc) from exc
 
     def _no_token(self, exc: Exception) -> exception.ServiceError:
@@ -230,7 +230,7 @@ class Service:
     def failure(
         self, method: str, path: str, answer: requests.Response
     ) -> exception.ServiceError:
-        """Return the error for an answer that is of no use."""
+        """Return the error for a response with an unexpected status."""
         status, said = answer.status_code, _said(answer)
         if status == 414 or (
             status in self._too_long_statuses
@@ -249,11 +249,11 @@ class Service:
     def refusal(
         self, request: str, status: int, said: str
     ) -> exception.ServiceError:
-        """Return the error for a status that is of no use.
+        """Return the error for an unexpected status.
 
-        :param request: What was asked.
-        :param status: The status of the answer.
-        :param said: What the service itself says went wrong.
+        :param request: Method and path of the request.
+        :param status: The status of the response.
+        :param said: The error message of the service.
         """
         said = short(said) or 'it does not say why'
         if status == 401:
@@ -290,7 +290,7 @@ def _is_json(answer: requests.Response) -> bool:
 
 
 def _said(answer: requests.Response) -> str:
-    """Return what the service itself says went wrong."""
+    """Return the error message of the service."""
     try:
         document = answer.json()
         if 'errors' in document:
@@ -300,7 +300,7 @@ def _said(answer: requests.Response) -> str:
         else:
             [error] = document.values()
             said = error['message']
-        # First comes what the status means, then what is wrong.
+        # The meaning of the status comes first, then the message.
         general, _, specific = said.partition('\n\n')
         return str(specific.strip() or general)
     except (ValueError, LookupError, TypeError, AttributeError):
@@ -309,21 +309,21 @@ def _said(answer: requests.Response) -> str:
 
 
 def _shown(path: str) -> str:
-    """Return a path for a message, without the end of a long query."""
+    """Return a path for a message, with long queries truncated."""
     return path if len(path) <= 100 else f'{path[:100]}...'
 
 
 class ApiClient:
     """The API of one service.
 
-    Every method raises ServiceError, or the one of its kinds that says what
-    happened, if the service gives no usable answer.
+    Every method raises a ServiceError or one of its subclasses if the service
+    gives no usable answer.
 
     :param retry_delay: Seconds to wait before each retry; None for half a
-        second before the first one and twice as long before each further.
+        second before the first retry, doubled for each further one.
     """
 
-    # What messages call the service, and what the catalog does.
+    # The name in messages, and the service type in the catalog.
     NAME: ClassVar[str]
     TYPE: ClassVar[str]
 

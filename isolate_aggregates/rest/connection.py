@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One keystoneauth session and where each service is found with it."""
+"""A keystoneauth session with the settings for service endpoints."""
 
 from collections.abc import Mapping
 import dataclasses
@@ -12,18 +12,18 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.text import short
 
-# Seconds to wait for an answer, where nothing else is configured.
+# The default timeout in seconds.
 TIMEOUT = 60
 
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-    """How to reach the services of one cloud.
+    """The connection to the services of a cloud.
 
     :param region_name: The region; None for the only one.
-    :param interface: Kinds of endpoints, best first.
-    :param endpoints: Endpoints that take precedence over the service
-        catalog, by service type.
+    :param interface: The endpoint interfaces, in order of preference.
+    :param endpoints: Endpoints that take precedence over the service catalog,
+        by service type.
     """
 
     session: session.Session
@@ -32,7 +32,7 @@ class Connection:
     endpoints: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def adapter(self, service_type: str) -> adapter.Adapter:
-        """Return a keystoneauth adapter for one service."""
+        """Return a keystoneauth adapter for a service."""
         return adapter.Adapter(
             self.session,
             service_type=service_type,
@@ -51,13 +51,13 @@ def is_configured(conf: cfg.ConfigOpts) -> bool:
 def from_conf(
     conf: cfg.ConfigOpts, longest: float | None = None
 ) -> Connection:
-    """Return the connection that the configuration describes.
+    """Return the configured connection.
 
-    :param longest: The most seconds to wait for an answer, whatever is
-        configured; None for no such bound.
-    :raises ConfigError: if it describes none.
+    :param longest: An upper limit in seconds for the configured timeout; None
+        for no limit.
+    :raises ConfigError: if the configuration is incomplete.
     """
-    # Once more, now that it is known whether auth_section names another group.
+    # Register again, as auth_section may name another group.
     loading.register_auth_conf_options(conf, ia_conf.GROUP)
     section = conf[ia_conf.GROUP]
     option = f'[{section.auth_section or ia_conf.GROUP}] auth_type'

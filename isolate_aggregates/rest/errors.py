@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says in one sentence why Keystone or a service could not be asked.
+"""Builds one-sentence messages for connection errors.
 
-The errors of keystoneauth quote those of requests, which quote those of
-urllib3, and so on; what an operator needs is at the end of that chain.
+The exceptions of keystoneauth quote those of requests, which quote those of
+urllib3, and so on. The root cause is at the end of that chain.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from isolate_aggregates.text import public, short
 def unreachable(
     name: str, where: str | None, exc: BaseException
 ) -> exception.ServiceUnreachable:
-    """Return the error for a service that gave no answer at all."""
+    """Return the error for a service that did not answer."""
     if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
             f'cannot be trusted: {_reason(exc)}; look at its certificate, '
@@ -38,7 +38,7 @@ def unreachable(
             'running and that this is its address.'
         )
     else:
-        # Such as a CA file that is not there.
+        # For example, the CA file does not exist.
         problem = f'cannot be asked: {_reason(exc)}.'
     return exception.ServiceUnreachable(name, where, problem)
 
@@ -53,7 +53,7 @@ def was_closed(exc: BaseException) -> bool:
 def from_keystone(
     where: str | None, exc: BaseException
 ) -> exception.ServiceError:
-    """Return the error for an attempt to get a token."""
+    """Return the error for a failure to get a token."""
     where = public(where) if where else None
     if _has(exc, ks_exceptions.ConnectionError) or isinstance(exc, OSError):
         return unreachable('Keystone', where, exc)
@@ -88,7 +88,7 @@ def _message(exc: ks_exceptions.HttpError) -> str:
 
 
 def _chain(exc: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that led to it, the last one first."""
+    """Yield an exception and its causes, the last one first."""
     while exc is not None:
         yield exc
         exc = exc.__cause__ or exc.__context__

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Helpers for testing request filters, your own among them.
+"""Helpers for testing request filters, including your own.
 
-* :mod:`~isolate_aggregates.testing.builders` makes aggregates, flavors,
-  images, requests, provider trees and whole clouds, with defaults for all that
-  a test does not care about.
-* :mod:`~isolate_aggregates.testing.hosts` runs filters over a request and
-  returns the hosts that would be offered, or the reasons of the filters.
-* :mod:`~isolate_aggregates.testing.placement` answers for Placement over HTTP.
-  It needs requests-mock (extra ``testing``). Where something must be
-  written, :mod:`~isolate_aggregates.placement.embedded` runs the real service
-  (extra ``embedded``).
-* :mod:`~isolate_aggregates.testing.plugin` is the same as a pytest fixture.
+* :mod:`~isolate_aggregates.testing.builders` creates aggregates, flavors,
+  images, requests, provider trees and whole clouds, with defaults for
+  everything that a test does not depend on.
+* :mod:`~isolate_aggregates.testing.hosts` runs filters for a request and
+  returns the candidate hosts, or the reasons of the filters.
+* :mod:`~isolate_aggregates.testing.placement` mocks Placement's HTTP API. It
+  needs requests-mock (extra ``testing``). For tests that write,
+  :mod:`~isolate_aggregates.placement.embedded` runs the real Placement (extra
+  ``embedded``).
+* :mod:`~isolate_aggregates.testing.plugin` has the mock as a pytest fixture.
 """
 
 from isolate_aggregates.placement.embedded import EmbeddedPlacement

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test data for filters.
 
-Ids and uuids are derived from names, as in a cloud file, so they are the same
-in each run. Change other fields with :func:`dataclasses.replace`.
+Ids and uuids are derived from names, as in a cloud file, so that they are the
+same in each run. Use :func:`dataclasses.replace` to set other fields.
 """
 
 import collections
@@ -31,11 +31,11 @@ from isolate_aggregates.request import (
 # Parents before children.
 Tree = tuple[Provider, ...]
 
-# What a compute node has if a test does not say; enough for a few servers.
+# The default inventories of a compute node, enough for a few servers.
 _COMPUTE_NODE = types.MappingProxyType(
     {'VCPU': 16, 'MEMORY_MB': 32768, 'DISK_GB': 500}
 )
-# What the numbers of an inventory are at least.
+# The minimum values of the fields of an inventory.
 _LEAST = types.MappingProxyType(
     {'total': 1, 'reserved': 0, 'min_unit': 1, 'max_unit': 1, 'step_size': 1}
 )
@@ -54,9 +54,9 @@ def make_aggregate(
 
     :param name: Its name.
     :param metadata: Its metadata.
-    :param hosts: Names of the compute services in it.
+    :param hosts: The names of the compute services in it.
     :param uuid: Its uuid; None to derive one from the name.
-    :param id: Nova's number for it.
+    :param id: Its numeric id in Nova.
     :param availability_zone: Its availability zone.
     """
     return Aggregate(
@@ -106,7 +106,7 @@ def make_image(
 
     :param name: Its name.
     :param properties: Its custom properties.
-    :param owner: Id of the project that owns it.
+    :param owner: The id of the project that owns it.
     :param visibility: Its visibility.
     """
     return Image(
@@ -130,11 +130,11 @@ def make_request(
 
     :param flavor: The flavor; None for that of :func:`make_flavor`.
     :param image: The image; None for a server without one.
-    :param project_id: The project the server will belong to.
-    :param scheduler_hints: Scheduler hints: one value, or several.
-    :param requested_host: The host that is asked for, as the method
-        ``requested_host(name)`` of what :func:`make_snapshot` returns gives
-        it.
+    :param project_id: The id of the project of the server.
+    :param scheduler_hints: The scheduler hints, with one or several values
+        each.
+    :param requested_host: The requested host, from the method
+        ``requested_host(name)`` of a snapshot.
     """
     return Request(
         flavor=flavor or make_flavor(),
@@ -163,12 +163,12 @@ def make_provider(
     :param inventories: Inventories by resource class; a number is the total.
     :param usages: Used amounts by resource class.
     :param traits: Its traits.
-    :param aggregates: The aggregates it is a member of in Placement; those
-        that only Placement knows by their uuids.
+    :param aggregates: The aggregates it is a member of in Placement. Those
+        without a host aggregate are given by uuid.
     :param uuid: Its uuid; None to derive one from the name.
-    :raises ValueError: if Placement would refuse it: there is no such trait or
-        resource class, a number of an inventory is out of range, there is
-        usage without an inventory, or the uuid is invalid.
+    :raises ValueError: if Placement would reject it: a trait or resource class
+        is invalid, a value of an inventory is out of range, there is usage
+        without an inventory, or the uuid is invalid.
     """
     provider = Provider(
         uuid=uuid or derived_uuid('provider', name),
@@ -226,7 +226,7 @@ def make_tree(root: Provider, *children: Provider | Tree) -> Tree:
     """Return a provider tree.
 
     :param root: Its root.
-    :param children: The providers right below the root, or trees of them.
+    :param children: The direct children of the root, or trees of them.
     """
     return (root, *_below(root, children))
 
@@ -245,20 +245,19 @@ def make_snapshot(
     """Return a cloud.
 
     :param aggregates: The host aggregates.
-    :param providers: The resource providers that are roots, or whole trees.
+    :param providers: The root providers, or whole trees.
     :param flavors: The flavors.
     :param images: The images.
-    :param mirror: Whether compute nodes are members of the host aggregates of
-        their hosts in Placement, as Nova makes them. Then each host of an
-        aggregate needs a compute node.
-    :param origin: What messages call it.
-    :param traits: Custom traits that exist although no provider has them.
-        Standard ones always exist.
-    :param resource_classes: Custom resource classes that exist although no
-        provider has an inventory of them. Standard ones always exist.
-    :raises ValueError: if an aggregate has an unknown host, if two providers,
-        or two aggregates, have the same uuid, or if there cannot be such a
-        trait or resource class.
+    :param mirror: Whether Nova has mirrored the host aggregates to Placement.
+        Then each host of an aggregate must have a compute node.
+    :param origin: The name of the cloud in messages.
+    :param traits: Further custom traits that exist, for those that no provider
+        has. Standard traits always exist.
+    :param resource_classes: Further custom resource classes that exist, for
+        those without an inventory. Standard classes always exist.
+    :raises ValueError: if an aggregate has an unknown host, two providers or
+        two aggregates have the same uuid, or a trait or resource class is
+        invalid.
     """
     aggregates = tuple(aggregates)
     flat = _flat(providers)
@@ -284,10 +283,10 @@ def declare(
 ) -> Snapshot:
     """Return a cloud with more traits and resource classes.
 
-    :param traits: Traits that exist although no provider has them.
-    :param resource_classes: Resource classes that exist although no provider
-        has an inventory of them.
-    :raises ValueError: if there cannot be such a trait or resource class.
+    :param traits: Traits that exist, for those that no provider has.
+    :param resource_classes: Resource classes that exist, for those without an
+        inventory.
+    :raises ValueError: if a trait or resource class is invalid.
     """
     traits, resource_classes = set(traits), set(resource_classes)
     _check_names(snapshot.origin, traits, resource_classes)
@@ -336,7 +335,7 @@ def _check_distinct(
 def _check_names(
     where: str, traits: Iterable[str], resource_classes: Iterable[str]
 ) -> None:
-    """Refuse misspelt names: with them a test would prove nothing."""
+    """Reject misspelled names, with which a test would prove nothing."""
     problems = (
         *map(names.wrong_trait, sorted(traits)),
         *map(names.wrong_resource_class, sorted(resource_classes)),
@@ -346,9 +345,9 @@ def _check_names(
 
 
 def _checked(provider: Provider) -> Provider:
-    """Return a provider, its uuid as Placement writes it.
+    """Return a provider with its uuid in canonical form.
 
-    :raises ValueError: if Placement would not take it.
+    :raises ValueError: if Placement would reject it.
     """
     where = f'provider {provider.name}'
     classes = {*provider.inventories, *provider.usages}
@@ -374,7 +373,7 @@ def _checked(provider: Provider) -> Provider:
 
 
 def _check_hosts(aggregates: Iterable[Aggregate], providers: Tree) -> None:
-    """Refuse a misspelt host: with it a test would prove nothing."""
+    """Reject misspelled hosts, with which a test would prove nothing."""
     known = {provider.host for provider in providers}
     for aggregate in aggregates:
         unknown = sorted(aggregate.hosts - known)

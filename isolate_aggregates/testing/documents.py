@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement says at each path, as JSON.
+"""The JSON documents of the mocked Placement, by path.
 
 Formats are those of the `Placement API reference
-<https://docs.openstack.org/api-ref/placement/>`_, at each microversion; these
-are written without the ``1.`` here. Candidates and lists of providers are
-worked out by the simulator. What no snapshot has is what
-:mod:`~isolate_aggregates.cloud.load` makes of it: all that is used of a
-provider is used by one consumer.
+<https://docs.openstack.org/api-ref/placement/>`_, at each microversion.
+Microversions are written without the ``1.`` here. The simulator computes
+candidates and lists of providers. Data that is not in a snapshot is as
+:mod:`~isolate_aggregates.cloud.load` would create it: all usage of a provider
+belongs to one consumer.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ from isolate_aggregates.placement.simulator import Simulator, query, refusal
 
 Document = dict[str, Any]
 
-# The microversions that brought what is said.
+# The microversions that introduced these parts of the API.
 _AGGREGATES, _TRAITS, _ALLOCATIONS = 1, 6, 11
 _BY_PROVIDER = _CONSUMER_PROJECT = 12
 _PARENTS = 14
@@ -34,7 +34,7 @@ _CONSUMER_GENERATION = 28
 _MAPPINGS = 34
 _CONSUMER_TYPE = 38
 
-# Nothing ever changes here.
+# Constant, as the mock is read-only.
 _GENERATION = 0
 _WITH_GENERATION = {'resource_provider_generation': _GENERATION}
 
@@ -42,7 +42,7 @@ _TYPE = re.compile('[A-Z0-9_]+$|all|unknown$')
 
 
 class Asked(NamedTuple):
-    """What is asked besides the path.
+    """The parts of a request apart from the path.
 
     :param minor: The microversion.
     :param query: The query string.
@@ -52,10 +52,10 @@ class Asked(NamedTuple):
     query: str
 
     def parameters(self, *names: str) -> dict[str, str]:
-        """Return the parameters of the query, the last of each name.
+        """Return the query parameters; the last value of each.
 
-        :param names: The names there are.
-        :raises Refused: if there is another.
+        :param names: The valid names.
+        :raises Refused: if there is another parameter.
         """
         found = dict(query.parameters(self.query))
         unknown = sorted(found.keys() - set(names))
@@ -67,12 +67,12 @@ class Asked(NamedTuple):
 
 
 class Failure(Exception):
-    """Something else than what was asked for.
+    """An error response.
 
-    :param status: The status.
-    :param problem: What is wrong.
-    :param facts: What else the error says.
-    :param headers: Headers of the answer.
+    :param status: The HTTP status.
+    :param problem: The error message.
+    :param facts: Further fields of the error.
+    :param headers: The headers of the response.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Failure(Exception):
 
 
 class Documents:
-    """What there is to say of a snapshot, with a method for each path.
+    """The documents of a snapshot, with a method for each path.
 
     :param snapshot: The cloud.
-    :param newest: The newest microversion that is spoken.
-    :param prefix: What the paths in links start with.
+    :param newest: The newest supported microversion.
+    :param prefix: The prefix of the paths in links.
     """
 
     def __init__(self, snapshot: Snapshot, newest: int, prefix: str) -> None:
@@ -110,7 +110,7 @@ class Documents:
         }
 
     def versions(self, asked: Asked) -> Document:
-        """Say what is spoken."""
+        """Show the supported microversions."""
         return {
             'versions': [
                 {
@@ -188,7 +188,7 @@ class Documents:
         return {**dataclasses.asdict(found), **_WITH_GENERATION}
 
     def usages(self, asked: Asked, provider: str) -> Document:
-        """List what is used of a provider."""
+        """List the usages of a provider."""
         found = self._find(provider)
         usages = {rc: found.usages.get(rc, 0) for rc in found.inventories}
         return {'usages': usages, **_WITH_GENERATION}
@@ -210,7 +210,7 @@ class Documents:
         return {'traits': traits, **_WITH_GENERATION}
 
     def allocations(self, asked: Asked, provider: str) -> Document:
-        """List who uses a provider."""
+        """List the allocations of a provider."""
         found = self._find(provider)
         allocation = {
             'resources': _used(found),
@@ -225,7 +225,7 @@ class Documents:
         }
 
     def consumer(self, asked: Asked, consumer: str) -> Document:
-        """List what a consumer uses."""
+        """List the allocations of a consumer."""
         provider = self._consumers.get(consumer)
         if provider is None:
             return {'allocations': {}}
@@ -242,7 +242,7 @@ class Documents:
         }
 
     def total_usages(self, asked: Asked) -> Document:
-        """Add up what a project uses."""
+        """Show the total usages of a project."""
         typed = asked.minor >= _CONSUMER_TYPE
         names = (
             'project_id',
@@ -295,7 +295,7 @@ class Documents:
                 f'name={operator} is not in:A,B or startswith:A'
             )
         found = set(self._simulator.traits)
-        # Any other operator asks for nothing; the service takes it so.
+        # Placement ignores other operators.
         if operator == 'in':
             found &= set(value.split(','))
         elif operator == 'startswith':
@@ -312,7 +312,10 @@ class Documents:
         return {'traits': sorted(found)}
 
     def trait(self, asked: Asked, name: str) -> None:
-        """Return whether there is a trait."""
+        """Show a trait, which has no document.
+
+        :raises Failure: if it does not exist.
+        """
         if name not in self._simulator.traits:
             raise Failure(404, f'No such trait(s): {name}.')
 
@@ -353,9 +356,10 @@ class Documents:
 
 
 def _known(minor: int, **fields: tuple[int, Any]) -> Document:
-    """Return those fields that a microversion has.
+    """Return the fields that exist in a microversion.
 
-    :param fields: The microversion that brought each field, and its value.
+    :param fields: For each field the microversion that introduced it, and its
+        value.
     """
     return {
         name: value

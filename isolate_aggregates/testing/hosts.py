@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs request filters over a request, and returns the result."""
+"""Runs request filters for a request, and returns the result."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -26,24 +26,24 @@ def hosts_for(
     traits: Iterable[str] = (),
     resource_classes: Iterable[str] = (),
 ) -> list[str]:
-    """Return the names of the hosts that would be offered, in order.
+    """Return the names of the candidate hosts for a request, sorted.
 
     :param request: The request.
     :param snapshot: The cloud.
     :param filters: Filters by name, in the order in which they run, or a
         pipeline. They need not be installed.
-    :param placement: A Placement to ask over HTTP, such as the client of a
-        :class:`~isolate_aggregates.testing.placement.PlacementFixture`;
-        None to compute the answer in memory.
-    :param traits: Custom traits that exist although no provider has them. A
-        Placement over HTTP has its own.
-    :param resource_classes: Custom resource classes that exist although no
-        provider has an inventory of them.
+    :param placement: A Placement client to query, for example that of a
+        :class:`~isolate_aggregates.testing.placement.PlacementFixture`; None
+        to compute the candidates in memory.
+    :param traits: Further custom traits that exist, for those that no provider
+        has. They do not affect ``placement``.
+    :param resource_classes: Further custom resource classes that exist, for
+        those without an inventory.
     :raises RequestRefused: if a filter refuses the request.
-    :raises FilterError: if a filter fails or breaks its contract.
-    :raises BadQuery: if Placement would refuse the query, such as for a trait
-        that has not been created.
-    :raises ValueError: if there cannot be such a trait or resource class.
+    :raises FilterError: if a filter fails or violates its contract.
+    :raises BadQuery: if Placement would answer the query with 400, for example
+        because a trait does not exist.
+    :raises ValueError: if a trait or resource class is invalid.
     """
     snapshot = builders.declare(snapshot, traits, resource_classes)
     cloud = _SimulatedCloud(snapshot, placement)
@@ -56,25 +56,25 @@ def reasons_for(
 ) -> list[str]:
     """Return the reason of each constraint, in the order of the filters.
 
-    :param request: The request. It may be one that is refused.
+    :param request: The request, which the filters may refuse.
     :param snapshot: The cloud.
     :param filters: Filters by name, in the order in which they run, or a
         pipeline. They need not be installed.
-    :raises FilterError: if a filter fails or breaks its contract.
+    :raises FilterError: if a filter fails or violates its contract.
     """
     found = decide(request, snapshot.index, _pipeline(filters))
     return [one.constraint.reason for one in found.destination.conclusions]
 
 
 class _SimulatedCloud(SnapshotCloud):
-    """A snapshot whose Placement is not a real one."""
+    """A snapshot with a simulated or given Placement."""
 
     def __init__(
         self, snapshot: Snapshot, placement: PlacementClient | None
     ) -> None:
         super().__init__(snapshot)
-        # Of the client only allocation_candidates() is used here, and that
-        # of the simulator answers in the same way.
+        # Only allocation_candidates() of the client is used here, and the
+        # simulator has a compatible method.
         self.placement = placement or cast(
             PlacementClient,
             Simulator(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A mocked Placement over HTTP.
+"""A mock of Placement's HTTP API.
 
 requests-mock (extra ``testing``) replaces the network, and
 :mod:`~isolate_aggregates.testing.service` replaces Placement.
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
 # Never resolved: the top level domain is reserved for tests.
 URL = 'http://placement.test/placement'
 
-# The endpoints that are answered for, by the mocker they are registered with.
-# A mocker that hides another one would hide its endpoints as well, so all
-# fixtures that are not given one share one.
+# The mocked endpoints by mocker. A mocker hides the endpoints of mockers that
+# were started before, so all fixtures without an own mocker share one.
 _endpoints: 'weakref.WeakKeyDictionary[requests_mock.Mocker, set[str]]'
 _endpoints = weakref.WeakKeyDictionary()
 
@@ -36,21 +35,21 @@ class PlacementFixture:
     """A mocked Placement with the providers of a snapshot.
 
     It is a context manager, and can be used with ``useFixture()`` of testtools
-    and fixtures. It answers each ``GET`` of Placement's API, at each
-    microversion, with the same errors as Placement. It answers changes with
-    501. Each token has administrator rights.
+    and fixtures. It supports all ``GET`` requests of Placement's API at all
+    microversions, with the same errors as Placement. Other requests are
+    answered with 501. All tokens have administrator rights.
 
     :param snapshot: The cloud.
-    :param max_microversion: The newest microversion it speaks, to 1.39.
-    :param url: Its endpoint. Fixtures that run at the same time need one
-        each.
-    :param http: An existing mocker, so that other services can be mocked too.
-        None to mock HTTP here; requests to other addresses then raise
+    :param max_microversion: The newest supported microversion, up to 1.39.
+    :param url: Its endpoint. Fixtures that are active at the same time need
+        different endpoints.
+    :param http: An existing mocker, to mock other services too. None to create
+        one; requests to other addresses then raise
         ``requests_mock.NoMockAddress``.
-    :param traits: Custom traits that exist although no provider has them, in
-        each cloud that is loaded.
-    :param resource_classes: Custom resource classes that exist although no
-        provider has an inventory of them, in each cloud that is loaded.
+    :param traits: Further custom traits that exist in each loaded cloud, for
+        those that no provider has.
+    :param resource_classes: Further custom resource classes that exist in each
+        loaded cloud, for those without an inventory.
     :raises ValueError: if the microversion is invalid or newer than 1.39, or
         if the name of a trait or resource class is invalid.
     """
@@ -74,7 +73,7 @@ class PlacementFixture:
         self.load(snapshot)
 
     def load(self, snapshot: Snapshot) -> None:
-        """Answer for another cloud from now on.
+        """Replace the cloud.
 
         :param snapshot: The cloud.
         """
@@ -86,19 +85,20 @@ class PlacementFixture:
 
     @functools.cached_property
     def adapter(self) -> adapter.Adapter:
-        """A keystoneauth adapter for it."""
+        """A keystoneauth adapter for the mocked Placement."""
         auth = token_endpoint.Token(self.url, 'admin')
         return adapter.Adapter(session.Session(auth), service_type='placement')
 
     @functools.cached_property
     def client(self) -> PlacementClient:
-        """A client of this package for it."""
+        """A client of this package for the mocked Placement."""
         return PlacementClient(self.adapter)
 
     def start(self) -> Self:
-        """Start to answer.
+        """Start the mock.
 
-        :raises RuntimeError: if it, or another fixture, has already started.
+        :raises RuntimeError: if it has already been started, or another
+            fixture has the same endpoint.
         :raises ImportError: if requests-mock is not installed.
         """
         try:
@@ -127,7 +127,7 @@ class PlacementFixture:
         return self
 
     def stop(self) -> None:
-        """Answer no more; may be called again."""
+        """Stop the mock; may be called repeatedly."""
         mocker, self._mocker = self._mocker, None
         if mocker is None:
             return
@@ -148,18 +148,18 @@ class PlacementFixture:
     ) -> None:
         self.stop()
 
-    # The names by which testtools and fixtures call.
+    # The methods that useFixture() of testtools and fixtures calls.
 
     def setUp(self) -> None:
-        """Begin to answer, for ``useFixture()``."""
+        """Start the mock, for ``useFixture()``."""
         self.start()
 
     def cleanUp(self) -> None:  # noqa: N802
-        """Answer no more, for ``useFixture()``."""
+        """Stop the mock, for ``useFixture()``."""
         self.stop()
 
     def getDetails(self) -> dict[str, Any]:  # noqa: N802
-        """Return nothing to add to the report of a failed test."""
+        """Return no details for the report of a failed test."""
         return {}
 
     def _answer(self, request: Any, context: Any) -> Any:

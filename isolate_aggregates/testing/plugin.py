@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mocked Placement as a pytest fixture.
 
-Name it in the topmost ``conftest.py``, or in a test module::
+Enable it in the top-level ``conftest.py`` or in a test module::
 
     pytest_plugins = ['isolate_aggregates.testing.plugin']
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement answers to a request: status, headers and JSON."""
+"""The mocked Placement: maps requests to status, headers and JSON."""
 
 from collections.abc import Callable, Mapping
 import dataclasses
@@ -23,13 +23,13 @@ from isolate_aggregates.testing.documents import (
 
 NEWEST = mv.ANY_TRAITS.microversion
 
-# The microversions that brought what all answers have.
+# The microversions that introduced parts of all responses.
 _CACHE_HEADERS = 15
 _ERROR_CODES = 23
 
 _REQUEST_ID = f'req-{uuid.UUID(int=0)}'
 
-# What a status means, which comes before what is wrong.
+# The general text for each status, which precedes the error message.
 _MEANINGS = {
     400: 'The server could not comply with the request since it is either '
     'malformed or otherwise incorrect.',
@@ -44,10 +44,10 @@ _MEANINGS = {
 class _Route(NamedTuple):
     """A path of the API.
 
-    :param methods: What the service can be asked to do there.
-    :param since: The microversion that brought it.
-    :param read: Answers a ``GET``; takes what is asked and the names that the
-        path has in the places of ``{}``.
+    :param methods: The methods that Placement supports there.
+    :param since: The microversion that introduced it.
+    :param read: Handles a ``GET``; takes the request and the parts of the path
+        in place of ``{}``.
     """
 
     methods: str
@@ -94,11 +94,11 @@ _JSON = re.compile(r'(^|[\s,])(application|\*)/(json|\*)')
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """An answer.
+    """A response.
 
-    :param status: Its status.
-    :param document: Its JSON; None for an answer without a body.
-    :param headers: Its headers.
+    :param status: The HTTP status.
+    :param document: The JSON document; None for a response without a body.
+    :param headers: The headers.
     """
 
     status: int
@@ -107,12 +107,12 @@ class Answer:
 
 
 class MockedService:
-    """Answers as Placement would if it had the providers of a snapshot.
+    """Answers requests like a Placement with the providers of a snapshot.
 
     :param snapshot: The cloud.
-    :param max_microversion: The newest microversion it speaks, to 1.39.
-    :param prefix: What the paths in links start with.
-    :raises ValueError: if the microversion is none, or newer than 1.39.
+    :param max_microversion: The newest supported microversion, up to 1.39.
+    :param prefix: The prefix of the paths in links.
+    :raises ValueError: if the microversion is invalid or newer than 1.39.
     """
 
     def __init__(
@@ -134,12 +134,12 @@ class MockedService:
         query_string: str,
         headers: Mapping[str, str],
     ) -> Answer:
-        """Return the answer to a request.
+        """Return the response to a request.
 
         :param method: The HTTP method.
-        :param path: The path, from the endpoint on.
+        :param path: The path below the endpoint.
         :param query_string: The query string.
-        :param headers: The headers; their names in any case.
+        :param headers: The headers, with names in any case.
         """
         headers = {name.lower(): value for name, value in headers.items()}
         sent = {'X-OpenStack-Request-Id': _REQUEST_ID}
@@ -174,7 +174,7 @@ class MockedService:
         return Answer(status, None if method == 'HEAD' else document, sent)
 
     def _minor(self, header: str) -> int:
-        """Return what comes after the point in the microversion asked for."""
+        """Return the minor number of the requested microversion."""
         services = (part.split(None, 1) for part in header.split(','))
         versions = [
             words[1].strip()
@@ -204,7 +204,10 @@ class MockedService:
 def _find_route(
     method: str, path: str, minor: int
 ) -> tuple[_Route, tuple[str, ...]]:
-    """Return what answers a request to read, and the names in its path."""
+    """Return the route of a request, and the variable parts of its path.
+
+    :raises Failure: if there is no such route.
+    """
     for pattern, route in _PATTERNS:
         if match := pattern.fullmatch(path):
             _check_method(method, path, route, minor)
@@ -232,10 +235,10 @@ def _check_method(method: str, path: str, route: _Route, minor: int) -> None:
 def _error(
     failure: Failure, minor: int | None, code: str = refusal.UNDEFINED
 ) -> Document:
-    """Return a failure as the JSON of an answer."""
+    """Return the JSON document of an error response."""
     title = http.HTTPStatus(failure.status).phrase
     if failure.status == http.HTTPStatus.UNAUTHORIZED:
-        # It does not get as far as Placement's own format.
+        # Raised before Placement's own error format applies.
         return {
             'message': failure.problem,
             'code': f'{failure.status} {title}',

@@ -70,7 +70,7 @@ class Cloud(CloudTest):
 
 
 def _complaints():
-    """Return a handler that writes what goes wrong to standard error."""
+    """Return a handler that writes errors to standard error."""
     handler = logging.StreamHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter('%(asctime)s %(name)s %(message)s'))
@@ -78,7 +78,7 @@ def _complaints():
 
 
 class Handler(server.BaseHTTPRequestHandler):
-    """Answers for Keystone, and forwards to Nova and Placement.
+    """A minimal Keystone, and a proxy for Nova and Placement.
 
     A token is a name and a project. The name ``admin`` is the operator, who
     acts in the project of services; others are users of their project.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real blazar-manager beside a real Nova and a real Placement."""
+"""Runs a real blazar-manager with a real Nova and a real Placement."""
 
 import logging
 import pathlib
@@ -38,7 +38,7 @@ def log(tmp_path_factory):
 
 @pytest.fixture(scope='session')
 def endpoint(log):
-    """Start Nova, Placement and Keystone in a process of their own."""
+    """Start Nova, Placement and Keystone in a separate process."""
     port = log.with_name('port')
     with log.open('wb') as output:
         process = subprocess.Popen(
@@ -101,13 +101,13 @@ def make_manager(conf, database, monkeypatch):
     from blazar.manager import service as manager_service
 
     monkeypatch.setattr(client, 'RETRIES', 0)
-    # A busy machine is no service that fails.
+    # Generous timeouts: a busy machine must not look like a failed service.
     monkeypatch.setattr(connection, 'TIMEOUT', live.SECONDS)
     notifier.init()
 
     def make(plugins=PLUGINS, server_deletion_wait=0):
         conf.set_override('plugins', list(plugins), 'manager')
-        # It is one for each process, and knows the plugins of all managers.
+        # There is one per process, and it holds the plugins of all managers.
         monkeypatch.setattr(
             host_plugin.PhysicalHostMonitorPlugin, '_instance', None
         )
@@ -170,7 +170,7 @@ def program(capsys, monkeypatch, tmp_path):
             code = app.main(words if asks else agreed(words))
         except SystemExit as exc:
             code = int(exc.code or 0)
-        # Each run adds a handler of its own.
+        # Each run adds its own handler.
         root.handlers[:] = handlers
         written = capsys.readouterr()
         return types.SimpleNamespace(

@@ -27,7 +27,7 @@ class Cloud:
         self.root = f'http://{endpoint}'
 
     def call(self, method, path, json=None, token='admin-none', accept=None):
-        """Call an API and return what it answers."""
+        """Call an API and return its response."""
         found = requests.request(
             method,
             f'{self.root}/{path}',
@@ -50,7 +50,7 @@ class Cloud:
     # Servers.
 
     def boot(self, project, flavor, status='ACTIVE', hint=None):
-        """Ask for a server as a user; return it once it has a status."""
+        """Create a server as a user; return it once it has a status."""
         made = self.call(
             'POST',
             'compute/servers',
@@ -72,7 +72,7 @@ class Cloud:
             time.sleep(0.1)
 
     def is_refused(self, project, flavor):
-        """Return whether a user may not use a flavor."""
+        """Return whether a user has no access to a flavor."""
         found = requests.post(
             f'{self.root}/compute/servers',
             json=_request(flavor),
@@ -94,7 +94,7 @@ class Cloud:
         self.call('DELETE', f'compute/servers/{server["id"]}', accept=404)
 
     def wait_until_gone(self):
-        """Wait until there is no server."""
+        """Wait until there are no servers."""
         until = time.monotonic() + SECONDS
         while self.servers():
             assert time.monotonic() < until
@@ -110,7 +110,7 @@ class Cloud:
         }
 
     def plain_flavor(self, vcpus=1):
-        """Make a flavor that everybody may use."""
+        """Create a public flavor."""
         name = f'plain-{vcpus}'
         body = {'name': name, 'id': name, 'ram': 64, 'vcpus': vcpus}
         self.call(
@@ -170,7 +170,7 @@ class Cloud:
         return [group['name'] for group in found]
 
     def left(self):
-        """Return what is left of reservations, whoever made it."""
+        """Return everything in the cloud that belongs to reservations."""
         return (
             self.flavors() + self.classes() + self.aggregates() + self.groups()
         )
@@ -377,7 +377,7 @@ class Blazar:
 
 
 def _request(flavor, hint=None):
-    """Return what asks for a server."""
+    """Return the body of a request to create a server."""
     server = {
         'name': 'server',
         'imageRef': IMAGE,

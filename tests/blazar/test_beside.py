@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What there is beside the plugin: its predecessor, and Blazar's others."""
+"""The plugin works together with Blazar's own plugins."""
 
 from blazar.db import api as db_api
 from blazar.manager import exceptions as manager_exceptions

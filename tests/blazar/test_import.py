@@ -48,7 +48,7 @@ def operator(program, endpoint, tmp_path, monkeypatch):
 
 @pytest.fixture
 def imported(operator, tmp_path):
-    """Return a function that imports, and returns what it says of each."""
+    """Return a function that imports and returns the results."""
     path = str(tmp_path / 'blazar.conf')
 
     def run_it(*arguments, code=0):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nothing ends because a database does not know it.
+"""No reservation is ended because it is missing in the database.
 
 The database of Blazar may be replaced by another one: an empty one, an earlier
 state of the same, or that of another Blazar.
@@ -136,7 +136,7 @@ def test_an_earlier_state_of_the_database_ends_nothing(
 
 
 def test_what_blazar_knows_ends_with_its_lease(blazar, cloud, command):
-    """It would make the flavor anew, and give its project access again."""
+    """It would create the flavor again, and give its project access."""
     lease, reservation, server = running(blazar, cloud)
 
     finished = command('end', reservation, '--yes')
@@ -222,7 +222,7 @@ def test_another_blazar_cannot_end_what_it_knows(blazar, cloud):
         blazar.delete(lease)
 
     assert cloud.servers() == [server['id']]
-    # Nothing was forgotten, and it can be tried again.
+    # Nothing was lost, and the operation can be repeated.
     blazar.plugin.backend = backend
     blazar.end(lease)
     assert cloud.left() == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blazar's own tests of its plugins, run with ours.
+"""Runs Blazar's own plugin tests with our plugins.
 
 They ship with Blazar and say what its plugins promise. What they say of
 reservations with aggregates and server groups is true of ours too.
@@ -28,7 +28,7 @@ from isolate_aggregates.reservations.blazar.instance_plugin import (
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """A test that cannot pass, whatever ours does.
+    """A test that cannot pass with our plugins.
 
     :param why: Why not.
     :param instead: Our test of the same, with a real blazar-manager, Nova and
@@ -139,7 +139,7 @@ class InstancePluginTest(upstream.TestVirtualInstancePlugin):
     def setUp(self):
         super().setUp()
         ours = types.SimpleNamespace(**vars(instance_plugin))
-        # A class of its own: these tests change its attributes.
+        # A subclass, because these tests modify its attributes.
         ours.VirtualInstancePlugin = type(
             'Plugin', (PlacementInstancePlugin,), {}
         )

@@ -23,7 +23,7 @@ from isolate_aggregates.request import Image
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHROMIUM = shutil.which('chromium') or shutil.which('chromium-browser')
-# It shall speak to nobody by itself.
+# Disable background requests of the browser.
 ARGUMENTS = (
     '--no-sandbox',
     '--disable-gpu',
@@ -39,7 +39,7 @@ NOW = datetime.datetime(2026, 11, 21, 13, 30, tzinfo=datetime.UTC)
 
 @dataclasses.dataclass
 class Opened:
-    """An open page, and what it has said and asked for."""
+    """An open page, with its console messages and requests."""
 
     page: Any
     messages: list[str] = dataclasses.field(default_factory=list)
@@ -81,7 +81,7 @@ class Opened:
 
 @pytest.fixture(scope='session')
 def browser() -> Iterator[Any]:
-    """A headless Chromium with a profile of its own."""
+    """A headless Chromium with a temporary profile."""
     if not CHROMIUM:
         pytest.skip('there is no Chromium; "apt-get install chromium"')
     sync_api = pytest.importorskip('playwright.sync_api')

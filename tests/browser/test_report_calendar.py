@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The room for reservations on the report: a picture, and all it says."""
+"""The capacity for reservations on the report page: chart and text."""
 
 import datetime
 import os

@@ -357,7 +357,7 @@ def test_rows_and_columns_are_sorted(open_report):
     assert heads.all_inner_texts()[:2] == ['rack-b', 'rack-a']
     page.get_by_label('Sort columns').select_option('name')
     assert heads.all_inner_texts()[0] == 'biology'
-    # What a cell says is that of the row and the column which are shown.
+    # A cell describes the row and the column that are shown.
     page.get_by_label('Sort rows').select_option('most')
     assert 'gpu.large on gpus' in open_cell(opened, 'gpu.large', 'gpus')
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever follows the page "Writing a filter" gets what it shows.
+"""The steps on the page "Writing a filter" work as shown.
 
 The page is followed from top to bottom: its files are written, its commands
 are run by a shell. The environment of these tests takes the place of a new
@@ -44,7 +44,7 @@ sys.exit(main())
 
 
 class Reader:
-    """Somebody who does what a page says.
+    """Follows the steps of a page.
 
     :param folder: Where they begin; their clone is in it.
     """
@@ -62,7 +62,7 @@ class Reader:
         }
 
     def follow(self, block: Block) -> Iterator[tuple[str, str, str]]:
-        """Do what a block says: write a file, or run commands.
+        """Execute a block of the page: write a file, or run commands.
 
         Yields each command, what is shown of its output, and the output.
         """

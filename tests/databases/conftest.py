@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nova's API database on each kind of server that it may be on.
+"""Nova's API database on each supported kind of server.
 
 Nova's own migrations make it, and Nova's own objects write to it. Where the
 programs of a server are missing its tests say so and are skipped.
@@ -37,7 +37,7 @@ def folder() -> Iterator[pathlib.Path]:
 
 @pytest.fixture(scope='session')
 def made(folder: pathlib.Path) -> Iterator[dict[str, NovaDatabase]]:
-    """The databases that there are, by kind; each is made once."""
+    """The available databases by kind; each is created once."""
     found: dict[str, NovaDatabase] = {}
     yield found
     for database in found.values():

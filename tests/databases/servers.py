@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Database servers of one's own, from the programs of the system.
+"""Temporary database servers, started from installed programs.
 
 Each keeps all it has in one folder and listens on 127.0.0.1 alone, where its
 administrator needs no password. One that was stopped can be started again on
@@ -29,7 +29,7 @@ _POSTGRESQL = pathlib.Path('/usr/lib/postgresql')
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on."""
+    """Return a free port."""
     with socket.create_server((HOST, 0)) as unused:
         return int(unused.getsockname()[1])
 
@@ -74,7 +74,7 @@ class Server(abc.ABC):
             command = pathlib.Path(f'/proc/{pid}/cmdline').read_bytes()
         except (FileNotFoundError, ProcessLookupError, IndexError, ValueError):
             return None
-        # Left by a server that was killed, the id may be somebody else's.
+        # Left by a killed server, the id may belong to another process.
         ours = any(
             argument.endswith(os.fsencode(self.data))
             for argument in command.split(b'\0')
@@ -171,7 +171,7 @@ class Server(abc.ABC):
             )
         unfinished.rename(self.data)
 
-    # Whom it runs as, where that is not whoever starts it.
+    # The user it runs as, if that differs from the current one.
     _user: str | None = None
     _group: int | None = None
 
@@ -205,7 +205,7 @@ class MariaDB(Server):
 
     @classmethod
     def _program(cls, name: str) -> str | None:
-        # Where Debian has the server is not on everybody's path.
+        # Debian's directory for the server is not always in PATH.
         return shutil.which(name) or shutil.which(name, path='/usr/sbin')
 
     @property
@@ -233,7 +233,7 @@ class MariaDB(Server):
             *_user_option(),
             f'--bind-address={HOST}',
             f'--port={self.port}',
-            # In the data folder; a whole path may be too long for one.
+            # Relative to the data directory; an absolute path may be too long.
             '--socket=mariadb.sock',
             '--skip-name-resolve',
             # As many as an OpenStack of small services asks for.
@@ -253,7 +253,7 @@ _SMALL = (
 
 
 def _user_option() -> Sequence[str]:
-    # It refuses root unless it is told so.
+    # It refuses to run as root unless configured to.
     return ['--user=root'] if os.geteuid() == 0 else []
 
 
@@ -315,7 +315,7 @@ class PostgreSQL(Server):
         settings = {
             'listen_addresses': HOST,
             'port': self.port,
-            # Nobody needs it, and its path may be too long.
+            # Unused, and its path may be too long.
             'unix_socket_directories': '',
             'fsync': 'off',
         }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What locks and what opens does not depend on the database.
+"""Locks and keys do not depend on the collation of the database.
 
 Nova's own filter lets the database compare metadata. MySQL and MariaDB do not
 tell upper case from lower case, nor spaces at the end.
@@ -198,7 +198,7 @@ def test_an_aggregate_has_but_one_of_keys_that_mariadb_takes_for_equal(
     [win] = database.source().aggregates()
     assert win.metadata == {'trait:CUSTOM_X': 'required'}
 
-    # What an operator takes away goes whatever its case.
+    # An operator's delete ignores case.
     aggregate.update_metadata({other: None})
     assert [a.metadata for a in database.source().aggregates()] == [{}]
 

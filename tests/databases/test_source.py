@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The source ``nova`` reads what Nova has written, as it is now."""
+"""The source ``nova`` reads the current state of Nova's database."""
 
 import re
 

@@ -193,7 +193,7 @@ def test_names_with_the_characters_of_the_texts_are_read_as_rows(
 
 
 def test_an_aggregate_without_a_name_is_not_lost(database):
-    """The columns may be NULL, which has no text."""
+    """Columns may be NULL, which has no text."""
     write_aggregate(1, None)
     assert [a.name for a in database.source().aggregates()] == [None]
 
@@ -211,7 +211,7 @@ def test_rows_are_read_for_a_while_where_texts_cannot_be(
         assert source.aggregates() is found
     [warning] = warnings()
     assert ROWS in warning
-    # What was asked is of no use there.
+    # The statement is not supported there.
     assert 'nothing' in warning
     assert '[SQL' not in warning
     with sent() as statements:
@@ -260,7 +260,7 @@ def test_a_connection_that_was_cut_is_replaced(database):
 
 @pytest.mark.on('mariadb', 'postgresql')
 def test_a_reading_sees_one_moment(database):
-    """One locked aggregate takes the place of another, again and again."""
+    """One locked aggregate replaces another, repeatedly."""
 
     def replace(times):
         for number in range(2, times):
@@ -292,7 +292,7 @@ def test_a_reading_sees_one_moment(database):
 
 
 def test_one_that_takes_the_place_of_another_is_another(database):
-    """SQLite gives out the numbers of deleted rows again."""
+    """SQLite reuses the ids of deleted rows."""
     source = database.source()
     uuids = []
     for _ in range(2):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who runs which command of the documentation.
+"""Lists which test runs each command of the documentation.
 
 A command that nobody runs, or a page that is not in here, fails
 ``test_every_command.py``.

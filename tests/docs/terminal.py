@@ -51,7 +51,7 @@ class Typed:
 
 
 class Terminal:
-    """A shell; closed by leaving its context.
+    """A shell, as a context manager.
 
     :param folder: The directory that it is in.
     :param programs: What it knows besides the usual programs.
@@ -117,7 +117,7 @@ class Terminal:
         return Typed(int(code), output)
 
     def _attend(self) -> str:
-        """Run what the shell asks for; return what it writes."""
+        """Run the command in the shell; return its output."""
         assert self._shell.stdout
         written = b''
         with selectors.DefaultSelector() as selector:
@@ -186,7 +186,7 @@ def _logs_of_its_own():
 
 @contextlib.contextmanager
 def _asked_to_end():
-    """Ask a program that goes on and on to end, once it only waits."""
+    """Terminate a long-running program once it is idle."""
     with mock.patch.object(
         periodic.EndSignals, 'wait', lambda _, seconds=None: seconds != 0
     ):

@@ -74,7 +74,7 @@ def test_each_part_of_a_cloud_file_that_is_shown_is_valid(tmp_path):
 
 
 def schema_keys(schema: object) -> set[str]:
-    """Return every key that a JSON schema lets a document have."""
+    """Return all keys that a JSON schema allows."""
     if isinstance(schema, list):
         return set().union(*map(schema_keys, schema))
     if not isinstance(schema, dict):

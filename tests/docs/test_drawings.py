@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drawings are checked and drawn anew, and say what they show."""
+"""Drawings are up to date, and have text descriptions."""
 
 import runpy
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command that README and documentation show is run by somebody."""
+"""Every command in README and documentation is run by a test."""
 
 import re
 

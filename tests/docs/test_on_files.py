@@ -29,7 +29,7 @@ def test_what_a_page_shows_is_what_happens(
         program, *arguments = command.words
         ours = program == 'isolate-aggregates'
         finished = (run if ours else openstack)(*arguments)
-        # Each run adds a handler of its own.
+        # Each run adds its own handler.
         root.handlers[:] = handlers
         real = finished.err + finished.out
         assert pages.agrees(command.output, real), (

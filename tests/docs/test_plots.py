@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plots of the documentation say in words what they show."""
+"""The plots of the documentation have text descriptions."""
 
 import pathlib
 import runpy

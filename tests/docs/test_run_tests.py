@@ -42,7 +42,7 @@ def run(monkeypatch, tmp_path):
 
 
 def total(out):
-    """Return what the last line says, but for the time."""
+    """Return the last line, without the time."""
     *_, last = out.strip().splitlines()
     return re.sub(r' in [\d.]+s', '', last.strip('= '))
 

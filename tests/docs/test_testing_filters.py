@@ -49,7 +49,7 @@ def blocks(language: str) -> dict[str, str]:
 
 
 def shows(shown: str, real: str) -> bool:
-    """Return whether shown lines are real ones; dots stand for others.
+    """Return whether the shown lines match the output; dots match any.
 
     How wide things are depends on the terminal.
     """
@@ -85,7 +85,7 @@ def test_the_test_of_the_example_is_about_ten_lines():
 
 @pytest.fixture
 def installed(example, tmp_path):
-    """Run the program where the example is installed.
+    """Run the program in an environment where the example is installed.
 
     What pip makes of the packaging is made by hand here, and the program has
     a process of its own because stevedore remembers what is installed.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page "Where is what" names files that there are, each once."""
+"""The page "Where is what" names each existing module once."""
 
 import re
 import runpy

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clients that stories use, and what they do with them again and again."""
+"""The clients of the end-to-end tests, with common operations."""
 
 from collections.abc import Callable, Iterator, Mapping
 import contextlib
@@ -38,7 +38,7 @@ class OpenStack:
     user: str
 
     def __call__(self, *arguments: str) -> str:
-        """Run it and return what it writes.
+        """Run the command and return its output.
 
         :raises Failed: if it fails.
         """
@@ -99,7 +99,7 @@ class Cloud:
         extra_specs: Mapping[str, str] | None = None,
         ram: int = 64,
     ) -> str:
-        """Make a flavor that everybody may use and return its name."""
+        """Create a public flavor and return its name."""
         made = self.admin.flavors.create(
             self.name(short), ram=ram, vcpus=1, disk=1
         )
@@ -115,7 +115,7 @@ class Cloud:
         properties: Mapping[str, str] | None = None,
         user: str = 'admin',
     ) -> str:
-        """Make an image and return its name.
+        """Create an image and return its name.
 
         That of the administrator is for everybody, that of a tenant for its
         project.
@@ -159,7 +159,7 @@ class Cloud:
         user: str = 'demo',
         **more: Any,
     ) -> Any:
-        """Ask for a server without networks; do not wait for it.
+        """Create a server without networks; do not wait for it.
 
         :param more: What else novaclient takes, such as ``scheduler_hints``.
         """
@@ -206,13 +206,13 @@ class Cloud:
                     server.get()
 
     def clean_up(self) -> None:
-        """Delete everything, whatever fails."""
+        """Delete everything, ignoring failures."""
         with self._made:
             self.delete(*self._servers)
 
 
 def nova(plane: Plane, user: str) -> Any:
-    """Return novaclient of a user, who sees hosts if an administrator.
+    """Return novaclient for a user; administrators also see hosts.
 
     :param plane: The control plane.
     :param user: The name of the user in clouds.yaml.
@@ -235,12 +235,12 @@ def launched(server: Any) -> datetime.datetime:
 
 
 def now() -> datetime.datetime:
-    """Return the time, to compare with what Nova says."""
+    """Return the current time, for comparison with times of Nova."""
     return datetime.datetime.now(datetime.UTC)
 
 
 def _patience(what: str) -> Iterator[None]:
-    """Yield again and again, with pauses that get longer.
+    """Yield repeatedly, with increasing pauses.
 
     :raises TimeoutError: if that takes too long.
     """

@@ -16,7 +16,7 @@ from tenants import Tenants
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out what openstacksdk says of its own next releases."""
+    """Ignore deprecation warnings of openstacksdk."""
     for number in (5, 6):
         warning = f'openstack.warnings.RemovedInSDK{number}0Warning'
         config.addinivalue_line('filterwarnings', f'ignore::{warning}')
@@ -99,7 +99,7 @@ def cloud(plane: Plane) -> Iterator[Cloud]:
 
 @pytest.fixture
 def tenants(cloud: Cloud, tmp_path: pathlib.Path) -> Iterator[Tenants]:
-    """People who type; what they make is deleted when the story is over."""
+    """Users with an ``openstack`` client; deletes their objects at the end."""
     found = Tenants(cloud, tmp_path)
     yield found
     found.clean_up()

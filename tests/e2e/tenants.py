@@ -9,7 +9,7 @@ from clients import Cloud, OpenStack
 
 
 class Tenants:
-    """People who type, each with an ``openstack`` command of their own.
+    """Users, each with an ``openstack`` client.
 
     What they make is deleted in the end.
 
@@ -51,6 +51,6 @@ class Tenants:
         return str(made['name'])
 
     def clean_up(self) -> None:
-        """Delete everything, whatever fails."""
+        """Delete everything, ignoring failures."""
         with self._images:
             self._cloud.delete(*self._servers)

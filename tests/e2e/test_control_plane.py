@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the control plane ends is what it started, and all of it."""
+"""The control plane stops all processes that it started, and no others."""
 
 import json
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The life of an instance reservation, from the first host to the last.
+"""The life cycle of instance reservations without Blazar.
 
 As the page "Reservations" tells operators, without Blazar.
 """
@@ -30,7 +30,7 @@ def reservations(admin):
 
 @pytest.fixture
 def hosts(cloud, reservations):
-    """Two hosts for reservations; ordinary ones again in the end."""
+    """Two hosts enabled for reservations; they are disabled at the end."""
     before = {aggregate.id for aggregate in cloud.admin.aggregates.list()}
     enabled = reservations('host', 'enable', *sorted(POOL))
     assert enabled.returncode == 0, enabled.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows licensing: hosts with licenses take those who need one, no others.
+"""Windows licensing: licensed hosts run only servers that need a license.
 
 See `Support filtering of allocation_candidates by forbidden aggregates
 <https://specs.openstack.org/openstack/nova-specs/specs/train/implemented/placement-req-filter-forbidden-aggregates.html>`_.
@@ -20,7 +20,7 @@ def licensed(cloud):
 
 @pytest.fixture
 def with_trait(admin):
-    """Put the trait onto a host as an operator does without our commands."""
+    """Add the trait to a host without our commands."""
     admin('trait', 'create', TRAIT)
     [host] = admin.json('resource', 'provider', 'list', '--name', 'host1')
     command = ('resource', 'provider', 'trait')

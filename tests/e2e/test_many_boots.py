@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many servers at once, while an operator locks a host and unlocks it."""
+"""Many servers are booted while an operator locks and unlocks a host."""
 
 from concurrent import futures
 import dataclasses
@@ -22,7 +22,7 @@ CLOSED = {'trait:CUSTOM_CROWD_CLOSED': 'required'}
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A server, and when it was asked for.
+    """A server, with the time of its request.
 
     :param server: The server.
     :param windows: Whether it was given the key to the licensed host.
@@ -35,7 +35,7 @@ class Asked:
 
 
 class Operator(threading.Thread):
-    """Locks an aggregate and unlocks it, again and again.
+    """Locks and unlocks an aggregate repeatedly.
 
     :param aggregate: The aggregate.
     """
@@ -77,7 +77,7 @@ class Operator(threading.Thread):
 
 @pytest.fixture
 def operator(cloud):
-    """Somebody who changes the tags of an aggregate of the last host."""
+    """Changes the metadata of an aggregate of the last host repeatedly."""
     found = Operator(cloud.aggregate('changing', ('host3',)))
     found.start()
     yield found

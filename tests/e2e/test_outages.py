@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A service stops for a while: who is told what, and who does not care."""
+"""The effects when a service is down for a while."""
 
 import os
 import time
@@ -17,13 +17,13 @@ PATIENCE = 300
 
 @pytest.fixture
 def locked(cloud):
-    """An aggregate of two of the three hosts, which nobody has the key to."""
+    """A locked aggregate with two of the three hosts, which nothing opens."""
     return cloud.aggregate('locked', ('host1', 'host2'), TAG)
 
 
 @pytest.fixture
 def stop(plane):
-    """Stop services; they are started again when the story is over."""
+    """Stop services; they are started again at the end of the test."""
     stopped = []
 
     def stop_one(name):
@@ -46,7 +46,7 @@ def test_without_nova_api_the_scheduler_keeps_hosts_apart(
     plane, cloud, admin, locked, stop
 ):
     flavor, image = cloud.flavor('plain'), cloud.image('image')
-    # Without a conductor what is asked for waits in a queue.
+    # Without a conductor, requests wait in a queue.
     stop('nova-conductor')
     servers = [cloud.boot(f'server{n}', flavor, image) for n in range(3)]
     stop('nova-api')
@@ -116,7 +116,7 @@ def test_two_schedulers_keep_hosts_apart(plane, cloud, locked):
 
 
 def wait_until_built(plane, servers):
-    """Wait for nova-compute to say so, while Nova's API cannot."""
+    """Wait until nova-compute has logged it, as Nova's API is down."""
     until = time.monotonic() + PATIENCE
     left = {server.id for server in servers}
     while left:
@@ -132,7 +132,7 @@ def wait_until_built(plane, servers):
 
 
 def served(log, servers):
-    """Return whether a scheduler was asked for any of some servers."""
+    """Return whether a scheduler received a request for these servers."""
     asked = [
         line
         for line in log.read_text('utf-8').splitlines()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page "End to end" says to do with this cloud can be done."""
+"""The commands on the page "End to end" work with this cloud."""
 
 import pages
 import runners

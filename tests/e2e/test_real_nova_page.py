@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whoever copies the page "A real cloud" sees what it shows."""
+"""The commands on the page "A real cloud" have the shown output."""
 
 import pages
 import pytest
@@ -56,5 +56,5 @@ def tidy_up(cloud, admin):
     for image in cloud.sdk.image.images():
         if image.name in IMAGES:
             cloud.sdk.image.delete_image(image)
-    # Others may need it, and it may not be there.
+    # Other tests may need it, and it may not exist.
     admin.run('trait', 'delete', TRAIT)

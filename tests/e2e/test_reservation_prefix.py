@@ -85,7 +85,7 @@ def test_a_host_is_reserved_and_given_back(
 ):
     plain, linux = cloud.flavor('plain'), cloud.image('linux')
 
-    # 1. The free pool: nobody gets there any more.
+    # 1. The free pool is closed to all servers.
     pool = operator.aggregate('pool', f'reservation:{uuid.uuid4()}=true')
     operator.move('host2', pool)
     operator.move('host3', pool)
@@ -122,7 +122,7 @@ def test_a_host_is_reserved_and_given_back(
     foreign = told(server)
     assert f'{key} is named by the image' in logged(plane, server)
 
-    # The end: the host is in the pool again, and the key opens nothing.
+    # At the end, the host is in the pool again, and the key opens nothing.
     operator.move('host2', pool)
     operator.delete(reserved)
     server = tenants.boot(demo, flavor, linux)
@@ -134,7 +134,7 @@ def test_a_host_is_reserved_and_given_back(
 
 
 def told(server):
-    """Return what the user of a server is told, without the request ID."""
+    """Return the message for the user of a server, without the request ID."""
     return server.fault['message'].partition('request ID')[0]
 
 

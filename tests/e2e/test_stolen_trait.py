@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tenant who knows the name of a trait puts it on an image of their own."""
+"""A tenant puts the trait of a lock on their own image."""
 
 from clients import host_of
 import pytest

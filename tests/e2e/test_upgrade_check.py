@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The upgrade check answers 0, 1 or 2, beside all services of a cloud."""
+"""The upgrade check exits with 0, 1 or 2 in a running cloud."""
 
 import dataclasses
 import pathlib
@@ -13,7 +13,7 @@ CHECKS = (
     'Nova', 'Registration', 'Request filters', 'Aggregate source',
     'Switched-off filters', 'Placement', 'Query limit', 'Query length',
 )  # fmt: skip
-# As nova-scheduler reads Nova's API with what it reads Placement with.
+# nova-scheduler reads Nova's API with its credentials for Placement.
 API = '[isolate_aggregates]\naggregate_source = novaclient\n'
 SOURCES = {
     'nova': '[isolate_aggregates]\naggregate_source = nova\n',
@@ -23,7 +23,7 @@ SOURCES = {
 
 @dataclasses.dataclass
 class Checked:
-    """What the check said.
+    """The output of the check.
 
     :param text: On one line, without the frame of the table.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit calls safe to repair is gone after a sync, whatever it was."""
+"""After a sync, an audit has no findings that it calls safe to repair."""
 
 import random
 
@@ -36,7 +36,7 @@ def switched_on(conf):
 
 
 def audited(world, conf):
-    """Audit the cloud as it is."""
+    """Audit the current state of the cloud."""
     snapshot = Snapshot(
         'test',
         tuple(world.nova.aggregates()),
@@ -53,7 +53,7 @@ def others(findings):
 
 
 def some(chance, things):
-    """Return a part of some things."""
+    """Return a random subset."""
     return chance.sample(things, chance.randint(0, len(things)))
 
 

@@ -149,7 +149,7 @@ def test_arguments_that_make_no_sense(run, arguments):
     assert finished.err.endswith(' audit --help.\n')
 
 
-# What could not be looked at is never called clean.
+# Data that could not be read never counts as clean.
 
 
 def test_a_file_that_is_none_is_a_failure(audit):

@@ -19,7 +19,7 @@ WINDOWS = {'trait:CUSTOM_LICENSED_WINDOWS': 'required'}
 
 
 def detail(name, host='linux-1', image='', extra_specs=None, **more):
-    """Return a server as Nova tells an operator of it."""
+    """Return a server as Nova shows it to administrators."""
     return {
         'id': f'id-{name}',
         'name': name,
@@ -41,7 +41,7 @@ def detail(name, host='linux-1', image='', extra_specs=None, **more):
 
 
 class Servers:
-    """The servers of a cloud, as Nova gives them out.
+    """The servers in a fake Nova.
 
     :param http: Where it answers.
     :param found: The servers.
@@ -236,7 +236,7 @@ def test_one_token_does_for_the_audit_and_for_its_repairs(broken, http):
 def test_fix_repairs_what_is_safe_and_audits_again(broken):
     finished, has_trait = broken('--yes')
     assert (finished.code, has_trait) == (0, True)
-    # What the repair says is no part of the document.
+    # The text of the repair is not part of the document.
     assert json.loads(finished.out)['findings'] == []
 
 

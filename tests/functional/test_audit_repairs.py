@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repairs as they are pasted into a shell."""
+"""Repairs work when they are pasted into a shell."""
 
 from bash import read_by_bash
 from hypothesis import example, given, settings

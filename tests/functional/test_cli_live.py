@@ -235,7 +235,7 @@ def test_a_saved_cloud_gives_the_same_answer_as_the_live_one(
     saved = run('--config-file', config(ISOLATE), 'snapshot', 'save', path)
     assert (saved.code, saved.err) == (0, '')
     settings = cloud_file.load(path).settings
-    # Which Nova it is, its API tells. What is not set stays unknown.
+    # The release of Nova is derived from its API. Unset options stay unknown.
     assert settings['isolate_aggregates', 'nova_release'] == 31
     assert ('filter_scheduler', 'enabled_filters') not in settings
     assert saved.out == (
@@ -296,7 +296,7 @@ def test_the_limit_of_queries_is_found_out(
         *('limit', 'show', '-f', 'json'),
     )
     assert (found.code, found.err) == (0, '')
-    # This Placement has no web server before it.
+    # There is no web server in front of this Placement.
     said = json.loads(found.out)
     assert said.pop('advice').startswith('A query of 65,535 bytes reaches')
     assert said == {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A command imports what it needs, and the help imports no command."""
+"""A command imports only what it needs, and --help imports no command."""
 
 from collections.abc import Callable
 from importlib import metadata
@@ -91,7 +91,7 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
         '    def find_spec(self, name, path=None, target=None):\n'
         '        if name == "isolate_aggregates.cli.app":\n'
         '            os.kill(os.getpid(), signal.SIGINT)\n'
-        # A shell lets programs in the background ignore it.
+        # Shells make background programs ignore it.
         'signal.signal(signal.SIGINT, signal.default_int_handler)\n'
         'sys.meta_path.insert(0, Interrupts())\n'
         'from isolate_aggregates.cli import main\n'

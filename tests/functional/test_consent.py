@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that change a cloud do before they are told to."""
+"""Commands that change a cloud ask before they do so."""
 
 import argparse
 import dataclasses
@@ -36,7 +36,7 @@ CHANGES = [
 
 @pytest.fixture(params=CHANGES, ids=lambda one: one[0][0])
 def change(request, run, config, http, live, in_environment):
-    """Run a command; return it, what it would do, and what it wrote."""
+    """Run a command; return it, its preview and its output."""
     path = config(ISOLATE)
     [aggregate] = [a for a in live.nova.aggregates if a.name == 'win-hosts']
     live.nova.aggregates[:] = [
@@ -169,7 +169,7 @@ def test_each_command_that_asks_is_one_that_tests_say_yes_to():
         for name, entry_point in manager.commands.items()
         if issubclass(entry_point.load(), consent.Asking)
     }
-    # These change nothing unless an option says so.
+    # These change nothing by default.
     asking -= {'sync', 'audit', 'reservation import'}
     assert asking == {
         name

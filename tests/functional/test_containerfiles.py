@@ -39,7 +39,7 @@ def test_the_last_user_is_not_root(path):
 def test_an_image_to_start_from_is_given_by_whoever_builds(path):
     for image in only(path, 'FROM'):
         assert re.match(r'\$\{(BASE|IMAGE)\}', image)
-    # A default has no host of a registry.
+    # The default must not contain the host of a registry.
     [given] = [a for a in only(path, 'ARG') if a.startswith(('BASE', 'IMAGE'))]
     assert given in ('BASE=python:3.11-slim', 'IMAGE')
 

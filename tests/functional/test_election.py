@@ -34,7 +34,7 @@ Elect = Callable[..., contextlib.AbstractContextManager[IsElected]]
 
 
 class Server:
-    """Something with locks, on ports of its own.
+    """A server with locks, on free ports.
 
     :param folder: Where it may write.
     """
@@ -49,19 +49,19 @@ class Server:
 
     @property
     def url(self) -> str:
-        """What tooz is to be given."""
+        """The URL for tooz."""
         raise NotImplementedError
 
     def command(self) -> list[str]:
-        """Return the arguments that it is started with."""
+        """Return the arguments to start it with."""
         raise NotImplementedError
 
     def ask(self) -> None:
-        """Ask it something, which fails as long as it does not run."""
+        """Send a request, which fails until it runs."""
         raise NotImplementedError
 
     def forget(self) -> None:
-        """Let it lose all locks, as when they have expired."""
+        """Delete all locks, as if they had expired."""
         raise NotImplementedError
 
     @classmethod
@@ -193,7 +193,7 @@ def url(
 
 @pytest.fixture
 def elect(conf: cfg.ConfigOpts) -> Elect:
-    """Take part in an election as a process on a machine of its own would."""
+    """Take part in an election, in a separate process."""
 
     @contextlib.contextmanager
     def take_part(
@@ -267,7 +267,7 @@ def test_what_does_other_work_is_not_kept_from_it(
             assert c() is False
 
 
-# A process that was elected, says so, and waits to be killed.
+# A process that prints when it is elected, and waits to be killed.
 ELECTED = """
 import sys
 from keystoneauth1 import session

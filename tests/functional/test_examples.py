@@ -16,7 +16,7 @@ _PROMISE = re.compile(r'^ +isolate-aggregates (.+?) +-> (.+?)(?: \(.*\))?$')
 
 
 def promises(path):
-    """Return each command of the comment and what it should come to."""
+    """Return each command in the comment with its expected result."""
     lines = path.read_text('utf-8').splitlines()
     comment = [line[1:] for line in lines[: lines.index('version: 1')]]
     commands = '\n'.join(comment).replace('\\\n', ' ').splitlines()

@@ -31,7 +31,7 @@ class LiveServer(Live):
         self.nova.newest = '2.100'
 
     def boots(self, **server: Any) -> None:
-        """Have a server that was asked for so."""
+        """Create a server with this request."""
         self._http.get(
             f'{NOVA}/servers/{SERVER}',
             json=lambda request, context: {
@@ -84,7 +84,7 @@ class LiveServer(Live):
         )
 
     def has_profile(self, name: str, *groups: Mapping[str, str]) -> None:
-        """Have a Cyborg that knows a device profile."""
+        """Run a fake Cyborg with a device profile."""
         self._http.get(
             f'{CYBORG}/v2/device_profiles?name={name}',
             json={'device_profiles': [{'name': name, 'groups': groups}]},
@@ -100,7 +100,7 @@ def _server(
     zone: str | None = None,
     host: str | None = None,
 ) -> dict[str, Any]:
-    """Return a server as Nova shows it in the microversion asked for."""
+    """Return a server in the format of the requested microversion."""
     found: dict[str, Any] = {
         'id': SERVER,
         'name': 'failed',
@@ -118,7 +118,7 @@ def _server(
             'extra_specs': dict(extra_specs or {}),
         },
     }
-    # Where it is, once it is somewhere.
+    # The zone of its host, once it has a host.
     found['OS-EXT-AZ:availability_zone'] = 'az-here' if host else zone or ''
     found['OS-EXT-SRV-ATTR:host'] = host
     minor = int(request.headers['OpenStack-API-Version'].partition('.')[2])
@@ -226,7 +226,7 @@ def test_the_hints_of_a_server_count_where_nova_tells_them(
     assert rows(finished)['linux-1'] == refused
 
 
-# How the Placement of the tests is asked without a Keystone.
+# How the tests reach Placement without a Keystone.
 ADMIN = {
     'X-Auth-Token': 'admin',
     'OpenStack-API-Version': 'placement 1.20',
@@ -239,7 +239,7 @@ HOST_FILTERS = (
 
 
 def not_known(finished: Any) -> list[str]:
-    """Return what a table says is not known, but for host filters."""
+    """Return the unknown data in a table, except that of host filters."""
     _, _, after = finished.out.partition('Not known here:\n')
     lines = after.partition('\n\n')[0].splitlines()
     *others, last = [line.strip() for line in lines]
@@ -301,7 +301,7 @@ def test_an_image_counts_as_the_server_keeps_it(
 ) -> None:
     image = {
         'id': live.images['windows-2022'],
-        # Glance has none of these now, and Nova tells no others.
+        # Glance has none of these now, and Nova returns no others.
         'properties': {'os_secure_boot': 'required'},
     }
     live.boots(image=image)
@@ -382,7 +382,7 @@ def test_a_server_without_ports_may_have_been_asked_for_with_networks(
 
 
 def port(name: str, network: str) -> dict[str, Any]:
-    """Return a port that asks for nothing but its network."""
+    """Return a port without a resource request."""
     return {
         'id': name,
         'network_id': network,
@@ -502,7 +502,7 @@ def test_what_two_releases_ask_otherwise_is_told(
     live.boots(image={'id': live.images['debian-12']}, extra_specs=extra_spec)
     live.has_ports(SERVER, port('p1', 'flat'))
     finished = explain_live('--server', SERVER)
-    # The newer one asks for more.
+    # The newer release adds more to the query.
     assert trait in rows(finished)['linux-1']
     assert (
         'whether Nova is of release 31 or 32, which ask for other traits '

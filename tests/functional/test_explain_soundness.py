@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a host is what Placement does.
+"""Explanations agree with a real Placement.
 
 Each example is a random cloud, put into a real Placement in this process, and
 a random request with conclusions of filters. Every claim of the explanation is
@@ -171,7 +171,7 @@ def worlds(draw):
 
 
 def with_waived(cloud, divided):
-    """Give providers what stands for the amounts that are dropped."""
+    """Give providers the placeholder classes for dropped amounts."""
     roots = {}
     for provider in cloud:
         roots[provider.uuid] = roots.get(provider.parent, provider.uuid)
@@ -191,7 +191,7 @@ def with_waived(cloud, divided):
 
 
 class Judge:
-    """A real Placement that is asked which hosts it offers.
+    """A real Placement that returns the hosts it offers.
 
     :param placement: The Placement, with the cloud in it.
     :param cloud: The cloud.

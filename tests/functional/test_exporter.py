@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exporter as a process of its own, scraped over a real socket."""
+"""The exporter as a separate process, scraped over a real socket."""
 
 import os
 import pathlib
@@ -171,7 +171,7 @@ def test_an_exporter_without_a_cloud_to_read_has_no_zeros(exporter, tmp_path):
 
 
 def test_it_ends_while_a_service_does_not_answer(exporter):
-    # It takes what comes and says nothing.
+    # It accepts everything and returns nothing.
     with socket.create_server(('127.0.0.1', 0)) as silent:
         port = silent.getsockname()[1]
         exporter._environment |= {
@@ -224,7 +224,7 @@ def test_a_file_is_written_and_kept_when_the_cloud_is_gone(exporter, tmp_path):
     first = exporter.run(*arguments)
     assert (first.returncode, first.stdout, first.stderr) == (0, '', '')
     before = path.read_text('utf-8')
-    # Node exporter runs as somebody else.
+    # Node exporter runs as another user.
     assert path.stat().st_mode & 0o044 == 0o044 & ~current_umask()
 
     cloud.unlink()

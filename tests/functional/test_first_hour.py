@@ -156,7 +156,7 @@ def test_each_help_fits_the_terminal(see: Run, command: str) -> None:
 def on_terminal(
     *arguments: str, cwd: pathlib.Path = ROOT, program: str = OURS
 ) -> str:
-    """Run a program on a terminal of 80 columns and return what it shows."""
+    """Run a program on a terminal of 80 columns and return the screen."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(
         theirs, termios.TIOCSWINSZ, struct.pack('HHHH', 24, WIDTH, 0, 0)
@@ -173,7 +173,7 @@ def on_terminal(
     ):
         os.close(theirs)
         shown = b''
-        # Linux says so when nothing has the terminal open any more.
+        # Linux raises this when no process has the terminal open any more.
         with contextlib.suppress(OSError):
             while read := os.read(ours, 65536):
                 shown += read
@@ -196,7 +196,7 @@ providers:
 
 
 def fits(shown: str) -> bool:
-    """Return whether it fits the terminal, and is no text for programmers."""
+    """Return whether it fits the terminal and has no traceback."""
     assert shown.strip()
     assert 'Traceback' not in shown
     assert 'usage:' not in shown

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-# What two hosts have beside their disks.
+# The inventories of two hosts besides their disks.
 NODE = 'VCPU: 4, MEMORY_MB: 4096'
 FLAVORS = """
     flavors:
@@ -36,7 +36,7 @@ SHARING_NODE = f"""
       aggregates: [shared]
 {FLAVORS}"""
 
-# Storage in a rack that is no host itself.
+# A storage provider that is not a host.
 STORAGE_BELOW_A_ROOT = f"""
     placement_aggregates:
     - {{name: shared}}

@@ -16,7 +16,7 @@ from isolate_aggregates.filters import mirrored
 ROOT = pathlib.Path(__file__).parents[2]
 LINT_IMPORTS = pathlib.Path(sys.executable).with_name('lint-imports')
 
-# What somebody else's filter would have to load for nothing.
+# Modules that other packages' filters would load needlessly.
 CLIENTS = {'keystoneauth1', 'novaclient', 'openstack', 'oslo_log', 'stevedore'}
 
 

@@ -91,7 +91,7 @@ class Operator:
         )
 
     def document(self, *arguments: str, config: str = ISOLATE) -> Any:
-        """Run a command that must not fail; return what it wrote as json."""
+        """Run a command that must succeed; return its JSON output."""
         finished = self.does(*arguments, '-f', 'json', config=config)
         only_shown = '--dry-run' in arguments
         assert (finished.code, finished.err) == (3 if only_shown else 0, '')
@@ -115,7 +115,7 @@ def whats(document: Any) -> list[str]:
 
 
 def of_metadata(operator: Operator) -> str:
-    """Let flavors want metadata of rack-1; return a configuration."""
+    """Let flavors require metadata of rack-1; return a configuration."""
     nova = operator.live.nova
     nova.aggregates[1] = dataclasses.replace(
         nova.aggregates[1], metadata={'ssd': 'true', 'gpus': '4'}
@@ -137,7 +137,7 @@ def of_metadata(operator: Operator) -> str:
     )
 
 
-# Which aggregate is meant.
+# How aggregates are identified.
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Placement errs, each command says so, and what can be done.
+"""Commands report known bugs of Placement, with a workaround.
 
 Which hosts Placement leaves out depends on the order of Python sets. Nova sees
 the same answer as ``candidates``.
@@ -99,7 +99,7 @@ def told(run):
 
 
 def lost(found):
-    """Return the hosts that are said to be left out; check the rest."""
+    """Return the hosts that are reported as left out; check the rest."""
     assert found['known_mistakes'] == ['lost anchors']
     assert found['extra_specs'] == {
         'resources:MEMORY_MB': '2048',
@@ -110,7 +110,7 @@ def lost(found):
         'resources1:VCPU': '2',
     }
     assert (found['adds'], found['other_amounts']) == ([], [])
-    # One anchor is kept, and that may be the storage.
+    # Only one anchor is kept, which may be the storage.
     assert len(found['leaves_out']) >= 2
     return found['leaves_out']
 

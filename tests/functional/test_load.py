@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A snapshot is in Placement what it was in the file."""
+"""Loading a snapshot into Placement preserves it."""
 
 import pytest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lock``, ``unlock`` and ``sync`` at the same time.
+"""``lock``, ``unlock`` and ``sync`` run concurrently.
 
 Before each call of one command, another one runs from start to end. In the end
 the tags of the aggregates and the traits of their hosts agree, or the command
@@ -16,7 +16,7 @@ from isolate_aggregates.cloud.live import LiveCloud
 from isolate_aggregates.operate import lock, plan, unlock
 from isolate_aggregates.operate.sync import marks
 
-# Every second call lets the other one in; with THOROUGH=1 each does.
+# Interleave at every second call; with THOROUGH=1 at each.
 EVERY = 1 if os.environ.get('THOROUGH') else 2
 
 TAG = f'trait:{LICENSED}'
@@ -65,7 +65,7 @@ def sync(world):
 
 
 def unlocked(world):
-    """Two hosts that nothing locks, one in an aggregate of its own too."""
+    """Two hosts without locks; one of them is also in a separate aggregate."""
     world.reset()
     for host in HOSTS:
         world.add_host(host)
@@ -173,7 +173,7 @@ def test_two_commands_end_in_step_whenever_the_other_one_runs(
 def test_a_command_that_others_undo_all_the_time_says_so(
     world, begin, one, other
 ):
-    """They undo it whenever it reads back what it did."""
+    """The others undo each change before it is read back."""
     begin(world)
     reading = ('GET', 'nova')
 

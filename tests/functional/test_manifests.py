@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Manifests are what Kubernetes takes, and run what the program knows."""
+"""Kubernetes accepts the manifests, and the program has their commands."""
 
 from collections.abc import Callable, Iterator
 import http.client

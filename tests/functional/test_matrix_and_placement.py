@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the matrix says, held against what a real Placement offers."""
+"""The matrix agrees with a real Placement."""
 
 import dataclasses
 import pathlib
@@ -19,7 +19,7 @@ EXAMPLES = sorted((ROOT / 'examples').glob('*.yaml'))
 
 
 def compared(conf, snapshot):
-    """Yield for each request what the matrix and what Placement says."""
+    """Yield the result of the matrix and of Placement for each request."""
     base.apply_settings(conf, snapshot)
     pipeline = loading.as_in_nova(conf)
     asked = [

@@ -142,7 +142,7 @@ def test_servers_that_cannot_be_listed_cost_the_slots_alone(
     ]
     http.get(f'{NOVA}/servers', status_code=403)
     finished = run(*export)
-    # The cloud was read, so this is no failure of the whole.
+    # The cloud was read, so the reading has not failed.
     assert finished.code == 0
     assert finished.err.startswith('Free slots cannot be counted')
     found = parsed(path.read_text('utf-8'))

@@ -522,7 +522,7 @@ def test_it_knows_the_traits_and_classes_that_it_is_told():
 
 
 def knows_both(client: adapter.Adapter) -> bool:
-    """Return whether Placement knows CUSTOM_KEY and CUSTOM_GOLD."""
+    """Return whether CUSTOM_KEY and CUSTOM_GOLD exist in Placement."""
     return {
         client.get(path, microversion='1.39', raise_exc=False).ok
         for path in (

@@ -160,7 +160,7 @@ def test_a_command_has_the_same_arguments_in_both_programs(
         parser = command(program, None).get_parser('it')
         helps.append(parser.format_help())
     ours, theirs = helps
-    # The client says where a command comes from.
+    # The client shows the package of each command.
     told = '\nThis command is provided by the isolate-aggregates plugin.\n'
     assert theirs == ours + told
 
@@ -402,7 +402,7 @@ ASK_FILTERS = ('isolation', 'filter', 'list', '-f', 'json')
 
 
 def only(name: str) -> str:
-    """Return a configuration that lets only one filter run."""
+    """Return a configuration in which only one filter is enabled."""
     return f'[isolate_aggregates]\nrequest_filters = {name}\n'
 
 
@@ -577,7 +577,7 @@ def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
     assert '  cmds_isolation=' in finished.stdout
 
 
-# What goes wrong
+# Errors
 
 
 @pytest.mark.parametrize(

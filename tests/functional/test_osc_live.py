@@ -135,7 +135,7 @@ def test_a_token_and_endpoints_do_without_keystone(
     assert not [r for r in http.request_history if 'keystone' in r.url]
 
 
-# Where and how the services are asked
+# How the services are called
 
 
 @pytest.mark.parametrize('option', ['--os-region-name', '--os-interface'])
@@ -242,7 +242,7 @@ def test_a_cloud_file_needs_no_cloud_that_works(
     assert http.request_history == []
 
 
-# What goes wrong
+# Errors
 
 
 def test_a_wrong_password_is_said_in_one_sentence(
@@ -301,7 +301,7 @@ def test_a_nova_that_is_not_there_is_said_in_one_sentence(
         exc=requests.exceptions.ConnectionError(refused),
         additional_matcher=lambda request: request.url.startswith(NOVA),
     )
-    # The libraries have more to say, and are kept from it.
+    # The libraries log more, which is suppressed.
     said = sentence(ask(command='query show'))
     assert said.startswith(f'Nova at {NOVA} cannot be reached: ')
 

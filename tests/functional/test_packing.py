@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many servers fit as real Placement lets in, claim by claim.
+"""Computed capacity equals the number of claims that Placement accepts.
 
 Placement has its known mistakes repaired, as in
 ``test_simulator_differential``.

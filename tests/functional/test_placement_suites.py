@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mocked Placement answers what Placement answers in its own tests.
+"""The mocked Placement passes Placement's own functional tests.
 
 Placement's functional tests are files of HTTP requests, which gabbi sends one
 after the other. They run as they are, against the real service, which their
@@ -140,7 +140,7 @@ class Compared:
         )
         found = comparable(answer.status, answer.headers, answer.document)
         if 'limit' in asked.GET and found.status == expected.status == 200:
-            # Which candidates are left out is not said.
+            # With a limit, the choice of candidates is not specified.
             found, expected = _number(found), _number(expected)
         if found != expected:
             self.different.setdefault(self.test, []).append(
@@ -160,7 +160,7 @@ def _of_real(answer: webob.Response) -> Comparable:
 
 
 def _mocked(application: Any) -> service.MockedService:
-    """Return a mocked Placement that has what the real one has now."""
+    """Return a mocked Placement with the data of the real one."""
     placement = PlacementClient(InProcess(application))
     classes = placement.get('/resource_classes')['resource_classes']
     snapshot = Snapshot(

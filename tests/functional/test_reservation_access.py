@@ -27,7 +27,7 @@ def reserve(world, start=0):
 
 
 def tick(world):
-    """Let time pass; return of how many it was asked who has access."""
+    """Advance the clock; return how often the access was read."""
     world.wire.calls.clear()
     statuses = reservations.reconcile_all(world.store, NOW)
     assert not any(status.problems for status in statuses)

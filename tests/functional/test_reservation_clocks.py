@@ -28,7 +28,7 @@ def world(embedded):
 
 
 def writes(world, now):
-    """Let a run by another clock pass; return what it writes."""
+    """Run the reconciler with another clock; return its writes."""
     world.wire.calls.clear()
     reservations.reconcile_all(world.new_store(), now)
     return [call for call in world.wire.calls if call[0] != 'GET']

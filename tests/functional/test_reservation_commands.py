@@ -34,7 +34,7 @@ world = reservation_world.operated_world
 
 @pytest.fixture
 def command(world, run):
-    """Run a command for reservations, which is told yes."""
+    """Run a reservation command with --yes."""
     return lambda *arguments: reservation_world.typed(
         run, *agreed(('reservation', *arguments))
     )
@@ -475,7 +475,7 @@ def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
     rounds = iter([lambda: None, change, end])
 
     def meddle(method, url):
-        # What the first page of the compute nodes is asked for with.
+        # The query for the first page of compute nodes.
         if 'os-hypervisors' in url and 'marker' not in url:
             next(rounds)()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``reservation ...`` does before it is told to."""
+"""``reservation`` commands ask before they change a cloud."""
 
 import json
 
@@ -61,7 +61,7 @@ RESERVATIONS = [
 
 @pytest.fixture(params=RESERVATIONS, ids=lambda one: ' '.join(one[0][:2]))
 def reservation_command(request, reserved, command):
-    """Run a command for reservations; return it, and what it would do."""
+    """Run a reservation command; return it and its preview."""
     reserved.add_host('h3', enable=False)
     inventories.create_class(reserved.direct, ORPHAN)
     arguments, told = request.param

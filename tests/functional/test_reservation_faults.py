@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever goes wrong, doing it again or a mere tick completes it.
+"""Repeating a failed operation, or reconciling, completes it.
 
 Calls of each writing operation are broken in turn: one fails before anything
 was done, or it is done and its answer is lost. An ordinary run breaks every
@@ -69,7 +69,7 @@ class CreateForLater(Create):
 
 
 class Refuse(Create):
-    """There is no room for so many."""
+    """The slots do not fit."""
 
     def act(self, world):
         with pytest.raises(exception.ReservationError, match='room for'):
@@ -127,7 +127,7 @@ class MoreThanFit(Running):
 class End(Running):
     def begin(self, world):
         super().begin(world)
-        # One that is shelved: it has no allocation.
+        # A shelved server, which has no allocation.
         world.nova.servers[uuid(3, 's2')] = ID
 
     def act(self, world):
@@ -217,7 +217,7 @@ def test_a_broken_operation_is_completed(world, kind):
         world.wire.fault = lambda call, number=number, fault=fault: (
             fault if call == number else None
         )
-        # A tick notes what fails and goes on.
+        # Reconciling logs the failure and continues.
         with contextlib.suppress(exception.ServiceError):
             case.act(world)
         world.wire.fault = None
@@ -227,7 +227,7 @@ def test_a_broken_operation_is_completed(world, kind):
             # What was never written down cannot be completed.
             assert world.picture() in (expected, before), where
         with contextlib.suppress(exception.NotFound):
-            # It may be complete already.
+            # It may have been completed before the failure.
             case.act(world)
         assert world.picture() == expected, where
 

@@ -76,7 +76,7 @@ def test_each_reservation_of_the_time_is_an_event(command):
         'h1: 2 slots',
         'h2: 1 slot',
     ]
-    # It has no end, and an event has to have one.
+    # It has no end, but an event must have one.
     assert (later.decoded('dtstart'), later.decoded('dtend')) == (
         utc(9),
         utc(31),

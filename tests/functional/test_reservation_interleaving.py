@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands that run at the same time: what each operator is told stays true.
+"""Concurrent commands report correct results.
 
 Before each call of one command, and after the last, another command runs from
 start to end. In the end both were told the truth, no host is sold twice, and
@@ -266,7 +266,7 @@ def test_access_is_given_only_as_the_record_says(world, other):
 
 
 def numbers(world, command, every=EVERY):
-    """Set the scene again and again, for the number of each call to run at."""
+    """Set up the scene for each call to interleave at."""
     begin(world)
     scene = world.keep()
     attempt(command, world.store)
@@ -355,7 +355,7 @@ def test_a_class_that_a_crash_left_behind_is_deleted(world):
         found.resource_class,
     }
     repair(world.new_store())
-    # That of an id that was given may be Blazar's.
+    # An id that was given may belong to Blazar.
     assert world.picture()['classes'] == before['classes']
     assert theirs in before['classes']
 

@@ -137,7 +137,7 @@ def test_slots_without_servers_are_gone_at_once(world):
     status = reservations.move(world.store, found, NOW, ['h1'])
     assert on(status) == {'h2': (2, 2, 0)}
     assert status.reservation.leaving == ()
-    # So that the host may be used again.
+    # So that the host can be used again.
     status = reservations.update(world.store, found, NOW, amount=3)
     assert on(status) == {'h1': (1, 1, 0), 'h2': (2, 2, 0)}
 

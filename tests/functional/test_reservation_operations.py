@@ -94,7 +94,7 @@ def test_nothing_is_forgotten_before_the_servers_are_gone(world):
         assert status.state is reservations.Phase.ENDING
         assert status.problems == ('1 server is being deleted',)
         assert world.classes() == [found.resource_class]
-        # Nobody else gets its place as long as it is taken.
+        # Its capacity is not given to others while it has servers.
         assert not world.boot('s2', 'h1', found.id, NEEDS)
     world.nova.finish(uuid(3, 's1'))
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
@@ -195,7 +195,7 @@ def test_ordinary_servers_on_a_host_count(world):
 def test_a_full_host_is_read_one_by_one(world):
     found = reserve(world, 2, end=1).reservation
     assert world.boot('s1', 'h1', found.id, {'VCPU': 10})
-    # No candidate for anything, but free again in an hour.
+    # Not a candidate now, but free again in an hour.
     status = reserve(world, 4, start=1)
     assert totals(status) == {'h1': 2, 'h2': 2}
 
@@ -405,7 +405,7 @@ def test_a_broken_record_is_told_and_left_alone(world):
             reservations.show(world.store, found.id, NOW)
         assert 'broken' in str(caught.value) or 'newer' in str(caught.value)
         assert reservations.reconcile_all(world.store, NOW) == []
-    # Its slots count all the same.
+    # Its slots still count.
     assert 'room for 2 on h2, 1 on h1' in refused(world, 4)
 
 
@@ -414,7 +414,7 @@ def test_an_id_is_taken_once(world):
     wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
     with pytest.raises(exception.ReservationError, match='another one'):
         reservations.create(world.store, wanted, NOW)
-    # The same once more is what a second try after an error does.
+    # An identical command is a retry after an error.
     again = dataclasses.replace(
         wanted, pending=dataclasses.replace(wanted.pending, amount=1)
     )

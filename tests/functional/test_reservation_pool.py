@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pool of hosts for reservations, and who else may have one."""
+"""The pool of hosts for reservations, and pools of other programs."""
 
 from placement_rows import custom
 import pytest

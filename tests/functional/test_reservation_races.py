@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever somebody else does in between, no host is ever sold twice.
+"""Concurrent reservations never overbook a host.
 
 Before each call of an operation in turn, somebody else makes a reservation
 that there is room for before or after the operation, but not beside it.
@@ -104,7 +104,7 @@ def begin(world, case):
 
 
 def other_one(world, case):
-    """Do what somebody else does, if there is room."""
+    """Create the competing reservation, if it fits."""
     if case == 'restore':
         with contextlib.suppress(exception.ReservationError):
             reservations.update(world.new_store(), ID, NOW, end=None)
@@ -116,7 +116,7 @@ def other_one(world, case):
 
 
 def check(world):
-    """Nothing is sold twice, and each reservation has what it was granted."""
+    """No host is overbooked, and each reservation has its granted slots."""
     found = reservations.list_reservations(world.store, NOW)
     for status in found:
         assert status.reservation.pending is None

@@ -59,7 +59,7 @@ def test_a_slot_takes_its_share_from_one_gpu(world):
 
 def test_small_slots_may_leave_no_gpu_whole(world):
     create(world, wanted(2, resources__VGPU='1'))
-    # One on each GPU, as far as anybody knows before they boot.
+    # One per GPU; which one is not known before they boot.
     assert 'for none' in refused(world, wanted(1, resources__VGPU='4'))
     # Or both on one of them, and three on the other.
     assert 'room for 1 on h1' in refused(world, wanted(2, resources__VGPU='3'))
@@ -98,7 +98,7 @@ def test_a_trait_counts_where_each_gpu_has_it(world):
     # Placement may choose the one without.
     needs[f'trait__{TYPE}'] = 'required'
     assert 'for none' in refused(world, wanted(1, **needs))
-    # A server that takes nothing from a GPU has none of its traits.
+    # The traits of a GPU do not apply to a server that does not use it.
     del needs['resources__VGPU']
     assert 'for none' in refused(world, wanted(1, **needs))
 

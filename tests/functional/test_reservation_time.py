@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time between reservations, and how long a host may be down."""
+"""Cleaning times, and hosts that are down for some time."""
 
 import datetime
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said when a real connection fails, breaks or hangs."""
+"""The messages when a real connection fails, breaks or hangs."""
 
 from collections.abc import Callable, Iterator
 import contextlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A shortened query gets the hosts that the long one gets.
+"""A shortened query returns the same hosts as the long one.
 
 Both are asked of a real Placement, for random clouds with rollups that are
 right, lag behind, or still have hosts that have left.

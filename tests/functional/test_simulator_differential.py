@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulator answers as Placement does, whatever the cloud and the query.
+"""The simulator returns the same as a real Placement.
 
 Each example is a random cloud, put into a real Placement in this process, and
 random questions that both are asked. An ordinary run has 150 clouds; a long

@@ -263,7 +263,7 @@ def test_a_forbidden_root_bans_no_child_in_a_suffixed_group(
 
 
 def test_a_ban_in_a_suffixed_group_holds_for_that_group_alone(nested):
-    """The disk must not be on cn1, yet the CPU may be on its NUMA nodes."""
+    """The disk must not come from cn1, but the CPU may be on its children."""
     request = ResourceRequest()
     request.group().resources = {'VCPU': 1}
     request.group('1').resources = {'DISK_GB': 1}
@@ -301,7 +301,7 @@ def test_a_ban_in_a_suffixed_group_holds_for_that_group_alone(nested):
 def test_a_list_of_providers_bans_members_alone_not_their_trees(
     nested, forbidden, providers
 ):
-    """``GET /resource_providers`` does not span trees.
+    """``GET /resource_providers`` does not apply aggregates to whole trees.
 
     The spec says that an aggregate on a root provider spans its tree without
     naming the call; Placement does so for allocation candidates only.

@@ -141,7 +141,7 @@ def test_a_reservation_that_does_not_exist_is_refused_by_its_key(cloud, find):
 
 
 def test_a_reservation_of_another_project_is_refused_to_an_image(cloud, find):
-    """The spec would let in every tenant who writes the key on an image."""
+    """The specification would admit every tenant with the key on an image."""
     size = cloud.flavor('m1.small')
     image = cloud.image('reserved-debian-12')
     with pytest.raises(exception.RequestRefused) as caught:

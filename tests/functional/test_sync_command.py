@@ -54,7 +54,7 @@ answer = agreement.answer
 
 @dataclasses.dataclass
 class Live:
-    """A live cloud whose Placement knows nothing of the aggregates."""
+    """A live cloud whose Placement has none of the aggregates."""
 
     nova: FakeNova
     placement: PlacementClient
@@ -361,7 +361,7 @@ def test_each_round_of_a_watch_that_succeeds_is_written_down(
         note()
         end()
 
-    # In the first round they are read once more after what was mirrored.
+    # In the first round, they are read again after mirroring.
     after_rounds(live, nothing, nothing, note, note_and_end)
     finished = run('sync', '--watch', '1', '--textfile', str(path))
     assert (finished.code, finished.err) == (0, '')
@@ -431,7 +431,7 @@ def test_a_watch_writes_what_changes_until_it_is_told_to_end(
     def untag() -> None:
         live.nova.aggregates = [dataclasses.replace(WIN_HOSTS, metadata={})]
 
-    # In the first round they are read once more after what was mirrored.
+    # In the first round, they are read again after mirroring.
     after_rounds(live, nothing, nothing, untag, end)
     finished = run('sync', '--watch', '1')
     assert finished.code == 0

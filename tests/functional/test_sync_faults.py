@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whatever goes wrong while sync runs, the next run completes it.
+"""After a failed sync, the next run completes it.
 
 Calls of a run are broken in turn, in each way: one fails before anything was
 done, its answer is lost though it was done, or the connection ends there. An
@@ -47,7 +47,7 @@ def untouched(world):
     world.reset()
     world.add_host('h1', traits=['HW_NIC_SRIOV'])
     world.add_host('h2', traits=[GOLD], aggregates=[uuid(9, 'others')])
-    # It has nothing to give, so no answer with candidates tells its traits.
+    # It has no inventory, so it is in no candidate that has its traits.
     world.add_host('h3', vcpus=0)
     world.require('a', ['h1', 'h2'], LICENSED, GOLD)
     world.require('b', ['h2', 'h3'], LICENSED)

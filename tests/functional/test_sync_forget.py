@@ -15,7 +15,7 @@ MINE = {uuid(2, 'a'), uuid(2, 'b')}
 
 @pytest.fixture
 def world(embedded, conf):
-    """Two locked aggregates, and a host with things of others."""
+    """Two locked aggregates, and a host with unmarked traits."""
     world = World(embedded, conf)
     world.add_host('h1', traits=[GOLD], aggregates=[OTHERS])
     world.add_host('h2')
@@ -39,7 +39,7 @@ def test_traits_and_memberships_stay_and_marks_and_rollups_go(world):
     assert world.of('h2', 'traits') == {LICENSED}
     assert world.of('h1', 'aggregates') == {OTHERS, *MINE}
     assert world.custom_traits() == [GOLD, LICENSED]
-    # What is not marked is another's, who takes it away himself.
+    # Unmarked traits belong to others, who remove them themselves.
     world.require('a', ['h1', 'h2'])
     world.sync()
     assert world.of('h2', 'traits') == {LICENSED}

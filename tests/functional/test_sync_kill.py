@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sync as a process of its own, killed while it changes Placement.
+"""sync runs in a separate process and is killed while it changes Placement.
 
 The Placement of this process answers over a real socket, and so does a Nova.
 The server kills the process when a given change comes in: before it is carried
@@ -137,7 +137,7 @@ class Cloud:
         self.process = self.another(*arguments)
 
     def another(self, *arguments, options=()):
-        """Start the program once more."""
+        """Start the program again."""
         program = 'import sys; from isolate_aggregates.cli import app; '
         return subprocess.Popen(
             [
@@ -244,7 +244,7 @@ def test_of_those_that_watch_one_works_until_it_is_killed(cloud, tmp_path):
     options = ['--verbose', f'--config-file={conf}']
 
     def line(process):
-        """Return what it says next of its work, or of the election."""
+        """Return its next log message on its work or on the election."""
         for text in process.stdout:
             if ': add ' in text or 'work' in text:
                 return text

@@ -37,7 +37,7 @@ def world(embedded, conf):
 
 
 def writer(world, times):
-    """Let another write the same thing just before sync does, some times."""
+    """Let another client write the same just before sync, several times."""
     left = dict.fromkeys([('PUT', 'traits'), ('PUT', 'aggregates')], times)
 
     def meddle(method, url):
@@ -231,7 +231,7 @@ def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
     assert hosts['h1']['traits'] == everything[0]['h1']['traits']
     # Its mark stays too, or it would not be known later.
     assert MARK in traits
-    # Of rollups Placement alone knows what is right.
+    # The correct rollups are known only from Placement.
     assert hosts['h1']['aggregates'] == {uuid(2, 'a'), uuid(2, 'b')}
 
     world.nova.nodes += away

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""After sync there is nothing left to do, whatever happened before it.
+"""After a sync there is nothing left to do.
 
 Each example is a cloud that lives for a while: aggregates get and lose tags
 and hosts, others put and take away traits and memberships, and sync runs now

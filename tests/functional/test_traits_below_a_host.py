@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A trait of a provider below a host, such as a GPU, means one thing to all.
+"""All commands treat traits of child providers alike.
 
 Placement looks for a trait on the providers from which a server takes
 something. So a host has it for servers that ask for a GPU, and only for them.
@@ -50,7 +50,7 @@ NOT_ASKING = """
 
 @pytest.fixture
 def told(run, write_cloud):
-    """Return what each command says of the host."""
+    """Return the result of each command for the host."""
 
     def tell(cloud):
         path = str(write_cloud(cloud))

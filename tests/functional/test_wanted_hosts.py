@@ -147,7 +147,7 @@ def test_the_same_hosts_are_left_before_and_after_placement(placement):
                 assert left == right
                 assert len(outcome.query.to_querystring()) <= length
                 seen['left'] += bool(outcome.decision.left)
-                # Without a host filter all of it is asked of Placement.
+                # Without the host filter, the query must have all of them.
                 try:
                     alone, _ = hosts(cloud, BEFORE, request, length)
                     assert alone == right

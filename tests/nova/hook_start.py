@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start a nova-scheduler that has the hook, and say what it does.
+"""Starts a nova-scheduler that has the hook, and prints what it does.
 
 A program of its own, as Nova's configuration is one for a process. It is given
 the path of nova.conf and prints JSON. Nova comes with the hook patched in.

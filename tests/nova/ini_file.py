@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Get or set an option of an ini file, which may be there several times.
+"""Gets or sets an option of an ini file, which may have several values.
 
 Arguments: ``get file section option`` or ``set file section option value...``
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Start as much of nova-scheduler as reads nova.conf, and say what came.
+"""Starts the part of nova-scheduler that reads nova.conf, prints the result.
 
 A program of its own, as Nova's configuration is one for a process. It is given
 the path of nova.conf, or of a directory of such files, and prints JSON.

@@ -215,7 +215,7 @@ def length(**fields):
 
 
 class Nodes:
-    """The host manager of Nova, as far as it is asked for a target."""
+    """A minimal host manager of Nova, for requests with a target."""
 
     def get_compute_nodes_by_host_or_node(self, context, host, node, cell):
         return [
@@ -226,7 +226,7 @@ class Nodes:
 
 
 def port(number):
-    """Return what a port with a guaranteed bandwidth asks for."""
+    """Return the request group of a port with guaranteed bandwidth."""
     return objects.RequestGroup(
         requester_id=f'{UUID}{number}',
         resources={

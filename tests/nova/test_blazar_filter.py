@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our blazar_reservation lets the hosts pass that Blazar's filter lets pass.
+"""Our blazar_reservation passes the same hosts as Blazar's filter.
 
 The peer is the real ``BlazarFilter.host_passes`` of blazar-nova.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""We ask Placement what Nova asks after all of its own request filters.
+"""Our query equals Nova's after all of its own request filters.
 
 Whatever release of Nova is installed: tox.ini runs this with each that is
 supported.
@@ -244,7 +244,7 @@ def nova_spec(request, forced):
         objects=[
             objects.NetworkRequest(
                 network_id=network.name,
-                # Neutron is asked about ports alone.
+                # Neutron is queried for ports only.
                 port_id=PORTS[network.name]
                 if network.remote_managed
                 else None,
@@ -288,7 +288,7 @@ class Placement:
 
 
 class Hosts:
-    """What Nova knows of compute nodes."""
+    """The compute nodes in Nova."""
 
     def get_compute_nodes_by_host_or_node(self, context, host, node, cell):
         return [
@@ -298,7 +298,7 @@ class Hosts:
 
 
 def written(params):
-    """Parameters in one order, and each said once."""
+    """Return the parameters, sorted and without duplicates."""
     found = set()
     for key, value in params:
         prefix, colon, uuids = value.rpartition('in:')
@@ -345,7 +345,7 @@ def ours(request, index, switches):
 def test_the_whole_chain_asks_placement_what_nova_asks(
     engine, nova_conf, metadatas, request, switches, forced
 ):
-    """Every parameter is Nova's, for whatever it is asked and set to.
+    """Every query equals Nova's, for random requests and options.
 
     Where Nova refuses, so do we.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page "Compared with" says of others is true of them."""
+"""The statements on the page "Compared with" are true."""
 
 import pathlib
 import re
@@ -28,7 +28,7 @@ from isolate_aggregates.nova.host_filter import IsolatedAggregatesFilter
 ROOT = pathlib.Path(__file__).parents[2]
 PAGE = (ROOT / 'doc/source/admin/compared.rst').read_text('utf-8')
 
-# What stands for each row of the first table.
+# The implementation of each row of the first table.
 HOST_FILTERS = {
     'isolate-aggregates': IsolatedAggregatesFilter,
     'AggregateMultiTenancyIsolation': (
@@ -59,7 +59,7 @@ def table(title):
 
 
 def host(*metadatas, name='host1'):
-    """Return what a host filter is told of a host in some aggregates."""
+    """Return the host state for a host in some aggregates."""
     return SimpleNamespace(
         host=name,
         aggregates=[
@@ -81,7 +81,7 @@ def request(project='acme', image=None, zone=None, **extra_specs):
 
 
 def image(**properties):
-    """Return an image as nova-scheduler knows it."""
+    """Return an image in the format of nova-scheduler."""
     number = properties.pop('id', '155d900f-4e14-4e4c-a73d-069cbf4541e6')
     return objects.ImageMeta(
         id=number,
@@ -199,7 +199,7 @@ def test_isolated_hosts_are_for_isolated_images_alone(conf):
         ('licensed', 'foreign'): theirs.host_passes(
             licensed, request(image=foreign)
         ),
-        # From a volume, whatever is on it.
+        # From a volume, with any contents.
         ('licensed', None): theirs.host_passes(licensed, request()),
         ('other', None): theirs.host_passes(other, request()),
     }

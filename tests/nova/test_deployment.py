@@ -89,7 +89,7 @@ def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
 
 
 def to_oslo_conf(conf):
-    """Write values as openstack-helm does, in helm-toolkit's to_oslo_conf.
+    """Write values like helm-toolkit's to_oslo_conf in openstack-helm.
 
     Its template goes through maps in the order of their keys. A list becomes
     values with commas between them; only a map that calls itself a multistring

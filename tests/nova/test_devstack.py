@@ -26,7 +26,7 @@ enabled_filters = ComputeFilter,SameHostFilter
 
 @pytest.fixture
 def stack(tmp_path):
-    """Run phases of the plugin; return what it would do to the machine."""
+    """Run phases of the plugin; return its commands."""
     (tmp_path / 'nova.conf').write_text(NOVA_CONF)
 
     def run(*phases, check=True, **variables):

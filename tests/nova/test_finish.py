@@ -12,7 +12,7 @@ from isolate_aggregates.nova import placement, runner
 
 
 class Ran:
-    """In the place of a runner, remembers what it was told to finish."""
+    """A fake runner that records the requests to finish."""
 
     def __init__(self):
         self.finished = []
@@ -23,7 +23,7 @@ class Ran:
 
 
 class Spec:
-    """A request spec that remembers who has seen it."""
+    """A request spec that records which filters have run."""
 
     def __init__(self):
         self.seen = []
@@ -42,7 +42,7 @@ def filters(monkeypatch):
 
 
 def process(ran):
-    """Let Nova's own code run the filters; return who ran before the end."""
+    """Run the filters with Nova's own code; return all but the last."""
     spec = Spec()
     request_filter.process_reqspec(None, spec)
     assert ran.finished[-1:] == [spec]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No shortcut opens what the plain path keeps shut, whatever has happened.
+"""No shortcut admits hosts that the plain path excludes, in any history.
 
 Hypothesis draws a cloud and a history of it: tags are set and removed, hosts
 join and leave aggregates in Nova and in Placement, aggregates are deleted and
@@ -83,7 +83,7 @@ UNSEEN = verification.MAX_AGE + shortener.REMEMBERED
 hosts = st.sampled_from(HOSTS)
 slots = st.sampled_from(SLOTS)
 flags = st.booleans()
-# Rollups are of use where several aggregates are locked alike.
+# Rollups are used only if several aggregates have the same lock.
 # Few hosts are in an aggregate, so that there is one to let in by mistake.
 few_hosts = st.sampled_from([(), (), *((host,) for host in HOSTS)]).map(set)
 strangers = st.sampled_from([()] * 20 + [(host,) for host in HOSTS]).map(set)
@@ -105,7 +105,7 @@ class Clock:
 
 
 class Placement(SimulatedPlacement):
-    """Placement, which may fail, or change while it is asked.
+    """A Placement that may fail, or change between queries.
 
     :param clock: What tells the time.
     """
@@ -194,7 +194,7 @@ class Nova:
         return self.last
 
     def make(self, slot, metadata):
-        """Make an aggregate; one that is made again has another uuid."""
+        """Create an aggregate; a recreated one has another uuid."""
         self.made += 1
         self.by_slot[slot] = Aggregate(
             f'aaaaaaaa-0000-4000-8000-{self.made:012}',
@@ -212,7 +212,7 @@ class Nova:
 
 
 class NovaDatabase(Nova):
-    """The same, read from the database: who is in what is asked apart."""
+    """The same, read from the database, with memberships read separately."""
 
     def hosts(self):
         self.aggregates()
@@ -312,7 +312,7 @@ class Histories(stateful.RuleBasedStateMachine):
         self._start(limit)
 
     def _start(self, limit):
-        """Start nova-scheduler; what it needs for shortcuts is made here."""
+        """Start nova-scheduler, with everything that shortcuts need."""
         cache = IndexCache(
             self.nova.aggregates,
             ttl=self.window,
@@ -369,7 +369,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
     @stateful.rule(number=numbers, slot=slots)
     def join_and_ask(self, number, slot):
-        """Let the very host join that is then asked for."""
+        """Add the host to the aggregate that is requested next."""
         demand = DEMANDS[number]
         self._ask(demand)
         self.join(demand.host, slot)
@@ -504,7 +504,7 @@ class Histories(stateful.RuleBasedStateMachine):
         return plain
 
     def _is_unseen(self, host, closed):
-        """Return whether nothing can have seen yet that a host is kept out.
+        """Return whether no component can have seen a new exclusion yet.
 
         See :data:`UNSEEN`. Where aggregates are remembered with their hosts,
         what Nova does with a host is seen as late as a tag.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What we say Nova drops after Placement, its host filters drop."""
+"""Our mirrors drop the same hosts as Nova's host filters."""
 
 from types import SimpleNamespace
 
@@ -78,7 +78,7 @@ aggregates = st.lists(
 
 
 def named(filter_name, index, request, options):
-    """Return which hosts we say are dropped."""
+    """Return the hosts that our mirror drops."""
     conf = cfg.ConfigOpts()
     ia_conf.register_own_opts(conf)
     conf([], default_config_files=[])
@@ -137,7 +137,7 @@ def test_the_same_hosts_are_dropped(
         try:
             passes = host_filter.host_passes(state, spec)
         except ValueError:
-            # A text is no number. The request fails.
+            # A text is not a number, so the request fails.
             passes = False
         if not passes:
             theirs.add(host)

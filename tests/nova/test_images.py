@@ -156,7 +156,7 @@ def test_a_server_that_boots_from_a_volume_has_a_record_too(
     ids=['a rebuild was refused', 'the server is gone', 'it was deleted'],
 )
 class TestWithoutARecord:
-    """What an image said that a server was accepted with is not known."""
+    """The image properties stored with the server are not available."""
 
     @pytest.mark.parametrize('needed', ['license:oracle', 'license:*'])
     def test_what_is_needed_refuses(self, nova, spec, needed):

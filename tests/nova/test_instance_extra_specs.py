@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our aggregate_instance_extra_specs lets pass what Nova's host filter does.
+"""Our aggregate_instance_extra_specs passes the same hosts as Nova's filter.
 
 The peer is the real ``AggregateInstanceExtraSpecsFilter.host_passes``.
 """
@@ -86,7 +86,7 @@ def drawn(chance):
 
 
 def state(host):
-    """Return what Nova's filter is told of a host in some aggregates."""
+    """Return the host state for a host in some aggregates."""
     return SimpleNamespace(
         aggregates=[
             SimpleNamespace(metadata=dict(each.metadata)) for each in host

@@ -94,7 +94,7 @@ def request_specs(draw):
             else [],
         )
         if destination == UNSET:
-            # As it is when it comes from the database, which has none.
+            # As read from the database, which does not have it.
             del spec._obj_requested_destination
         return spec
 

@@ -41,13 +41,13 @@ A, B = (
 )
 ROLLUP = uuid_of('mine:')
 FORBID = Forbid((A, B), 'because')
-# Bytes of the query beside aggregates.
+# The length of the query without aggregates.
 REST = len('limit=1000&resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 CONTEXT = nova_context.get_admin_context()
 
 
 class Filter:
-    """Concludes what it is told to."""
+    """A filter that yields given constraints."""
 
     def __init__(self, *constraints):
         self.constraints = constraints
@@ -62,7 +62,7 @@ class Filter:
 
 
 class Members:
-    """The aggregates of hosts, and how often they were asked for."""
+    """The aggregates of hosts, with a count of the reads."""
 
     def __init__(self):
         self.asked = []
@@ -88,7 +88,7 @@ class Forced:
 
 
 class Recorder(Observer):
-    """Remembers what it was told."""
+    """An observer that records its calls."""
 
     def __init__(self):
         self.told = []
@@ -102,7 +102,7 @@ class Recorder(Observer):
 
 
 class Worker:
-    """A runner in the middle of what it talks to."""
+    """A runner with fakes for everything that it calls."""
 
     def __init__(self, *filters, limit=3500, host_filters=()):
         self.conf = cfg.ConfigOpts()
@@ -120,7 +120,7 @@ class Worker:
             ],
             IndexCache(self.read),
             Shortener(
-                # Of Nova's own query nothing is looked at here.
+                # Nova's own query does not matter here.
                 limit and REST + limit,
                 lambda index: filters[0].locks(index),
                 SnapshotMembers([provider]),
@@ -152,7 +152,7 @@ class Worker:
         with pytest.raises(nova_exception.RequestFilterFailed) as caught:
             self.narrow()
         assert caught.value.kwargs['reason'].endswith(CONTEXT.request_id)
-        # What the log says, and the user is not told.
+        # What is logged, and not shown to the user.
         cause = caught.value.__cause__
         return (
             '; '.join(cause.reasons)
@@ -177,7 +177,7 @@ def test_nothing_is_left_unfinished_where_the_end_was_taken_away(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def heard(monkeypatch):
-    """Let what is logged be heard, whatever programs ran here before."""
+    """Enable logging, whatever other tests have configured."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
     names = (
         '', '.nova', '.nova.runner', '.nova.host_filter', '.nova.messages'
@@ -454,7 +454,7 @@ def test_that_nothing_was_concluded_is_logged_too(caplog):
     assert 'constraints: none; required aggregates: []' in caplog.text
 
 
-# Hosts are judged for requests that Placement has not judged.
+# Hosts of requests that did not go through Placement are checked.
 
 
 def test_hosts_of_a_request_that_was_not_seen_are_judged():
@@ -534,7 +534,7 @@ def test_without_a_record_hosts_are_judged_only_by_what_keeps_out():
         worker.objections()
 
 
-# The host filter of Nova that asks for these judgements.
+# Nova's host filter, which calls objections().
 
 
 class State:
@@ -543,7 +543,7 @@ class State:
 
 
 def passing(spec):
-    """Return the hosts that pass, asked for together and one by one."""
+    """Return the hosts that pass, both together and one by one."""
     states = [State(host) for host in ('host-a', 'host-c')]
     made = host_filter.IsolatedAggregatesFilter()
     found = [one.host for one in made.filter_all(states, spec)]

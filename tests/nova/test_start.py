@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-scheduler says when it starts with the request filters."""
+"""The log of nova-scheduler when it starts with the request filters."""
 
 import logging
 import threading
@@ -27,7 +27,7 @@ SWITCH = ('enable_isolated_aggregate_filtering', 'scheduler')
 
 @pytest.fixture(autouse=True)
 def _heard(monkeypatch):
-    """Let what is logged be heard, whatever programs ran here before."""
+    """Enable logging, whatever other tests have configured."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.NOTSET)
     for name in ('isolate_aggregates', OURS, CACHE):
         logger = logging.getLogger(name)
@@ -119,7 +119,7 @@ def test_tags_that_a_filter_would_read_if_it_were_on_are_a_warning(
     ]
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         runner = registration.install(conf.conf)
-        # Told once, though they are read again for the first request.
+        # Logged once, though they are read again for the first request.
         runner._cache.get()
     assert told(caplog, logging.WARNING) == [
         'aggregate win: the tags for the request filter isolate_aggregates '

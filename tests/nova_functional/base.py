@@ -58,7 +58,7 @@ def request_filter_names():
 
 
 def _patient(name):
-    """Return a method that lets one of Nova's wait until it succeeds."""
+    """Wrap one of Nova's methods so that it is retried until it succeeds."""
 
     def wait(self, *args, **kwargs):
         until = time.monotonic() + SECONDS
@@ -90,7 +90,7 @@ class Patient:
     _wait_for_migration = _patient('_wait_for_migration_status')
 
     def _wait_for_migration_status(self, server, expected_statuses):
-        """Wait until Nova has let go of a server that it could not move, too.
+        """Wait until Nova has finished with a server, even if it did not move.
 
         It says before that it could not.
         """
@@ -147,7 +147,7 @@ class Plugin(Patient):
         self.flags(rpc_response_timeout=SECONDS)
 
     def reach_placement(self):
-        """Configure Placement as it is in a nova.conf.
+        """Configure Placement as in a nova.conf.
 
         Nova's fixture hands its client a Placement and needs none.
         """
@@ -170,7 +170,7 @@ class Plugin(Patient):
 
 
 class OverApi:
-    """Mixed in before Plugin, reads the aggregates from Nova's API.
+    """A mixin for Plugin that reads the aggregates from Nova's API.
 
     keystonemiddleware is not there, as in all functional tests of Nova, so
     what it makes of a token is done here.
@@ -255,7 +255,7 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
             )
 
     def give_trait(self, host, trait):
-        """Put a custom trait on a host, beside those it has."""
+        """Add a custom trait to a host."""
         self._create_trait(trait)
         provider = self._get_provider_uuid_by_host(host)
         traits = self._get_provider_traits(provider)
@@ -275,7 +275,7 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         return self.glance.create(None, image)['id']
 
     def user(self, project):
-        """Return an API client of somebody who is no operator."""
+        """Return an API client of a user who is not an administrator."""
         user = client.TestOpenStackClient(
             'fake',
             self.api_fixture.base_url,
@@ -308,7 +308,7 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         return host_of(self.boot(flavor, **request))
 
     def refusal_of(self, flavor, **request):
-        """Boot a server that gets no host; return why.
+        """Boot a server that gets no host; return the reason.
 
         What its user is told if no request filter refused it, else what the
         log of nova-scheduler says: users are told the same of each refusal.
@@ -329,7 +329,7 @@ class CloudTest(Plugin, integrated_helpers.ProviderUsageBaseTestCase):
         return reason
 
     def told_of(self, server):
-        """Return what the user of a server is told of its failure."""
+        """Return the fault message that the user of a server can read."""
         user = self.user(server['tenant_id'])
         return user.get_server(server['id'])['fault']['message']
 
@@ -371,7 +371,7 @@ class LiveTest(OverApi, CloudTest):
         )
 
     def live_cloud(self):
-        """Return the cloud as it is now."""
+        """Return the current state of the cloud."""
         return LiveCloud(CONF, self.connection)
 
 

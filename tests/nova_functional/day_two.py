@@ -19,7 +19,7 @@ from isolate_aggregates.cli import app
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """How a command ended, and what it wrote."""
+    """The exit status and the output of a command."""
 
     code: int
     out: str

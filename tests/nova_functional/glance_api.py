@@ -24,7 +24,7 @@ _PATCH = 'application/openstack-images-v2.1-json-patch'
 
 
 class GlanceApi:
-    """What is asked of Glance's API, answered as Glance does.
+    """A fake of the parts of Glance's API that are used.
 
     :param images: The images of the fixture, by id.
     """

@@ -12,7 +12,7 @@ REGIONS = ('RegionOne', 'RegionTwo')
 
 
 class KeystoneApi:
-    """Gives everybody the token of the operator.
+    """Returns the token of the administrator to all users.
 
     :param token: The token that the services know.
     :param endpoints: Addresses by type of the service.

@@ -19,7 +19,7 @@ _VERSIONS = {
 
 
 class NetworkApi:
-    """What is asked of Neutron's API to find a network, or ports.
+    """A fake of Neutron's API for finding networks and ports.
 
     :param networks: The networks of the fixture.
     """

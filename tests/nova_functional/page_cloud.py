@@ -38,7 +38,7 @@ _PROGRAM = (
 
 
 def run_program(arguments):
-    """Be the program; in another process if it has a Placement of its own."""
+    """Run the program; in another process if it has its own Placement."""
     if '--snapshot' not in arguments:
         return app.main(arguments)
     finished = subprocess.run(
@@ -146,12 +146,12 @@ class PageTest(CommandTest):
         return manage.PlacementCommands().sync_aggregates()
 
     def play(self, name, **around):
-        """Do what a page says; see that it is true."""
+        """Follow a page; check that it is correct."""
         wrong = self.faults(name, **around)
         assert wrong == [], '\n'.join(wrong)
 
     def faults(self, name, before=None, known=None, files=None):
-        """Do what a page says that asks a cloud; return what is not true.
+        """Follow a page with commands for a cloud; return the differences.
 
         :param name: The name of the page.
         :param before: What to do before a command that begins so.
@@ -173,7 +173,7 @@ class PageTest(CommandTest):
         return [f'{name}: {each}' for each in wrong]
 
     def do(self, command, known):
-        """Do what a command says; yield what is not as shown."""
+        """Run a command; yield the differences from the page."""
         text = command.text.replace(runners.NOVA_CONF, str(self.config))
         for placeholder, value in known.items():
             text = text.replace(placeholder, value)

@@ -26,7 +26,7 @@ class ReservationTest(CommandTest):
                 for group, option, value in self.OPTIONS
             )
         )
-        # Nova's fixtures do not expect what it tells of a forced delete.
+        # Nova's fixtures do not expect the notifications of a forced delete.
         self.stub_out('nova.rpc.LegacyValidatingNotifier.fatal', False)
         self.done('host', 'enable', *self.POOL)
 
@@ -104,7 +104,7 @@ class ReservationTest(CommandTest):
         ]
 
     def is_gone(self, server):
-        """Return whether Nova knows a server no more."""
+        """Return whether a server no longer exists in Nova."""
         listed = self.admin_api.get_servers(detail=False)
         return server['id'] not in [other['id'] for other in listed]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server is judged by what its image said when it was accepted."""
+"""A server is evaluated with the image properties that it was created with."""
 
 from base import IMAGE, ISOLATE, RESERVATIONS, CloudTest, host_of
 from nova import exception as nova_exception
@@ -33,7 +33,7 @@ class ImageCloudTest(CloudTest):
         )
 
     def write(self, image, properties):
-        """Let a tenant change his image, which nobody remembers."""
+        """Let a tenant change the properties of an image."""
         self.glance.images[image]['properties'] = properties
         self.restart_scheduler()
 
@@ -67,7 +67,7 @@ class ImageCloudTest(CloudTest):
 
 
 class ReservedImageTest(ImageCloudTest):
-    """What the image of a tenant says of reservations."""
+    """The properties for reservations in a tenant's image."""
 
     def test_what_a_tenant_writes_onto_his_image_later_blocks_no_move(self):
         image = self.image({})
@@ -215,7 +215,7 @@ class NeededTest(ImageCloudTest):
         assert host_of(self.evacuate(server)) == 'host1'
 
     def test_a_server_of_which_nova_does_not_know_it_is_not_moved(self):
-        """After a rebuild that was refused Nova knows the wrong image."""
+        """After a refused rebuild, Nova has recorded the wrong image."""
         server = self.boot(self.flavor())
         self.give_trait('host3', LICENSED)
         server = self.rebuild_refused(

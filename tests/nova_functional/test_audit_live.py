@@ -208,7 +208,7 @@ class AuditTest(LiveTest):
         self.give_trait('host2', LICENSED)
         found = self.repair('trait-outside')
         assert found['trait-outside']['subject'] == 'host host2'
-        # Its other traits are still there.
+        # Its other traits are unchanged.
         provider = self._get_provider_uuid_by_host('host2')
         assert 'COMPUTE_NODE' in self._get_provider_traits(provider)
 
@@ -275,7 +275,7 @@ class AuditTest(LiveTest):
 
     def test_flavors_that_ask_for_nothing_or_too_much(self):
         self.give_trait('host1', LICENSED)
-        # Since 2.86 Nova refuses some of what it took before.
+        # From 2.86 on, Nova rejects some extra specs that it accepted before.
         self.admin_api.microversion = '2.85'
         for value in ('Required', 'required '):
             self.flavor({f'trait:{LICENSED}': value})
@@ -304,7 +304,7 @@ class AuditTest(LiveTest):
         self.aggregate('gpu', ['host1'], gpu)
         assert 'No valid host' in self.refusal_of(both)
         self.execute(self.audit()['nothing-opens']['repair'])
-        # Which was right; the trait is now the only thing left.
+        # This was correct; now only the trait is left.
         assert set(self.audit()) == {'trait-outside'}
         assert self.host_for(self.flavor(LOCK)) == 'host1'
 
@@ -417,7 +417,7 @@ class AuditTest(LiveTest):
     def test_what_is_safe_is_applied_by_fix(self):
         self.aggregate('win', ['host1'], LOCK)
         self.flavor(LOCK)
-        # Not safe: which of the two is right, nobody knows.
+        # Not safe, as it is not known which of the two is right.
         self.aggregate('odd', [], {f'traits:{LICENSED}': 'required'})
         status, output = self.ours('audit', '-f', 'json', '--fix', '--yes')
         kinds = [f['kind'] for f in json.loads(output)['findings']]

@@ -23,7 +23,7 @@ class BlazarReservationTest(CloudTest):
         )
         plain = self.flavor()
 
-        # Rule 4: whoever names no reservation gets none of Blazar's hosts.
+        # Rule 4: requests without a reservation get none of Blazar's hosts.
         for project in (OWNER, STRANGER):
             assert self.host_for(plain, project=project) == 'host3'
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways that the page "Compared with" shows lead to where it says."""
+"""The migration steps on the page "Compared with" work."""
 
 import contextlib
 import pathlib
@@ -62,12 +62,12 @@ class ComparedPageTest(CommandTest):
         )['id']
 
     def do(self, words):
-        """Do what one command of the page says; return what it prints."""
+        """Run one command of the page; return its output."""
         match words:
             case ['isolate-aggregates', '--os-cloud', 'mycloud', *rest]:
                 named = [ACME if word == 'acme' else word for word in rest]
                 finished = self.run_command(*named)
-                # An audit says by its status that it found something.
+                # An audit with findings has another exit status.
                 assert finished.code <= ('audit' in rest), finished
                 return finished.out
             case ['openstack', 'aggregate', 'unset', '--property', key, name]:

@@ -48,14 +48,14 @@ class DayTwoTest(CommandTest):
     """Commands of an operator, each as the program runs it."""
 
     def done(self, *arguments):
-        """Run a command that must not fail; return what it wrote."""
+        """Run a command that must succeed; return its output."""
         finished = self.run_command(*arguments, '-f', 'json')
         only_shown = '--dry-run' in arguments and finished.changes
         assert (finished.code, finished.err) == (3 if only_shown else 0, '')
         return finished
 
     def state(self):
-        """Return all that locks and keys are made of, by what it is on."""
+        """Return all metadata, traits and extra specs of locks, by object."""
         found = {
             aggregate['name']: aggregate['metadata']
             for aggregate in self.admin_api.api_get('/os-aggregates').body[
@@ -265,7 +265,7 @@ class DayTwoTest(CommandTest):
                 interrupted += 1
                 assert 'Traceback' not in finished.err
                 ordinary, special = self.open_to(plain), self.open_to(keyed)
-                # Nobody meets anybody, and nobody comes in too early.
+                # Servers do not mix, and no server gets a host too early.
                 assert not ordinary & special, at
                 if self.state()['licensed']:
                     assert not ordinary, at

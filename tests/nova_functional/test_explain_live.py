@@ -62,7 +62,7 @@ class ExplainZoneTest(CommandTest):
     """What nova-scheduler refuses, the command explains."""
 
     def verdicts(self, server):
-        """Return what is said of each host."""
+        """Return the explanation for each host."""
         finished = self.run_command(
             'explain', '--server', server['id'], '-f', 'json'
         )
@@ -86,7 +86,7 @@ class ExplainZoneTest(CommandTest):
         assert found['host2'] == (
             'not in aggregate first: availability zone az1 was requested'
         )
-        # A server that runs stays in its zone, and only in one it asked for.
+        # A running server stays in its zone only if it requested one.
         pinned = self.boot(small, zone='az2')
         assert self.verdicts(pinned)['host2'] == ''
         anywhere = self.boot(small)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each step from a fork of Nova with a filter for Blazar to ours.
+"""The migration from a fork of Nova with a filter for Blazar to ours.
 
 What the fork does is done here by a function of our own, after what its
 source says; ``doc/source/admin/forked-filter.rst`` names it.
@@ -125,7 +125,7 @@ class ForkedFilterTest(CloudTest):
         # Where it starts.
         self.configure(forked=True, ours=False, host_filters=['BlazarFilter'])
         server = self.check(guest=False)
-        # 1: ours beside the fork's.
+        # 1: both filters, ours and the fork's.
         self.configure(forked=True, ours=True, host_filters=both)
         self.check(guest=False)
         # 2: the fork's is off.
@@ -136,7 +136,7 @@ class ForkedFilterTest(CloudTest):
             forked=False, ours=True, host_filters=['IsolatedAggregatesFilter']
         )
         self.check(guest=True)
-        # 4: a Nova that is no fork.
+        # 4: a Nova without the fork.
         self.leave_the_fork()
         CONF.clear_override('use_blazar_reservation_prefilter', 'scheduler')
         self.configure(

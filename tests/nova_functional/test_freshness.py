@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How old the aggregates may be that a server is scheduled by."""
+"""The maximum age of the aggregates that a server is scheduled with."""
 
 from concurrent import futures
 import contextlib
@@ -58,7 +58,7 @@ class FreshnessTest(CloudTest):
         self.tag(number, UNLICENSED)
         assert self.host_for(plain) == 'host1'
 
-        # Unless the operator has asked for less.
+        # Unless the operator has configured less.
         self.flags(aggregate_cache_ttl=HOUR, group=ia_conf.GROUP)
         self.restart_scheduler()
         assert self.host_for(plain) == 'host1'
@@ -78,7 +78,7 @@ class FreshnessTest(CloudTest):
         with broken_database():
             message = self.refusal_of(plain)
             assert message == f'{unreadable}never read.'
-        # The operator is told more, without being asked for it.
+        # The operator's log has more details.
         [error] = [
             line
             for line in self.stdlog.logger.output.splitlines()

@@ -101,8 +101,8 @@ class HistoriesTest(ShorteningCloudTest):
     # What happens to the cloud.
 
     def make(self, slot):
-        """Make an aggregate, or tag it once more."""
-        # Rollups are of use where several aggregates are locked alike.
+        """Create an aggregate, or add metadata to it."""
+        # Rollups are used only if several aggregates have the same lock.
         tags = self.random.choice((*TAGS[:1] * 4, *TAGS))
         self.history.append(f'make({slot}) with {tags}')
         if self.slots[slot] is None:
@@ -126,7 +126,7 @@ class HistoriesTest(ShorteningCloudTest):
                 self.admin_api.add_host_to_aggregate(self.slots[slot], host)
 
     def leave(self, slot):
-        """Let all hosts leave an aggregate, which may be deleted then."""
+        """Remove all hosts from an aggregate, so that it can be deleted."""
         if self.slots[slot] is None:
             return
         for host in self._aggregates()[self.slots[slot]]['hosts']:
@@ -137,7 +137,7 @@ class HistoriesTest(ShorteningCloudTest):
             self.slots[slot] = None
 
     def change_in_placement_alone(self, slot):
-        """Change who is in an aggregate or a rollup, past Nova.
+        """Change the members of an aggregate or a rollup in Placement only.
 
         Nothing sees that before the rollups are verified again, so the
         scheduler forgets what it has verified.

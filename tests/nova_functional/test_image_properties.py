@@ -13,7 +13,7 @@ from isolate_aggregates.filters.pipeline import Pipeline
 from isolate_aggregates.nova import registration
 from isolate_aggregates.request import Flavor, Request
 
-# Nova keeps some as they are, converts some, renames some and drops others.
+# Nova stores some unchanged, converts some, renames some and drops others.
 VALUES = {
     'os_distro': ['debian', 'windows'],
     'vmware_ostype': ['otherGuest'],
@@ -29,7 +29,7 @@ VALUES = {
 
 
 class Recorder:
-    """Notes what it sees of images, and keeps Debian out of an aggregate."""
+    """Records the image properties it sees, and excludes Debian images."""
 
     IMAGE_PROPERTIES = (
         'os_distro', 'hw_machine_type', 'hw_vif_multiqueue_enabled',

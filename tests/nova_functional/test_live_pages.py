@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pages say to do with a cloud can be done on a real Nova.
+"""The commands of pages about a cloud work on a real Nova.
 
 All of them share a cloud, as starting one takes longer than a page.
 """
@@ -13,7 +13,7 @@ LICENSED = 'CUSTOM_LICENSED_WINDOWS'
 
 
 class LivePagesTest(PageTest):
-    """A cloud with what the pages speak of."""
+    """A cloud as described on the pages."""
 
     HOSTS = ('win-1', 'linux-1')
     RUNNER = 'tests/nova_functional/test_live_pages.py'

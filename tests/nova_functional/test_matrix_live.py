@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix and report of a live cloud, and whether servers land as they say."""
+"""Matrix and report of a live cloud agree with where servers are scheduled."""
 
 import json
 import pathlib

@@ -15,7 +15,7 @@ TAG = f'trait:{LICENSED}'
 
 
 class OpenStackTest(CommandTest):
-    """An operator who knows the client alone."""
+    """An operator who uses only the OpenStack client."""
 
     def main(self, arguments):
         """Be the client, with nothing but clouds.yaml."""

@@ -100,7 +100,7 @@ class LogTest(CloudTest):
         self.refusal_of(self.flavor(), hints={'reservation': 'x'})
 
         lines = log.output.splitlines()
-        # Each tag that cannot work is told once, though read three times.
+        # Each invalid item is logged once, though it is read three times.
         assert [line for line in lines if line.startswith('WARNING')] == [
             'WARNING aggregate typo: trait:CUSTOM_A= required isolates '
             "nothing; the value has to be 'required'.",
@@ -108,7 +108,7 @@ class LogTest(CloudTest):
             'unless Placement knows the trait; it is no standard trait of '
             'os-traits here, and others start with CUSTOM_.',
         ]
-        # One line for each request that passes, for those who debug.
+        # One line per request that passes, at DEBUG.
         debug = [line for line in lines if line.startswith('DEBUG')]
         assert len(debug) == 2
         assert re.fullmatch(
@@ -158,7 +158,7 @@ BLAZARS = 'blazarnova.scheduler.filters.blazar_filter.BlazarFilter'
 
 @pytest.fixture
 def start_scheduler(tmp_path):
-    """Start the program nova-scheduler; it ends for want of a Placement.
+    """Start the program nova-scheduler; it exits, as there is no Placement.
 
     That is after it has loaded all filters. Returned is what it wrote.
     """

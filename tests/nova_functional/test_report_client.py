@@ -47,7 +47,7 @@ def whole_tree(client: report.SchedulerReportClient) -> Any:
 
 
 def allocations_of_tree(client: report.SchedulerReportClient) -> Any:
-    """Return who uses a provider tree; Nova only looks at trees it knows."""
+    """Return the consumers of a provider tree that Nova has cached."""
     whole_tree(client)
     return client.get_allocations_for_provider_tree(CONTEXT, 'cn3')
 
@@ -161,7 +161,7 @@ def mocked() -> Iterator[adapter.Adapter]:
 def read(placement: contextlib.AbstractContextManager[adapter.Adapter]) -> Any:
     """Return all that Nova's client reads."""
     with placement as client:
-        # Nova looks at the status itself.
+        # Nova checks the status itself.
         client.raise_exc = False
         return {
             name: in_order(read(report.SchedulerReportClient(client)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is done to servers of a reservation later, on a real Nova.
+"""Later operations on servers of a reservation, on a real Nova.
 
 A slot is on a host: a server that moves needs a free one elsewhere, and gives
 its own back once it is gone for good.
@@ -78,7 +78,7 @@ class MoveTest(ReservationTest):
         assert self.slots(found) == {host: (1, 1), other: (1, 0)}
         server = self._evacuate_server(server)
         assert host_of(server) == other
-        # Nova keeps what it had on the failed host until that is back.
+        # Nova keeps the allocation on the failed host until it is back.
         assert self.slots(found) == {host: (1, 1), other: (1, 1)}
 
         self.computes[host].start()
@@ -171,7 +171,7 @@ class ResizeTest(ReservationTest):
         found = self.reserve()
         server = self.boot(found)
         server = self._resize_server(server, self.flavor())
-        # The resize is confirmed: there is no way back.
+        # The resize is confirmed and cannot be reverted.
         self.end(found)
         server = self._wait_for_state_change(server, 'ACTIVE')
         assert host_of(server) == 'host3'

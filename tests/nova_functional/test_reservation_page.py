@@ -30,7 +30,7 @@ class ReservationPageTest(PageTest, ReservationTest):
         self.glance.create(None, {**image, 'name': 'debian-12'})
 
     def fill(self):
-        """Have a reservation with a server again, and a host to spare."""
+        """Create a reservation with a server, and a spare host."""
         self.done('host', 'enable', *self.HOSTS)
         self.done(
             'create', '--id', self.RESERVATION, '--project', self.PROJECT,
@@ -55,12 +55,12 @@ class ReservationPageTest(PageTest, ReservationTest):
         self.break_host(host_of(server))
 
     def let_servers_go(self):
-        """Let nova-compute delete what it was told to."""
+        """Let nova-compute process the deletions."""
         self.may_delete.set()
         self._wait_for_assert(self.no_servers)
 
     def no_servers(self):
-        """See that there are no servers."""
+        """Check that there are no servers."""
         assert self.admin_api.get_servers(search_opts={'all_tenants': 1}) == []
 
     def test_the_page_is_true(self):
@@ -80,6 +80,6 @@ class ReservationPageTest(PageTest, ReservationTest):
                 'reservation repair': self.fill,
                 'reservation move --evacuate': self.break_web_1,
             },
-            # What the page says to give to each command.
+            # The values that the page leaves open in each command.
             files={'isolate-aggregates.conf': self.config.read_text()},
         )

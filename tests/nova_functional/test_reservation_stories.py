@@ -122,7 +122,7 @@ class FenceTest(ReservationTest):
         self.ask_with_key(plain, {'hints': {'reservation:pool': 'true'}})
         self.ask_with_key(plain, {'hints': {'reservation': 'freepool'}})
 
-        # Nor does an operator who names a host.
+        # Naming a host does not help an operator either.
         server = self.boot(plain)
         self.api.post_server_action(
             server['id'], {'migrate': {'host': 'host2'}}
@@ -136,7 +136,7 @@ class FenceTest(ReservationTest):
         self.compute('host3', status='disabled')
         message = self.refusal_of(plain)
         assert message.startswith('No valid host was found')
-        # The other way round: there is no slot elsewhere.
+        # In the other direction, there is no slot elsewhere.
         self.compute(host, status='disabled')
         message = self.refusal_of(found)
         assert message.startswith('No valid host was found')

@@ -21,7 +21,7 @@ class LicensedCloudTest(CloudTest):
 
 
 class MoveTest(LicensedCloudTest):
-    """Moves; each one leaves the host for the other one that may be used."""
+    """Move operations; each moves to the other host that can be used."""
 
     HOSTS = ('host1', 'host2', 'host3')
 
@@ -86,7 +86,7 @@ class RebuildTest(LicensedCloudTest):
         self.api.post_server_action(
             server['id'], {'rebuild': {'imageRef': IMAGE}}
         )
-        # So says Nova of a rebuild that no host may serve.
+        # Nova reports this for a rebuild that no host may serve.
         server = self._wait_for_state_change(server, 'ERROR')
         assert server['fault']['message'].startswith('No valid host was found')
         assert server['image']['id'] == licensed

@@ -17,7 +17,7 @@ from isolate_aggregates.placement import group
 
 LOCK = 'trait:CUSTOM_LICENSED_WINDOWS'
 ROLLUP = rollups.uuid_of(LOCK)
-# Four uuids beside the resources, and no more.
+# Four uuids besides the resources, and no more.
 SHORT = 300
 
 
@@ -91,7 +91,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert self.host_for(licensed) == 'host2'
 
     def test_a_member_that_only_placement_knows_is_kept_out(self):
-        """Nova's lists of hosts say that ``late`` has none."""
+        """In Nova's lists, ``late`` has no hosts."""
         self.licensed(['host1'], 11)
         number = self.aggregate('late', metadata={LOCK: 'required'})
         late = self.admin_api.api_get('/os-aggregates').body['aggregates'][-1]
@@ -102,7 +102,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert 'do not make it fit' in self.refusal_of(self.plain)
         assert self.queries == []
         self.roll_up('host1')
-        # What was found out a moment ago is not asked again so soon.
+        # Recent results are not verified again so soon.
         self.restart_scheduler()
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""sync beside a real Nova, whose nova-compute writes the same providers."""
+"""sync runs together with a nova-compute that writes the same providers."""
 
 from base import CONF, ISOLATE, LiveTest
 

@@ -29,7 +29,7 @@ class TenantsTest(CloudTest):
 
         assert hosts == {OWNER: 'host1', FRIEND: 'host1', STRANGER: 'host2'}
 
-        # Now there is no other host left.
+        # Now there is no other host.
         self.admin_api.add_host_to_aggregate(number, 'host2')
 
         message = self.refusal_of(flavor, project=STRANGER)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user is told, and what the log of nova-scheduler says."""
+"""The messages for users, and in the log of nova-scheduler."""
 
 import re
 
@@ -14,7 +14,7 @@ LEASE = 'reservation:4d17d41a'
 
 
 class ToldTest(CloudTest):
-    """host1 is licensed, host2 reserved, and host3 for everybody."""
+    """host1 is licensed, host2 is reserved, and host3 is not locked."""
 
     REQUEST_FILTERS = ('isolate_aggregates', 'reservation_prefix')
     HOSTS = ('host1', 'host2', 'host3')
@@ -91,7 +91,7 @@ class ToldTest(CloudTest):
             server = self.boot(flavor, status='ERROR', **request)
             [line] = self.lines_of(server, 'Refused to schedule')
             assert f'reservation:{SHOWN}' in line
-        # Its name is told with a lock that it does not open.
+        # Its name is logged with a lock that it does not open.
         self.glance.images[image]['properties'] = {}
         server = self.boot(flavor, image=image)
         [line] = self.lines_of(server, 'Restricted')
@@ -112,7 +112,7 @@ class ToldTest(CloudTest):
 
 
 class ToldWithoutAggregatesTest(OverApi, CloudTest):
-    """Nova's API cannot be asked for the aggregates."""
+    """The aggregates cannot be read from Nova's API."""
 
     OPTIONS = (ISOLATE,)
 

@@ -36,7 +36,7 @@ class UninstallPageTest(PageTest):
         assert self.run_command('sync', '--yes').code == 0
 
     def own(self):
-        """Return what Placement has that nobody else can have put there."""
+        """Return the objects in Placement that only we can have created."""
         placement = self.live_cloud().placement
         traits = {
             trait

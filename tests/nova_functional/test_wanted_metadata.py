@@ -33,7 +33,7 @@ class Flavors:
 class BeforePlacementTest(Flavors, CloudTest):
     """Nova's host filter is off; the request filter needs no help."""
 
-    # Placement returns one host, whatever a host filter thinks of it.
+    # Placement returns one host, no matter what a host filter does with it.
     OPTIONS = (('scheduler', 'max_placement_results', 1),)
 
     @pytest.mark.smoke
@@ -72,7 +72,7 @@ class BeforePlacementTest(Flavors, CloudTest):
 
 
 class TooLongTest(Flavors, ShorteningCloudTest):
-    """There is no room for required aggregates, and Nova's filter is on."""
+    """Required aggregates do not fit into the query; Nova's filter is on."""
 
     OPTIONS = ((ia_conf.GROUP, 'max_query_length', SHORT),)
 
@@ -103,7 +103,7 @@ class TooLongTest(Flavors, ShorteningCloudTest):
         assert self.host_for(self.both) == 'host3'
         assert 'member_of' not in self.queries[-1]
         assert f'to {HOST_FILTER}' in self.log()
-        # Where there is room, all of it is asked of Placement.
+        # If there is space, the query has all of them.
         self.flags(max_query_length=4000, group=ia_conf.GROUP)
         self.restart_scheduler()
         assert self.host_for(self.both) == 'host3'

@@ -15,7 +15,7 @@ from isolate_aggregates import conf as ia_conf
 from isolate_aggregates.filters import loading
 
 PAGE = pages.SOURCE / 'contributor' / 'writing-a-filter.rst'
-# Of a file that is shown twice, as it is at the end.
+# A file that is shown twice counts as shown last.
 FILES = {b.caption: b.text for b in pages.blocks(PAGE) if b.caption}
 
 

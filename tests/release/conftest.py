@@ -10,7 +10,7 @@ from releasing import build, clone
 
 @pytest.fixture(scope='session')
 def checkout(tmp_path_factory) -> pathlib.Path:
-    """Return a clone nobody has built anything in before."""
+    """Return a fresh clone."""
     return clone(tmp_path_factory.mktemp('clone') / 'isolate-aggregates')
 
 

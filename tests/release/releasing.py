@@ -12,7 +12,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 def run(
     *command: str | os.PathLike, expected: tuple[int, ...] = (0,), **options
 ) -> str:
-    """Run a program; what it prints is in the error if it fails."""
+    """Run a program; if it fails, the error has its output."""
     done = subprocess.run(
         command,
         stdout=subprocess.PIPE,
@@ -45,6 +45,6 @@ def build(checkout: pathlib.Path, into: pathlib.Path, *what: str) -> None:
 
 
 def clone(into: pathlib.Path) -> pathlib.Path:
-    """Clone what is committed: what is not is no part of a release."""
+    """Clone the committed state: a release has nothing else."""
     run('git', 'clone', '--quiet', ROOT, into)
     return into

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is uploaded: the same for everybody who builds it, and complete."""
+"""Built distributions are complete and reproducible."""
 
 import configparser
 import email

@@ -14,7 +14,7 @@ from releasing import ROOT, run
 
 OWN = ROOT / 'etc' / 'container' / 'Containerfile'
 ON_NOVA = ROOT / 'etc' / 'deployment' / 'openstack-helm' / 'Containerfile'
-# Directories of an image that a recipe speaks of.
+# Directories of the image in a recipe.
 PLACES = re.compile('(/opt/|/tmp/wheels|/var/lib/openstack/|/wheels)')
 
 
@@ -51,7 +51,7 @@ class Image:
         self._said: dict[str, str] = {}
 
     def build(self, recipe: pathlib.Path) -> None:
-        """Do what the recipe says."""
+        """Execute the recipe."""
         with recipe.open('rb') as stream:
             structure = DockerfileParser(fileobj=stream).structure
         for step in structure:
@@ -110,7 +110,7 @@ def test_the_image_of_the_package_is_built_without_a_network(
     image.build(OWN)
     assert 'sync' in image.starts()
     assert '--listen' in image.starts('exporter', '--help')
-    # It has what the exporter needs, and is asked to reach a cloud.
+    # It has what the exporter needs, and tries to connect to a cloud.
     told = image.starts('exporter', expected=1)
     assert 'install isolate-aggregates[metrics]' not in told
     assert '--os-cloud' in told

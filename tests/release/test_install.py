@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wheel in empty environments: what it asks for is what it needs."""
+"""The wheel works in empty environments with its declared dependencies."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from releasing import ROOT, run, tool
 HERE = pathlib.Path(__file__).parent
 EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 
-# What has to be installed for modules that not everybody needs.
+# The packages for modules with optional dependencies.
 NEEDS = {
     'isolate_aggregates.cli.election': 'coordination',
     'isolate_aggregates.reservations.blazar': 'blazar',
@@ -40,7 +40,7 @@ NOVA = {
 
 
 class Environment:
-    """A virtual environment of its own.
+    """A virtual environment.
 
     :param path: Where to make it.
     """
@@ -64,7 +64,7 @@ class Environment:
         return run(self.path / 'bin' / program, *arguments, env=clean)
 
     def broken_modules(self, *installed: str) -> dict[str, str]:
-        """Return what cannot be imported though what it needs is there."""
+        """Return the modules whose import fails with these dependencies."""
         printed = self.run('python', HERE / 'import_everything.py')
         return {
             module: error

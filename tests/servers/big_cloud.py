@@ -83,7 +83,7 @@ def load(database: pathlib.Path) -> None:
 
 
 def answer(http: requests_mock.Mocker, placement: str) -> None:
-    """Let a Nova answer; Placement is asked over the network.
+    """Run a fake Nova; Placement is called over the network.
 
     :param http: Where Nova answers.
     :param placement: The endpoint of Placement.

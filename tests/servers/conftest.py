@@ -43,8 +43,8 @@ def cloud(
     tmp_path: pathlib.Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Callable[..., Any]]:
-    """Run ``isolate-aggregates`` beside that Placement."""
-    # novaclient keeps files for the completion of its own commands.
+    """Run ``isolate-aggregates`` with that Placement."""
+    # novaclient writes files for its shell completion.
     monkeypatch.setenv('NOVACLIENT_UUID_CACHE_DIR', str(tmp_path))
     configuration = tmp_path / 'live.conf'
 

@@ -21,7 +21,7 @@ MISTAKES = [mistake.value.replace(' ', '-') for mistake in Mistake]
 
 @pytest.fixture(scope='module')
 def shell(tmp_path_factory):
-    """Run commands beside a Placement and the program of the reports."""
+    """Run commands with a Placement and the program of the reports."""
     programs = pathlib.Path(sys.prefix) / 'bin'
     server = tmp_path_factory.mktemp('placement')
     with web_servers.running(web_servers.THREADS, server) as placement:

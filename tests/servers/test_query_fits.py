@@ -59,7 +59,7 @@ def forbidding(number, rest):
 
 
 def status(placement, path):
-    """Return the status of the answer; None if there is no answer."""
+    """Return the status of the response; None if there is none."""
     with contextlib.suppress(requests.ConnectionError):
         return placement.get(path).status_code
     return None
@@ -137,7 +137,7 @@ def test_the_limits_are_those_of_the_documentation(
     assert status(placement, forbidding(most - about, rest)) == 200
     refused = status(placement, forbidding(most + about + 1, rest))
     assert refused == TOO_LONG[placement.server]
-    # What is recommended is let through, whatever the rest.
+    # The recommended value works, with any other parts of the query.
     room = placement.server.max_query_length - len(parse.urlencode(rest))
     recommended = group.most_aggregates(room)
     assert recommended <= most - about

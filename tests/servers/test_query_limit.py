@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limit that is found is the one that there is.
+"""The measured limit is the real limit.
 
 It is compared with what is found by trying each length.
 """
@@ -143,7 +143,7 @@ def test_the_error_says_that_the_query_is_too_long(way, found):
         with pytest.raises(exception.ServiceError) as caught:
             client.allocation_candidates(request)
         if isinstance(caught.value, exception.ServiceFailed):
-            # So Apache answers to other things too.
+            # Apache also answers so for other failures.
             return 'answered 500'
         assert isinstance(caught.value, exception.QueryTooLong)
         assert len(request.to_querystring()) == caught.value.length
@@ -151,7 +151,7 @@ def test_the_error_says_that_the_query_is_too_long(way, found):
 
     assert said(found.refused + 39) == happened
     if placement.server is UWSGI:
-        # It takes the request, but has no room for the query.
+        # It accepts the request, but has no space for the query.
         assert said(2600) == 'did not get the query'
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Placement under the web servers that clouds run it under.
+"""Runs Placement with the web servers that clouds use.
 
 Each is a process of its own with the limits it has by default, on a free port
 of this machine, with a database in a file. A proxy before it is one more.
@@ -44,7 +44,7 @@ enforce_scope = false
 
 @dataclasses.dataclass(frozen=True)
 class WebServer:
-    """A web server, with default limits where nothing else is said.
+    """A web server with default limits.
 
     :param name: Its program.
     :param command: Returns the command that starts it on an address.
@@ -65,7 +65,7 @@ class WebServer:
 def _gunicorn(address: str, *options: str) -> Sequence[str]:
     return [
         str(_BIN / 'gunicorn'),
-        # A busy machine is no worker that hangs.
+        # A busy machine must not look like a hanging worker.
         f'--timeout={_SECONDS}',
         *options,
         '--bind',
@@ -100,7 +100,7 @@ def _big_uwsgi(address: str) -> Sequence[str]:
 
 
 def _kolla_uwsgi(address: str) -> Sequence[str]:
-    """As kolla-ansible has it, whose uWSGI has a router of its own."""
+    """As in kolla-ansible, whose uWSGI has its own HTTP router."""
     return _uwsgi(address, '--buffer-size=65535', '--master', listen='--http')
 
 
@@ -115,7 +115,7 @@ THREADS = WebServer(
 UWSGI = WebServer('uwsgi', _uwsgi, 1500)
 BIG_UWSGI = WebServer('uwsgi', _big_uwsgi, 30_000)
 KOLLA_UWSGI = WebServer('uwsgi', _kolla_uwsgi, 30_000)
-# Behind a proxy that speaks its own protocol.
+# Behind a proxy that uses uWSGI's own protocol.
 SOCKET_UWSGI = WebServer(
     'uwsgi',
     lambda address: _uwsgi(address, listen='--socket'),
@@ -144,7 +144,7 @@ class Proxy:
     @property
     def program(self) -> str | None:
         """The path of its program; None if it is not installed."""
-        # Where Debian has servers is not on everybody's path.
+        # Debian's directory for servers is not always in PATH.
         path = f'{os.environ.get("PATH", os.defpath)}:/usr/sbin'
         return shutil.which(self.name, path=path)
 
@@ -284,7 +284,7 @@ def _started(
     :param ready: Raises OSError while it does not run yet.
     """
     with found.log.open('w') as output:
-        # A group of its own, so that its workers can be ended with it.
+        # A separate process group, so that its workers are terminated too.
         process = subprocess.Popen(
             command,
             cwd=folder,
@@ -330,7 +330,7 @@ def _wait(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process; what it leaves behind is ended and reported."""
+    """Terminate a process; report and remove leftover processes."""
     process.terminate()
     with contextlib.suppress(ProcessLookupError):
         try:

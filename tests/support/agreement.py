@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says yes to commands that change a cloud.
+"""Confirms the prompts of commands that change a cloud.
 
 What they do without it is in ``tests/functional/test_consent.py`` and
 ``test_reservation_consent.py``.

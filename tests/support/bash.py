@@ -12,7 +12,7 @@ _SHOW = ' '.join(
 
 
 def read_by_bash(line: str) -> tuple[tuple[str, ...], ...]:
-    """Return the commands of a line of our programs, without running them.
+    """Return the commands of our programs in a line, without running them.
 
     No argument may be empty: that is how they are told apart.
     """
@@ -20,7 +20,7 @@ def read_by_bash(line: str) -> tuple[tuple[str, ...], ...]:
         ['bash', '-c', f'{_SHOW}\n{line}'],
         capture_output=True,
         check=True,
-        # A locale that knows no more than ASCII.
+        # An ASCII locale.
         env={'PATH': os.environ['PATH'], 'LC_ALL': 'C'},
     )
     output = done.stdout.decode('utf-8', 'surrogatepass')

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def rows(finished: Any) -> dict[str, str]:
-    """Return what a table says of each host: the verdict, or the reasons.
+    """Return the verdict or the reasons for each host in a table.
 
     It is a table of ``--hosts``.
     """

@@ -14,7 +14,7 @@ SALES = '2c6f1e2b3c4d5e6f708192a3b4c5d6e7'
 
 
 class FakeProjects:
-    """Keystone's projects and domains, as far as they are read.
+    """A fake of Keystone's API for projects and domains.
 
     :param http: Where it is to answer.
     """

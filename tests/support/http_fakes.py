@@ -46,12 +46,12 @@ CREDENTIALS = {
 # keystoneauth takes 0 for "not given".
 AT_ONCE = 0.001
 
-# What real web servers say instead of JSON.
+# What web servers return instead of JSON.
 HTML = {'Content-Type': 'text/html'}
 
 
 class FakeKeystone:
-    """Gives a token with a catalog to whoever has the password.
+    """A fake Keystone: returns a token and a catalog for the right password.
 
     :param http: Where it is to answer.
     :param endpoints: URLs by service type.
@@ -95,7 +95,7 @@ class FakeKeystone:
 
 @dataclasses.dataclass
 class FakeNova:
-    """Nova's API as far as it is read.
+    """A fake of the parts of Nova's API that are read.
 
     :param newest: The newest microversion; empty where there are none.
     :param page: The most items it gives out at once, whatever is asked for.
@@ -187,7 +187,7 @@ class FakeNova:
 
 @dataclasses.dataclass
 class FakeGlance:
-    """Glance's API as far as it is read.
+    """A fake of the parts of Glance's API that are read.
 
     :param page: The most images it gives out at once.
     """
@@ -241,7 +241,7 @@ def _image(image: Image) -> dict[str, Any]:
 
 
 def _minor(request: Any) -> int:
-    """Return what comes after the point in the microversion asked for."""
+    """Return the minor number of the requested microversion."""
     version = request.headers['OpenStack-API-Version']
     return int(version.removeprefix('compute 2.'))
 
@@ -270,7 +270,7 @@ def connection(
 
 
 def client(url: str, timeout: float | None = None) -> adapter.Adapter:
-    """Return an adapter for a Placement that is asked without a Keystone."""
+    """Return an adapter for a Placement without a Keystone."""
     return adapter.Adapter(
         session.Session(token_endpoint.Token(url, TOKEN), timeout=timeout),
         service_type='placement',
@@ -278,7 +278,7 @@ def client(url: str, timeout: float | None = None) -> adapter.Adapter:
 
 
 def service(asked: adapter.Adapter) -> Service:
-    """Return a Placement that is asked again without a pause."""
+    """Return a Placement client that retries without a delay."""
     return Service('Placement', asked, AT_ONCE)
 
 

@@ -67,5 +67,5 @@ class Live:
         self.images = {image.name: image.id for image in snapshot.images}
 
     def stop(self) -> None:
-        """Make room for the Placement of a snapshot; may be done twice."""
+        """Prepare the Placement of a snapshot; may be called repeatedly."""
         self._placement.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts many providers into an embedded Placement at once, and reads them.
+"""Writes and reads many providers in an embedded Placement at once.
 
 The API takes some milliseconds for each of several calls per provider. Rows
 of the service's own tables take microseconds.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random small clouds and random questions to ask about them.
+"""Random small clouds, and random queries for them.
 
 Whatever there is to choose comes from a list with the plain things first, so
 that a failing example shrinks to plain things, and is drawn at once.

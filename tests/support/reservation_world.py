@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Placement beside a Nova that is as the tests say.
+"""A real Placement with a fake Nova, for reservations.
 
 Both are called over HTTP: the library has no idea. Each call goes over a wire
 where a test can count calls, break them, or let somebody else write between.
@@ -40,7 +40,7 @@ def uuid(kind, name):
 
 
 class Gone(Exception):
-    """What was asked for is not there."""
+    """The requested object does not exist."""
 
 
 class Taken(Exception):
@@ -56,7 +56,7 @@ class Nova:
         self.flavors = {}
         self.access = {}
         self.servers = {}
-        # Whether deleting a server takes until the test says so.
+        # Whether deleting a server takes until the test completes it.
         self.is_slow = False
         self.deleted = []
         self.on_delete = lambda server: None
@@ -64,7 +64,7 @@ class Nova:
         self._turn = threading.Lock()
 
     def keep(self):
-        """Return a copy of all that there is."""
+        """Return a copy of the whole state."""
         return copy.deepcopy(
             (
                 self.nodes,
@@ -218,7 +218,7 @@ class Nova:
         return 200, {'migrations': []}
 
     def finish(self, server):
-        """Delete a server for good."""
+        """Delete a server permanently."""
         del self.servers[server]
         self.on_delete(server)
 
@@ -346,7 +346,7 @@ class World:
         )
 
     def keep(self):
-        """Return a copy of all that there is in both."""
+        """Return a copy of the state of both."""
         return placement_backup.keep(), self.nova.keep()
 
     def put_back(self, kept):
@@ -480,7 +480,7 @@ class World:
         self.nova.nodes[uuid(1, name)].update(state=state, status=status)
 
     def boot(self, server, host, found=None, flavor_needs=None, devices=()):
-        """Boot a server; return whether Placement lets it.
+        """Boot a server; return whether Placement accepts it.
 
         :param devices: Pairs of a provider and what it gives the server.
         """

@@ -19,7 +19,7 @@ def samples(*collectors: Any) -> Samples:
 
 
 def parsed(text: str) -> Samples:
-    """Return what a text says: values by name and sorted labels."""
+    """Return the values in a text by name and sorted labels."""
     return {
         (sample.name, *sorted(sample.labels.values())): sample.value
         for family in parser.text_string_to_metric_families(text)

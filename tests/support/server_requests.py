@@ -23,7 +23,7 @@ TAGS = (
     {'filter_tenant_id': PROJECTS[0]},
 )
 
-# What Nova says in the request spec of each operation.
+# The request spec of each of Nova's operations.
 _ELSEWHERE = {'ignore_hosts': True}
 _THERE = {'destination': True}
 OPERATIONS = {
@@ -130,7 +130,7 @@ def hosts_for(manager, spec):
             return_alternates=True,
         )
     except dispatcher.ExpectedException as exc:
-        # Nova wraps what its conductor is told.
+        # Nova wraps the exceptions of its conductor.
         if not isinstance(exc.exc_info[1], nova_exception.NoValidHost):
             raise
         return set()

@@ -64,12 +64,12 @@ class SimulatedPlacement(adapter.Adapter):
 
 
 class VerifiedInTurn(VerifiedMembers):
-    """Verifies rollups when it is told to, not in a thread of its own."""
+    """Verifies rollups when called, not in a thread."""
 
     def _start(self) -> None:
         """Start no thread."""
 
     def finish(self) -> None:
-        """Ask all that there is to ask now."""
+        """Send all due queries."""
         while not self.step():
             pass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small clouds made of what helps to test filters."""
+"""Small clouds for testing filters."""
 
 from isolate_aggregates import testing
 from isolate_aggregates.filters.constraints import Forbid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real Placement beside a Nova that is as the test says.
+"""A real Placement with a fake Nova, for sync.
 
 Each call to either goes over a wire where a test can count calls, break them,
 or let somebody else write in between.
@@ -131,7 +131,7 @@ class World:
         self._empty = self.keep()
 
     def keep(self):
-        """Return a copy of all that there is in both."""
+        """Return a copy of the state of both."""
         nova = self.nova.nodes, self.nova.groups
         return placement_backup.keep(), copy.deepcopy(nova)
 
@@ -164,7 +164,7 @@ class World:
         self.nova.nodes.append(ComputeNode(uuid(1, name), name, name))
 
     def put(self, host, **what):
-        """Write as others do; what is not named stays as it is."""
+        """Write as another client; other fields do not change."""
         for part, values in what.items():
             path = f'/resource_providers/{uuid(1, host)}'
             for trait in values if part == 'traits' else ():

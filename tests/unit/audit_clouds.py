@@ -37,7 +37,7 @@ def findings(
     conf=None,
     **more,
 ) -> list[Finding]:
-    """Audit a cloud, without what is only said of clouds without flavors."""
+    """Audit a cloud, without the finding for clouds without flavors."""
     snapshot = make_snapshot(
         aggregates, providers, flavors=flavors, images=images, mirror=mirror
     )

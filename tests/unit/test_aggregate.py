@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For whom an aggregate of a reservation is meant."""
+"""The projects that may use the aggregate of a reservation."""
 
 import pytest
 

@@ -504,7 +504,7 @@ def test_tags_of_any_filter_that_is_off(read_by, kinds):
 
 
 class Foreign:
-    """A filter of another package that declares what the audit looks at."""
+    """A filter of another package with declarations for the audit."""
 
     METADATA = ('trait:*',)
     KEY_SOURCES = ('flavor', 'image')

@@ -49,7 +49,7 @@ def on(host, flavor, image=DEBIAN, **more):
         ('h1', PLAIN, WINDOWS, False),
         ('h1', PLAIN, DEBIAN, True),
         ('h2', PLAIN, DEBIAN, False),
-        # No filter has anything against it; Placement looks at traits.
+        # No filter objects; Placement checks the traits.
         ('h2', KEYED, DEBIAN, False),
     ],
 )

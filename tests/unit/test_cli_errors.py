@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user sees when something foreseeable goes wrong: one sentence."""
+"""Expected errors are shown to the user as a single sentence."""
 
 from collections.abc import Callable
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What goes on and on ends when the process is asked to."""
+"""Periodic commands end when the process is terminated."""
 
 import signal
 import threading

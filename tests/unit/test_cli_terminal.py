@@ -28,7 +28,7 @@ def shown(names, rows, width):
 
 
 def cells(text):
-    """Return what each cell of a table says, the names of columns first."""
+    """Return the cells of a table, with the header first."""
     found = []
     for line in text.splitlines():
         if line.startswith('+'):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cloud files: what is refused, what may be left out, what is written."""
+"""Cloud files: errors, optional parts and output."""
 
 from collections.abc import Callable
 import contextlib
@@ -29,7 +29,7 @@ AGG = 'aaaaaaaa-aaaa-4aaa-aaaa-aaaaaaaaaaaa'
 
 @contextlib.contextmanager
 def unprivileged():
-    """Give up being root, who may read and write everything."""
+    """Drop root privileges, as root may read and write all files."""
     user = os.geteuid()
     if user == 0:
         os.seteuid(65534)
@@ -40,7 +40,7 @@ def unprivileged():
 
 
 def problem_of(path):
-    """Return what is said of a file, behind its name and before the stop."""
+    """Return the error for a file, without its path and the full stop."""
     with pytest.raises(exception.CloudFileError) as caught:
         cloud_file.load(path)
     start = f'Cloud file {path}: '
@@ -484,7 +484,7 @@ def test_a_colon_without_a_blank_is_noticed(write_cloud, metadata, place):
     )
 
 
-# What may be left out, and how else it may be written.
+# Optional parts and short forms.
 
 
 def test_the_version_alone_is_an_empty_cloud(load, tmp_path):
@@ -710,7 +710,7 @@ def test_an_example_that_is_saved_reads_back_the_same(path, tmp_path):
 
 
 def test_an_incomplete_mirror_is_kept_as_it_is(tmp_path):
-    """In a live cloud a membership may be missing, and that must be seen."""
+    """Missing memberships of a live cloud must be preserved."""
     original = Snapshot(
         'x',
         aggregates=(Aggregate(AGG, 'rack', hosts=frozenset(['cn1'])),),
@@ -768,7 +768,7 @@ INVENTORIES = st.builds(
 
 
 def distinct(things, *keys, max_size=3):
-    """Return tuples of things that differ in each of some attributes."""
+    """Return pairs of objects that differ in one attribute each."""
     return st.lists(
         things,
         max_size=max_size,
@@ -902,7 +902,7 @@ def test_a_save_that_fails_leaves_the_old_file_and_no_other(
 
 
 def test_a_save_replaces_an_existing_file_at_once(tmp_path):
-    """A reader that has the old file open goes on reading the old file."""
+    """A process that has opened the old file continues to read it."""
     path = tmp_path / 'cloud.yaml'
     path.write_text('the old one')
     with path.open() as old:

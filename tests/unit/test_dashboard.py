@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The dashboard and the alerts name metrics and labels that there are.
+"""Dashboard and alerts use only existing metrics and labels.
 
 That real programs take them is tested in ``tests/servers``.
 """
@@ -38,7 +38,7 @@ def used(expression):
 
 
 def check(expression, told=()):
-    """See that metrics have the labels that are asked for or told."""
+    """Check that the metrics have the labels in an expression."""
     known = documented(PAGE)
     names, labels = used(expression)
     assert names

@@ -27,7 +27,7 @@ FORBIDDING = Pipeline({'mine': lambda *_: [Forbid((A, B), 'because')]})
 REFUSING = Pipeline({'mine': lambda *_: [Refuse('no')]})
 
 
-# Bytes of the query beside aggregates.
+# The length of the query without aggregates.
 REST = len('resources=DISK_GB%3A1%2CMEMORY_MB%3A64%2CVCPU%3A1')
 
 

@@ -207,13 +207,13 @@ Client = Callable[[], PlacementClient]
 
 
 def by_a_command(rollup: Rollup, client: Client) -> frozenset[str]:
-    """Return what commands let a rollup stand for: one question."""
+    """Return what commands verify of a rollup, with a single query."""
     room = group.forbidden_length(1) + group.forbidden_length(3)
     return PlacementMembers(client, room).coverage(rollup).verified
 
 
 def by_nova_scheduler(rollup: Rollup, client: Client) -> frozenset[str]:
-    """Return what its thread lets a rollup stand for: several questions."""
+    """Return what the thread verifies of a rollup, with several queries."""
     room = group.forbidden_length(1) + group.forbidden_length(1)
     members = VerifiedInTurn(client, room)
     members.use([rollup])
@@ -258,7 +258,7 @@ def test_verification_finds_whatever_a_rollup_lacks():
 
 
 class Answer(AnswersAtOnce):
-    """What verification may have found: which aggregates a rollup covers.
+    """Yield the possible results of verification: the covered aggregates.
 
     More may be possible, as not everything may have been verified yet.
     """
@@ -303,7 +303,7 @@ def known_to_nova(closed: frozenset[str]) -> Kinds:
 
 
 def in_sync(cloud: AggregateIndex) -> Kinds:
-    """Return the kinds that ``isolate-aggregates sync`` has nothing to do for.
+    """Return the kinds of hosts that ``isolate-aggregates sync`` leaves alone.
 
     They are in the rollup of each lock on an aggregate that they are in.
     """
@@ -319,7 +319,7 @@ def in_sync(cloud: AggregateIndex) -> Kinds:
 
 
 def test_a_shortened_query_admits_a_subset_of_the_full_one():
-    """Whatever verification has found, and whatever has changed since.
+    """The rule holds for all results of verification and all later changes.
 
     Of each host one of these holds:
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a host, and what it comes to for all of them.
+"""The reasons for each host, and the counts over all hosts.
 
 Requests are written as the query string that they come to.
 """
@@ -80,7 +80,7 @@ def labels(explanation: Explanation) -> list[list[str]]:
 
 
 def node(name: str = 'host', vcpus: Any = 64, **more: Any) -> Provider:
-    """Return a compute node that has nothing but VCPU."""
+    """Return a compute node that has only VCPU."""
     return make_compute_node(name, inventories={'VCPU': vcpus}, **more)
 
 
@@ -987,7 +987,7 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
 
 
 def test_a_host_filter_says_only_what_its_request_filter_does_not() -> None:
-    """What differs is who is in which aggregate: in Nova, in Placement."""
+    """Hosts differ in their aggregates, in Nova and in Placement."""
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'late'])
     cloud = make_snapshot(
         [ssd],

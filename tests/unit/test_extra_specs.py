@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Only what speaks of a trait or of a reservation is read as one."""
+"""Only extra specs with traits or reservations are parsed as such."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_flavor_requires_traits_with_the_key_of_a_trait(key, value, traits):
     [
         ('trait:CUSTOM_A', 'required', {'CUSTOM_A'}),
         ('trait:CUSTOM_A', 'Required', set()),
-        # Images know no suffixes.
+        # Images cannot have suffixes.
         ('trait_NET:CUSTOM_A', 'required', set()),
         ('os_secure_boot', 'required', set()),
     ],

@@ -72,7 +72,7 @@ def test_a_name_of_several_images_is_refused_with_their_ids(
     http: requests_mock.Mocker, glance: FakeGlance
 ) -> None:
     glance.images = [DEBIAN, Image('debian', f'{ID}1')]
-    # Each on a page of its own.
+    # Each on a separate page.
     glance.page = 1
     glance.answer(http)
     with pytest.raises(exception.NotUnique) as caught:

@@ -134,7 +134,7 @@ def test_every_parameter_has_its_place_and_its_order():
     ('group', 'empty'),
     [
         (RequestGroup('1'), True),
-        # Alone it asks for nothing that could be in a tree.
+        # in_tree alone requests nothing.
         (RequestGroup('1', in_tree='u'), True),
         (RequestGroup('1', resources=VCPU), False),
         (RequestGroup('1', required_traits={'A'}), False),

@@ -22,7 +22,7 @@ TRAIT = {'trait:CUSTOM_A': 'required'}
 
 
 class Looking:
-    """A filter that notes what it sees of images."""
+    """A filter that records the image properties it sees."""
 
     def __init__(self, *declared, keys=()):
         self.IMAGE_PROPERTIES = declared

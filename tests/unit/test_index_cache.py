@@ -101,7 +101,7 @@ def test_within_the_ttl_nothing_is_read_and_after_it_once(source, clock):
 
 
 def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
-    """A source that is fast is read by whoever finds it too old."""
+    """A fast source is read by the call that finds the index too old."""
     readers = []
 
     def read():
@@ -127,7 +127,7 @@ def test_what_is_twice_as_old_as_it_may_be_is_not_used(source, clock):
 
 
 def test_age_counts_from_before_the_reading_began(source, clock):
-    """What changes while it is being read may not be seen."""
+    """A change during the reading may be missed."""
 
     def slow():
         clock.now += 20
@@ -160,7 +160,7 @@ def test_without_a_ttl_no_call_waits_for_another(source):
 def test_the_last_reading_serves_when_the_next_one_fails(source, clock):
     cache = IndexCache(source, max_stale=1000, clock=clock)
     cache.get()
-    # The clock may be too coarse to tell two readings apart.
+    # The clock may be too coarse to distinguish two readings.
     source.change()
     cache.get()
     source.error = DOWN
@@ -419,7 +419,7 @@ def test_without_a_ttl_a_reading_that_began_before_is_not_enough(
     clock.now += 1
 
     def wait(event, timeout):
-        # What the first one has read is not looked at.
+        # The result of the first reading is ignored.
         hanging.answers.set()
         assert event.wait(PATIENCE)
         if event is old.ended:
@@ -449,7 +449,7 @@ def test_old_aggregates_that_may_be_used_are_used_at_once(hanging, clock):
 
 
 def test_old_aggregates_are_not_used_long_after_the_trouble(hanging, clock):
-    """They may be what is there no more, and reading works again."""
+    """They may be outdated, and reading works again."""
     cache = cache_of(hanging, clock, ttl=30, max_stale=300)
     cache.get()
     hanging.error = DOWN

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the filters have against a host that is already chosen."""
+"""The objections of filters to a host that is already chosen."""
 
 import pytest
 

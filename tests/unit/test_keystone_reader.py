@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Projects are found by id or name, and what may not be asked is said so."""
+"""Projects are found by id or name; denied requests are reported."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def projects(
 
 
 def reader() -> KeystoneClient:
-    """Return a reader that does not wait before it tries again."""
+    """Return a reader that retries without a delay."""
     return KeystoneClient(connection(), retry_delay=0.001)
 
 
@@ -81,7 +81,7 @@ def test_a_name_in_several_domains_is_not_guessed(
 
 @pytest.fixture
 def denied(http: requests_mock.Mocker, keystone: FakeKeystone) -> None:
-    """Let nobody look for projects or domains."""
+    """Deny all requests for projects and domains."""
     http.get(
         requests_mock.ANY,
         status_code=403,

@@ -56,7 +56,7 @@ def verdicts(found: Matrix) -> dict[str, dict[str, str]]:
 
 
 def objections_on(found: Matrix, host: str) -> list[Objection]:
-    """Return the reasons why the only request may not go to a host."""
+    """Return the objections to the only request for a host."""
     [row] = found.rows
     [column] = [c for c in columns.by_host(found) if c.name == host]
     return [e.objection for e in columns.exclusions(found, row, column)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""For which aggregates a rollup may stand, by what Placement says."""
+"""The aggregates that a rollup covers, according to Placement."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ class FakePlacement:
 
     def __init__(self, http: requests_mock.Mocker) -> None:
         self.members: dict[str, set[str]] = {}
-        # The aggregates of each list that was asked for.
+        # The aggregates in each query.
         self.asked: list[list[str]] = []
         self.asked_of: list[str] = []
         http.get(requests_mock.ANY, json=self._aggregates)
@@ -66,13 +66,13 @@ def placement(http: requests_mock.Mocker) -> FakePlacement:
 
 @pytest.fixture
 def covered() -> Callable[..., frozenset[str]]:
-    """Ask which aggregates the rollup may stand for."""
+    """Return the aggregates that the rollup covers."""
     connection = PlacementClient(client(PLACEMENT), AT_ONCE)
 
     def ask(max_length: int = 1_000) -> frozenset[str]:
         known = PlacementMembers(lambda: connection, max_length)
         found = known.coverage(ALL)
-        # It is asked once, and there is nothing to wait for.
+        # It is verified once, and there is nothing to wait for.
         assert known.coverage(ALL) is found
         assert not known.wait(known.use([ALL]))
         assert found.verified == found.possible

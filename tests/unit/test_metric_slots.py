@@ -49,7 +49,7 @@ class Collected:
 
 
 class Cloud:
-    """A cloud file, and the servers that Nova lists beside it."""
+    """A cloud file, and the servers that Nova lists."""
 
     def __init__(self, conf, path):
         self.conf = conf
@@ -166,7 +166,7 @@ def test_a_request_that_the_filters_refuse_has_no_slots_in_zones(cloud):
 
 
 def test_a_host_that_placement_has_in_no_zone_is_in_none(cloud):
-    # Nova has it in one, so it is not to be had without a zone either.
+    # Nova has it in a zone, so it cannot be used without a zone either.
     cloud.snapshot = dataclasses.replace(
         cloud.snapshot,
         providers=tuple(
@@ -237,7 +237,7 @@ def test_the_ten_most_used_flavors_are_counted(cloud):
         *placed('f13', 3),
         *placed('f12', 2),
         *placed('f11'),
-        # A flavor that is no more, and a server in a cell that is down.
+        # A deleted flavor, and a server in a cell that is down.
         *placed('gone', 9),
         PlacedServer('x', 'x', '', 'UNKNOWN'),
     ]
@@ -277,7 +277,7 @@ def test_without_servers_nothing_is_counted_and_it_is_said_why(cloud, caplog):
         'known: Nova answered with 503. Set [isolate_aggregates] '
         'metrics_flavors.'
     )
-    # The next reading tries again.
+    # The next reading retries.
     cloud.error = None
     assert cloud.found()['slots_up',] == 1
 
@@ -311,7 +311,7 @@ def test_configured_flavors_are_counted_once_each(cloud, caplog):
         pytest.param({'hw:cpu_policy': 'x'}, id='makes no sense'),
         pytest.param({'pci_passthrough:alias': 'gpu:1'}, id='PCI devices'),
         pytest.param({'accel:device_profile': 'fpga'}, id='accelerators'),
-        # Nova asks for VCPU if there is none.
+        # Nova requests VCPU by default.
         pytest.param({'hw:cpu_policy': 'dedicated'}, id='PCPU nowhere'),
     ],
 )

@@ -37,7 +37,7 @@ LICENSED = 'trait:CUSTOM_LICENSED_WINDOWS'
 
 @pytest.fixture
 def audited_of(conf):
-    """Return a cloud file and its settings as what an audit looks at."""
+    """Return a cloud file and its settings as the input of an audit."""
 
     def load(path):
         snapshot = cloud_file.load(path)
@@ -186,7 +186,7 @@ def test_servers_are_counted_by_where_they_are(windows):
 
     one = windows.reading()
     one.read()
-    # They were not read, so none of them is told of.
+    # They were not read, so there are no metrics of them.
     assert not any('servers' in key[0] for key in samples(one))
 
     images = {i.name: i for i in windows.audited.snapshot.images}
@@ -461,7 +461,7 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
             labels = given.setdefault(name, set())
             for sample in family.samples:
                 labels |= set(sample.labels) - {'le'}
-    # The example is clean, so there is no finding to see labels of.
+    # The example has no findings, so there are no labels to check.
     given['isolate_aggregates_audit_findings'] = {'kind', 'severity'}
     assert documented(PAGE.read_text('utf-8')) == given
 

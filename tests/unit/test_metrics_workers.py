@@ -93,7 +93,7 @@ def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
         metrics.refused(name, exception.FilterError(name, 'failed.'))
         metrics.refused(name, exception.ServiceError('Glance', None, 'x'))
     assert set(read(count_into)) == there
-    # As the page says, beside the sums.
+    # As on the page, in addition to the sums.
     assert len(there) < 30 + 30 * len(FILTERS)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova itself does with a request, as we say it.
+"""The reproductions of Nova's own filters.
 
 That it is what Nova does is shown by tests/nova/test_chain.py.
 """
@@ -52,7 +52,7 @@ def test_each_has_one_name():
     assert len(names) == len(set(names))
 
 
-# Where a request goes.
+# Placement of requests: zone, tenant, networks and host.
 
 
 def test_no_host_means_no_constraint():
@@ -257,7 +257,7 @@ def test_a_flavor_goes_to_hosts_whose_aggregates_have_what_it_wants():
     assert dropped(name, wanted, hosts, index) == {
         'cn3': ['in no aggregate with ssd=true']
     }
-    # A scope of another filter is not looked at, no scope is.
+    # Other scopes are ignored; no scope counts.
     other = asked({'hw:ssd': 'x', 'trait:X': 'required'})
     assert dropped(name, other, hosts, index) == {}
     plain = asked({'ssd': 'slow'})

@@ -91,7 +91,7 @@ def test_a_timer_is_told_how_long_each_filter_took(second):
 
 
 class Locking:
-    """A filter with a lock of its own."""
+    """A filter with a lock."""
 
     def __init__(self, name):
         self.lock = Lock('mine:', f'mine:{name}', (A,))
@@ -308,7 +308,7 @@ def test_a_filter_that_is_switched_on_has_a_number(conf):
 
 
 class WithOptions:
-    """A filter of somebody else, with an option of its own."""
+    """A filter of another package, with its own option."""
 
     SETTINGS = {'color': ('mine', 'color')}  # noqa: RUF012
 

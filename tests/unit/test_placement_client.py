@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asking Placement: what is sent, what is made of the answer."""
+"""The Placement client: requests, and parsing of responses."""
 
 import copy
 from typing import Any
@@ -67,7 +67,7 @@ def placement() -> PlacementClient:
 
 
 def not_acceptable(newest: str) -> dict[str, Any]:
-    """Return what a Placement says that does not know a microversion."""
+    """Return the response of a Placement without a microversion."""
     return {
         'status_code': 406,
         'json': {
@@ -187,7 +187,7 @@ def test_no_candidates_are_an_answer_like_any_other(
     assert placement.allocation_candidates(PLAIN).by_root(PLAIN) == {}
 
 
-# Trying again
+# Retries
 
 
 BUSY = {'status_code': 503}

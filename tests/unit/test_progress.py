@@ -11,7 +11,7 @@ from isolate_aggregates.cli import progress
 
 
 class Terminal(io.StringIO):
-    """What a person looks at."""
+    """A fake terminal."""
 
     def isatty(self):
         """Say that a person does."""
@@ -19,7 +19,7 @@ class Terminal(io.StringIO):
 
 
 def shown(track, stream):
-    """Return what is written there while two things are tracked."""
+    """Return the output while two operations are tracked."""
     with contextlib.redirect_stderr(stream):
         assert list(track(iter('ab'), 'hosts', 2)) == ['a', 'b']
     return stream.getvalue()

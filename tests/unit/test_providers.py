@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changing a provider that others change too: read, change, write, again."""
+"""Changes to a provider are retried after conflicts."""
 
 from typing import Any
 
@@ -40,11 +40,11 @@ class Provider:
         # How often somebody else writes between our reading and writing, and
         # how many answers to writing get lost.
         self.meddlers = 0
-        # What a client is told that another one was faster than by a moment.
+        # The status for a client that writes just after another one.
         self.conflict = 409
         self.lost = 0
-        # How many writes the database ends for the sake of others, and how
-        # many it carries out although it says so.
+        # How many writes the database aborts because of a deadlock, and how
+        # many it commits although it reports one.
         self.deadlocks = 0
         self.untold = 0
         self.writes = 0
@@ -161,7 +161,7 @@ def test_a_write_whose_answer_was_lost_is_found_done(
     provider.lost = 1
     change(placement, provider, add_a)
     assert provider.values == {'a', 'b'}
-    # Sent again with the old generation, which is refused.
+    # Sent again with the old generation, which is rejected.
     assert provider.writes == 2
 
 

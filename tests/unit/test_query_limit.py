@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How the limit is found, and what is no limit."""
+"""Measuring the limit for queries, and failures that are not a limit."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ from isolate_aggregates.query_limit.probe import MOST
 
 NONE = {'allocation_requests': [], 'provider_summaries': {}}
 JSON = {'Content-Type': 'application/json'}
-# What Placement says when a server before it has dropped the query.
+# Placement's error if a web server has dropped the query.
 NO_RESOURCES = {
     'status_code': 400,
     'json': {
@@ -34,7 +34,7 @@ NO_RESOURCES = {
 
 
 class Way:
-    """A way to Placement that lets some queries through.
+    """A fake path to Placement that rejects long queries.
 
     :param limit: The bytes of the longest one.
     :param beyond: What happens to longer ones.
@@ -227,7 +227,7 @@ def test_a_fault_is_neither_a_limit_nor_none(
 def test_a_passing_failure_is_not_taken_for_the_limit(
     http: requests_mock.Mocker, number: int, fault: dict[str, Any]
 ) -> None:
-    """What looks like a limit is one only if it is there again."""
+    """A failure counts as a limit only if it is repeated."""
     way = Way(http, 4058, faults={number: fault})
     try:
         found = measure(client(PLACEMENT))

@@ -55,7 +55,7 @@ def test_runs_of_numbers_become_ranges(names, said):
 
 
 def unfolded(said):
-    """Return the names that a text stands for."""
+    """Return the names that a text abbreviates."""
     for name in said.split(', '):
         parts = []
         for part in re.split(r'(\[.*?\])', name):

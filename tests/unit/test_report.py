@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page: what it holds, that it is well closed, how it is written."""
+"""The report page: contents, escaping and writing."""
 
 import base64
 import dataclasses
@@ -376,7 +376,7 @@ def test_the_command_offers_more_projects_to_try(run):
     campus = ('report', '--snapshot', 'examples/campus.yaml', '--output', '-')
 
     def answers(cells, held):
-        """Return what each group says, by its first host."""
+        """Return the text of each group, by its first host."""
         return {
             group['hosts'][0]: [
                 cells['reasons'][n] for n in cells['cases'][case]
@@ -390,7 +390,7 @@ def test_the_command_offers_more_projects_to_try(run):
         (biology, other), page.cells['tries'], strict=True
     ):
         known = Page(run(*campus, '--project', project).out).cells
-        # Only what depends on the project is there again.
+        # Only what depends on the project is repeated.
         assert {len(changes) for changes in tried} == {1}
         for row, changes, expected in zip(
             page.cells['rows'], tried, known['rows'], strict=True

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shorter ways to require aggregates admit no host that the long one does not.
+"""Shorter ways to require aggregates admit no additional hosts.
 
 Every host is looked at: one in each set of the aggregates.
 """
@@ -152,7 +152,7 @@ def test_the_longest_is_left_to_the_host_filter():
 
 
 def test_what_implied_something_that_is_left_leaves_that_to_be_sent():
-    """A requirement that no host filter looks at comes back."""
+    """If the narrower requirement is left out, the wider one is sent again."""
     wide = Require((A, B), 'nothing else looks at it')
     narrow = Require((A,), 'x', THEIRS)
     other = Require((C, D), 'y', THEIRS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is installed beside Nova is what OpenStack has tested Nova with."""
+"""The dependencies are the versions that OpenStack tests Nova with."""
 
 import configparser
 import pathlib

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The planner against all there is to choose from, in small cases."""
+"""The planner agrees with an exhaustive search, in small cases."""
 
 from collections.abc import Iterator
 import dataclasses
@@ -202,7 +202,7 @@ def test_no_slot_with_a_server_is_ever_taken_away(
     for host in found:
         number = assignment.slots.get(host.host, 0)
         assert number >= host.used
-        # And no new one is put where there is no room.
+        # And no new slot is added where it does not fit.
         assert number <= host.held or fits(host, demand, number)
 
 
@@ -365,7 +365,7 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     assert planner.assign(demand(2), [failed, one]).slots == {'h1': 2}
     moved = planner.assign(demand(2), [failed, one], ['h1'])
     assert moved.slots == {'h1': 1, 'h2': 1}
-    # Not dropped where there is no other place.
+    # Slots that fit nowhere else are kept.
     assert planner.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rollup aggregates: which there are, and what they stand for."""
+"""Rollup aggregates: which exist, and what they stand for."""
 
 import uuid
 
@@ -22,7 +22,7 @@ def lock(name, *numbers, family='trait:'):
 
 
 def many(number, each=2):
-    """Return locks with aggregates of their own."""
+    """Return locks with one aggregate each."""
     return [
         lock(f'CUSTOM_{i}', *range(i * each, (i + 1) * each))
         for i in range(number)
@@ -106,7 +106,7 @@ def test_families_do_not_share_branches():
 
 
 def test_a_branch_is_not_the_rollup_of_a_lock_with_its_name():
-    # Metadata keys may be anything.
+    # Metadata keys can be any text.
     found = ru.rollups([*many(17), lock('*', 1, 2)])
     assert [r.name for r in found].count('trait:*') == 2
     assert len({r.uuid for r in found}) == len(found)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said when a service, or Keystone before it, gives no answer."""
+"""Messages if a service or Keystone does not answer."""
 
 from http import HTTPStatus
 import socket

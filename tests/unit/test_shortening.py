@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queries that would be too long, and what becomes of them."""
+"""Queries that are too long are shortened or refused."""
 
 from urllib import parse
 
@@ -28,7 +28,7 @@ def uuid(number):
 
 
 class Known(AnswersAtOnce):
-    """Members as a test says they are."""
+    """Members with a coverage that the test sets."""
 
     def __init__(self, lagging=(), unknown=()):
         self.lagging = frozenset(lagging)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules of Placement that are easily got wrong, one test each.
+"""Regression tests of the simulator, one for each rule of Placement.
 
 Every one was seen in an answer of the real service. The comparison with it is
 in ``tests/functional/test_simulator_differential.py``; whatever that finds to
@@ -22,7 +22,7 @@ def uuid_of(name):
 
 
 def has(name, parent=None, traits=(), aggregates=(), usages=None, **inventory):
-    """A provider; an inventory is a total or all there is to say."""
+    """A provider; an inventory is a total or a complete inventory."""
     return Provider(
         uuid=uuid_of(name),
         name=name,
@@ -307,7 +307,7 @@ def test_the_tree_of_a_group_without_resources_alone_has_no_summary():
     assert list(answer.summaries) == [host.uuid]
 
 
-# What is refused, and what goes unnoticed
+# Rejected and ignored names
 
 
 @pytest.mark.parametrize(
@@ -389,7 +389,7 @@ def test_an_empty_aggregate_hides_an_unknown_trait_but_no_class():
 
 
 def test_a_request_is_read_as_it_would_be_sent():
-    """Nova writes ``resources1=`` for a group that asks for none."""
+    """Nova sends ``resources1=`` for a group without resources."""
     request = ResourceRequest(
         {
             '': RequestGroup(resources={'VCPU': 1}),

@@ -47,7 +47,7 @@ def test_nova_is_asked_unless_something_else_is_named(
 def test_outside_the_scheduler_its_source_stands_for_the_api(
     conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
-    """A command may be given the nova.conf of nova-scheduler."""
+    """A command can be given the nova.conf of nova-scheduler."""
     nova.aggregates = [Aggregate('uuid-1', 'a', {}, id=1)]
     nova.answer(http)
     use(conf, aggregate_source='nova')
@@ -165,7 +165,7 @@ class WithHosts:
 
 
 class WithMembership(WithHosts):
-    """A source that knows by itself which hosts are where."""
+    """A source that implements Membership."""
 
     def aggregates_of(
         self, hosts: Iterable[str]

@@ -43,7 +43,7 @@ def node(name='h1', traits=(), aggregates=(), host=None):
 
 
 def made(aggregates, nodes, parts=tuple(plans.Part), known=()):
-    """Plan for a cloud; Placement knows its traits and some more."""
+    """Plan for a cloud; Placement has its traits and a few more."""
     index = AggregateIndex(aggregates)
     known = STANDARD.union(known, *(n.traits for n in nodes))
     locks = IsolateAggregates().locks(index)
@@ -305,7 +305,7 @@ def test_providers_become_members_of_the_rollups_of_their_aggregates():
 
 
 def test_who_is_a_member_only_in_placement_is_in_the_rollup_too():
-    # To forbid the aggregate itself keeps it out, whatever Nova says.
+    # Forbidding the aggregate itself excludes it, no matter what Nova has.
     left = node('h3', aggregates=['uuid-x'])
     plan = made([REQUIRES_X, ALSO_X], [left], ROLLUPS)
     assert in_short(plan) == ['h3: add rollup trait:CUSTOM_X']

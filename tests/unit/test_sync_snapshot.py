@@ -99,7 +99,7 @@ def cloud(
 
 
 def node(uuid: str, host: str) -> Provider:
-    """Return a compute node as it is to be read."""
+    """Return a compute node as it is expected."""
     name, _, traits, _ = PROVIDERS[uuid]
     return Provider(
         uuid,

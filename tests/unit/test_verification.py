@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rollups are verified beside requests, and no request waits for trouble."""
+"""Rollups are verified in the background; failures do not delay requests."""
 
 import logging
 import os
@@ -51,7 +51,7 @@ class Clock:
 
 
 class Waits(threading.Condition):
-    """Nothing happens while somebody waits, but the time goes by."""
+    """A condition whose wait() only advances the clock."""
 
     def __init__(self, clock):
         super().__init__()
@@ -299,7 +299,7 @@ def test_once_all_is_verified_requests_may_wait_again(worker):
 
 
 def test_requests_may_wait_for_what_was_verified_too_long_ago(worker):
-    """The thread ends their patience when it begins to verify it again."""
+    """The deadline of requests ends when it is verified again."""
     worker.ask()
     worker.work()
     worker.clock.now += MAX_AGE + 1
@@ -329,7 +329,7 @@ def test_no_lock_is_held_while_placement_is_asked(worker):
     answers = []
 
     def meanwhile():
-        # Another thread, as a lock may be taken twice by the same.
+        # In another thread, because the lock is reentrant.
         other = threading.Thread(target=lambda: answers.append(worker.ask()))
         other.start()
         other.join()

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova itself does with a request, before and after Placement.
+"""Reproductions of Nova's own filters, for use outside Nova.
 
-Each mirror repeats one request filter of Nova, or what its scheduler does
-beside them, or one of its host filters that look at aggregates alone. They
-make a command ask what Nova would ask. Inside nova-scheduler, where Nova does
-all this, they do not run. They need no names in the configuration: the options
-of Nova switch them on and off, as they do in Nova.
+Each mirror reproduces one of Nova's request filters, a part of its scheduler,
+or one of its host filters that depend only on aggregates. With these, commands
+send the same queries as Nova. They do not run inside nova-scheduler. They need
+no configuration: Nova's options enable them, as in Nova.
 
-What is looked up elsewhere, such as the aggregates of a network, the request
-brings along.
+Data from other services, for example the aggregates of a network, must be part
+of the request.
 """
 
 from isolate_aggregates.filters.mirrored import host_filters, places, traits
 
-# The constant one first, then as Nova has them.
+# In Nova's order; the one without options comes first.
 MIRRORS = (*traits.MIRRORS, *places.MIRRORS, *host_filters.MIRRORS)

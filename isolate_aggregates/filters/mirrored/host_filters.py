@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Host filters of Nova that look at aggregates alone.
+"""Nova's host filters that depend only on aggregates.
 
-They drop hosts after Placement has answered, where ``[filter_scheduler]
-enabled_filters`` names them; see `Compute schedulers
-<https://docs.openstack.org/nova/latest/admin/scheduling.html>`_. All other
-host filters look at what only Nova knows.
+If they are in ``[filter_scheduler] enabled_filters``, they drop hosts that
+Placement offers; see `Compute schedulers
+<https://docs.openstack.org/nova/latest/admin/scheduling.html>`_. Nova's other
+host filters use data that is not available outside Nova.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,7 +22,7 @@ from isolate_aggregates.filters.wanted import (
 )
 from isolate_aggregates.request import Request, nova_image
 
-# The names of the filters by which a host is judged.
+# The configuration group with the enabled host filters.
 GROUP = 'filter_scheduler'
 ENABLED = (GROUP, 'enabled_filters')
 _NAMESPACE = (GROUP, 'aggregate_image_properties_isolation_namespace')
@@ -31,7 +31,7 @@ _ISOLATED_HOSTS = (GROUP, 'isolated_hosts')
 _ISOLATED_IMAGES = (GROUP, 'isolated_images')
 _RESTRICT = (GROUP, 'restrict_isolated_hosts_to_isolated_images')
 
-# The values of each metadata key over all aggregates of a host.
+# Metadata keys to their values over all aggregates of a host.
 _Metadata = Mapping[str, frozenset[str]]
 _Judge = Callable[[_Metadata], str]
 
@@ -40,7 +40,7 @@ _Judge = Callable[[_Metadata], str]
 class DroppedLater:
     """The cause: a host filter drops hosts.
 
-    :param what: Which hosts, such as "hosts without ssd=true".
+    :param what: The dropped hosts, for example "hosts without ssd=true".
     """
 
     what: str
@@ -60,9 +60,9 @@ def _metadata(aggregates: Iterable[Aggregate]) -> _Metadata:
 def _dropping(
     aggregates: AggregateIndex, judge: _Judge, what: str
 ) -> Iterator[DropHosts]:
-    """Yield a constraint if there are, or could be, hosts that are dropped.
+    """Yield a constraint if any host is or could be dropped.
 
-    :param judge: Says why hosts with some metadata are dropped.
+    :param judge: Returns why hosts with some metadata are dropped.
     """
     kinds, members = aggregates.remember(
         ('kinds of hosts',), lambda: _kinds(aggregates)
@@ -76,16 +76,18 @@ def _dropping(
         yield DropHosts(objection, DroppedLater(what))
 
 
-# Of hosts that are in no aggregate.
+# The kind of hosts that are in no aggregate.
 _IN_NONE = 0
 
 
 def _kinds(
     aggregates: AggregateIndex,
 ) -> tuple[dict[str, int], list[tuple[Aggregate, ...]]]:
-    """Return which hosts are in the same aggregates, and in which ones.
+    """Group hosts by their aggregates.
 
-    Few of many hosts are in others than most.
+    Many hosts are in the same aggregates, so there are few groups.
+
+    :returns: The number of the group by host, and the aggregates by number.
     """
     numbers: dict[tuple[str, ...], int] = {(): _IN_NONE}
     members: list[tuple[Aggregate, ...]] = [()]
@@ -102,7 +104,7 @@ def _kinds(
 def instance_extra_specs(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[DropHosts]:
-    """Drop hosts whose aggregates do not have what the flavor wants."""
+    """Drop hosts whose aggregates do not have metadata the flavor requires."""
     wanted = wanted_metadata(request.flavor.extra_specs)
     if not wanted:
         return
@@ -130,14 +132,14 @@ def _is_met(wanted: Wanted, value: str) -> bool:
     try:
         return wanted.is_met_by(value)
     except ValueError:
-        # Nova's scheduler fails, which gives no host either.
+        # Nova's scheduler raises an exception, so no host passes.
         return False
 
 
 def image_properties(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[DropHosts]:
-    """Drop hosts whose aggregates name other values than the image."""
+    """Drop hosts whose aggregates have other values than the image."""
     properties = request.image_properties
     namespace = settings[_NAMESPACE]
     start = f'{namespace}{settings[_SEPARATOR]}' if namespace else ''
@@ -146,7 +148,7 @@ def image_properties(
         for name in sorted(nova_image.KNOWN)
         if name.startswith(start)
         and (value := nova_image.kept(properties, name, request.nova_release))
-        # What is false or 0 is not looked at.
+        # Nova ignores false values.
         and value not in ('False', '0')
     }
 
@@ -218,7 +220,7 @@ def type_affinity(
 def isolated_hosts(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[DropHosts]:
-    """Keep some images on some hosts, and perhaps others off them."""
+    """Restrict images to hosts, and optionally hosts to these images."""
     hosts = frozenset(settings[_ISOLATED_HOSTS])
     images = frozenset(settings[_ISOLATED_IMAGES])
     restricted = settings[_RESTRICT]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one shape of what repeats something that Nova does."""
+"""The common structure of mirrored filters."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 import dataclasses
@@ -10,7 +10,7 @@ from isolate_aggregates.filters.destination import Constraint
 from isolate_aggregates.request import Request, RequestSpec
 from isolate_aggregates.request.implied import OLDEST_NOVA
 
-# An option of Nova: its group and its name.
+# Group and name of one of Nova's options.
 Option = tuple[str, str]
 Settings = Mapping[Option, Any]
 
@@ -19,16 +19,16 @@ Rule = Callable[[Request, AggregateIndex, Settings], Iterable[Constraint]]
 
 @dataclasses.dataclass(frozen=True)
 class Mirror:
-    """Something that Nova does with each request.
+    """A filter of Nova that is reproduced here.
 
-    :param name: Its name here.
-    :param nova_name: What Nova calls it.
+    :param name: Its name in this package.
+    :param nova_name: Its name in Nova.
     :param rule: Yields the constraints.
-    :param options: The options of Nova that it reads.
-    :param switch: The one of them that must be true; None if none has to.
-    :param host_filter: Whether it is a host filter, which runs where
-        ``enabled_filters`` names it.
-    :param since: The release of Nova that brought it.
+    :param options: Nova's options that it reads.
+    :param switch: The option that must be true; None if there is none.
+    :param host_filter: Whether it is a host filter, which runs if it is in
+        ``enabled_filters``.
+    :param since: The release of Nova that introduced it.
     """
 
     name: str
@@ -42,10 +42,10 @@ class Mirror:
 
 @dataclasses.dataclass(frozen=True)
 class MirroringFilter:
-    """A request filter that does what a mirror says.
+    """A request filter that runs a mirror.
 
-    :param mirror: What Nova does.
-    :param settings: The values of the options that it reads.
+    :param mirror: The mirror.
+    :param settings: The values of its options.
     """
 
     mirror: Mirror
@@ -54,12 +54,12 @@ class MirroringFilter:
     def __call__(
         self, request: RequestSpec, aggregates: AggregateIndex
     ) -> Iterator[Constraint]:
-        """Yield what Nova adds.
+        """Yield the constraints that Nova adds.
 
-        :param request: What is being scheduled, with all that is known of it.
-        :param aggregates: The aggregates as of one moment.
+        :param request: The request, as a :class:`Request`.
+        :param aggregates: An index of all aggregates.
         """
-        # Where there is no Nova, there is no other.
+        # Mirrors do not run inside Nova, so this is always a Request.
         asked = cast('Request', request)
         if self.mirror.host_filter and asked.host_forced:
             return

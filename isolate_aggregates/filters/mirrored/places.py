@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where Nova sends a request: zone, tenant, networks, host.
+"""Availability zone, tenant, networks and host of a request, as in Nova.
 
 See `Availability zones
 <https://docs.openstack.org/nova/latest/admin/availability-zones.html>`_,
 `Tenant isolation with Placement
 <https://docs.openstack.org/nova/latest/admin/aggregates.html#tenant-isolation-with-placement>`_
 and the request filters of these names in ``nova.scheduler.request_filter``.
-The ``in_tree`` parameter makes Placement look at one tree only, so that its
-limit cannot drop the wanted host; see the spec `Filter Allocation Candidates
-by Provider Tree
+The ``in_tree`` parameter restricts Placement to one tree, so that the limit
+cannot drop the requested host; see the specification `Filter Allocation
+Candidates by Provider Tree
 <https://docs.openstack.org/placement/latest/specs/train/implemented/2005575-alloc-candidates-in-tree.html>`_.
 """
 
@@ -66,7 +66,7 @@ class ZoneWithoutAggregate:
 
 @dataclasses.dataclass(frozen=True)
 class OwnAggregate:
-    """The cause: the project has aggregates of its own.
+    """The cause: the project has its own aggregates.
 
     :param project_id: The project.
     """
@@ -79,7 +79,7 @@ class OwnAggregate:
 
 @dataclasses.dataclass(frozen=True)
 class NoOwnAggregate:
-    """The cause: each project must have aggregates of its own.
+    """The cause: each project must have its own aggregates.
 
     :param project_id: The project.
     """
@@ -97,7 +97,7 @@ class NoOwnAggregate:
 class OnNetwork:
     """The cause: the request names a routed network.
 
-    :param network: What to call it.
+    :param network: The network, for messages.
     """
 
     network: str
@@ -121,9 +121,9 @@ class Requested:
 
 @dataclasses.dataclass(frozen=True)
 class UnknownHost:
-    """The cause: the request names a host that there is not.
+    """The cause: the request names a host that does not exist.
 
-    :param host: The name as it was asked for.
+    :param host: The requested name.
     """
 
     host: str
@@ -137,7 +137,7 @@ class SeveralNodes:
     """The cause: the requested host has several compute nodes.
 
     :param host: The name of the host.
-    :param nodes: How many it has.
+    :param nodes: The number of nodes.
     """
 
     host: str
@@ -155,8 +155,8 @@ def tenant_aggregate(
 ) -> Iterator[Constraint]:
     """Require an aggregate of the project, if it has any.
 
-    Unlike the host filter AggregateMultiTenancyIsolation Nova takes the whole
-    value for one project here.
+    Unlike in the host filter AggregateMultiTenancyIsolation, the whole value
+    is the id of a single project here.
     """
     project = request.project_id
     if project is None:
@@ -211,7 +211,7 @@ def routed_networks(
             yield Refuse(network.broken)
         elif network.aggregates:
             found = tuple(
-                # Neutron makes them in Placement, then in Nova.
+                # Neutron creates the aggregate in Placement before Nova's.
                 known.get(uuid) or Aggregate(uuid, uuid)
                 for uuid in network.aggregates
             )
@@ -228,7 +228,7 @@ def requested_host(
     if not host.providers:
         yield Refuse(UnknownHost(host.name))
     elif len(host.providers) > 1:
-        # Placement takes one in_tree only, so Nova asks for all candidates.
+        # Placement accepts only one in_tree, so Nova queries all candidates.
         requested = str(Requested(host.name))
         yield DropHosts(
             lambda name: '' if name == host.name else requested,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traits that Nova requires of the compute node, or forbids there.
+"""Traits that Nova requires or forbids on the compute node.
 
-nova-compute sets them on the root provider to say what it can do, or that it
-is disabled. See `os-traits <https://docs.openstack.org/os-traits/latest/>`_
-and the request filters that :data:`MIRRORS` names, which are in
-``nova.scheduler.request_filter``.
+nova-compute sets them on the root provider to report its capabilities, or that
+it is disabled. See `os-traits
+<https://docs.openstack.org/os-traits/latest/>`_ and the request filters in
+:data:`MIRRORS`, which are those of ``nova.scheduler.request_filter``.
 """
 
 from collections.abc import Iterator
@@ -36,10 +36,10 @@ class DisabledService:
 
 @dataclasses.dataclass(frozen=True)
 class Needs:
-    """The cause: the host must be able to do something.
+    """The cause: the host must have a capability.
 
-    :param why: What asks for it, such as "the image is qcow2".
-    :param trait: The trait that says that a host can.
+    :param why: The reason, for example "the image is qcow2".
+    :param trait: The trait for the capability.
     """
 
     why: str
@@ -51,10 +51,10 @@ class Needs:
 
 @dataclasses.dataclass(frozen=True)
 class UnknownTraits:
-    """The remark: there is no trait for what the image has.
+    """The remark: there is no trait for a property of the image.
 
-    :param what: What the image has.
-    :param trait: The trait that there is not.
+    :param what: The property.
+    :param trait: The trait that does not exist.
     """
 
     what: str
@@ -74,7 +74,7 @@ def _require(trait: str, why: str) -> RequireRootTrait:
 def compute_status(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[ForbidRootTrait]:
-    """Leave out hosts whose compute service is disabled."""
+    """Exclude hosts whose compute service is disabled."""
     yield ForbidRootTrait(os_traits.COMPUTE_STATUS_DISABLED, DisabledService())
 
 
@@ -99,7 +99,7 @@ def image_type_support(
         yield Remark(UnknownTraits(why, trait))
 
 
-# How the traits start by which compute nodes name their models.
+# The prefixes of the traits for device models.
 _MODELS = {
     'hw_cdrom_bus': 'COMPUTE_STORAGE_BUS',
     'hw_disk_bus': 'COMPUTE_STORAGE_BUS',
@@ -114,7 +114,7 @@ _MODELS = {
 def image_metadata(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait | Remark]:
-    """Require hosts that have the devices that the image names."""
+    """Require hosts that support the devices that the image names."""
     wanted = []
     for name, prefix in _MODELS.items():
         model = nova_image.kept(
@@ -134,7 +134,7 @@ def image_metadata(
 def accelerators(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait]:
-    """Require hosts that can handle accelerators."""
+    """Require hosts that support accelerators."""
     profile = request.flavor.extra_specs.get('accel:device_profile')
     if profile:
         yield _require(
@@ -150,7 +150,7 @@ def _settings(request: Request) -> implied.Settings:
 
 
 def _is_asked(request: Request, name: str) -> bool:
-    """Return whether flavor or image ask for something; they must agree."""
+    """Return whether flavor or image enable a feature; they must agree."""
     settings = _settings(request)
     given = [
         implied.is_true(value)
@@ -169,7 +169,7 @@ def _is_asked(request: Request, name: str) -> bool:
 def packed_virtqueue(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait]:
-    """Require hosts that have packed rings for virtio."""
+    """Require hosts that support packed virtqueues."""
     if _is_asked(request, 'hw:virtio_packed_ring'):
         yield _require(
             os_traits.COMPUTE_NET_VIRTIO_PACKED,
@@ -217,7 +217,7 @@ _SOUND_MODELS = (
 def virtio_sound(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait]:
-    """Require hosts that have sound devices for virtio."""
+    """Require hosts that support virtio sound devices."""
     found = _settings(request).either('hw:sound_model', _SOUND_MODELS)
     if found == 'virtio':
         # Older os-traits lack the constant.
@@ -229,11 +229,11 @@ def virtio_sound(
 def tpm_secret_security(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait]:
-    """Require hosts that keep the secret of a virtual TPM as asked for."""
+    """Require hosts that support the requested TPM secret security mode."""
     if not implied.tpm(_settings(request)):
         return
     name = 'hw:tpm_secret_security'
-    # Flavors only: images have no say in it.
+    # Only flavors can set it.
     kinds = ('user', 'host', 'deployment')
     security = request.flavor.extra_specs.get(name) or 'user'
     if security not in kinds:
@@ -250,7 +250,7 @@ def tpm_secret_security(
 def owner_nova(
     request: Request, aggregates: AggregateIndex, settings: Settings
 ) -> Iterator[RequireRootTrait]:
-    """Require hosts that say that they are Nova's, once all of them do."""
+    """Require the trait OWNER_NOVA once all compute nodes have it."""
     if request.owner_nova:
         yield _require(
             'OWNER_NOVA', 'all compute nodes say that they are of Nova'

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes Placement agree with the host aggregates and their tags.
+"""Updates Placement to match the host aggregates and their metadata.
 
-:mod:`~isolate_aggregates.operate.sync.snapshot` reads how things are,
-:mod:`~isolate_aggregates.operate.sync.plan` says what is to change, and
-:mod:`~isolate_aggregates.operate.sync.apply` changes it.
+:mod:`~isolate_aggregates.operate.sync.snapshot` reads the current state,
+:mod:`~isolate_aggregates.operate.sync.plan` computes the changes, and
+:mod:`~isolate_aggregates.operate.sync.apply` makes them.
 """

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries out a plan.
 
-The plan says only what each provider must have. The changes are computed again
-from the current state in Placement, and written with its current generation.
-So changes of other clients are not lost, and the next run completes an
-interrupted one.
+The plan only has the target state of each provider. The changes are computed
+again from the current state in Placement, and written with its current
+generation. So changes of other clients are not lost, and the next run
+completes an interrupted one.
 
-What each provider must have follows from the tags, and these may change
+The target state depends on the metadata of aggregates, which may change
 meanwhile, for example by another lock or unlock. So after the last change Nova
 is read again, and changes that are no longer right are corrected.
 """
@@ -32,21 +32,21 @@ from isolate_aggregates.operate.sync.target import ProviderChange, Target
 from isolate_aggregates.placement import providers
 from isolate_aggregates.placement.client import PlacementClient
 
-# After so many failures in a row, the providers are not the reason.
+# After so many consecutive failures, the cause is not a single provider.
 _MOST_FAILURES = 10
 
-# How often Nova may change its mind while that is corrected.
+# How often the aggregates in Nova may change again during corrections.
 _CORRECTIONS = 5
 
 
 @dataclasses.dataclass
 class SyncResult:
-    """What was done.
+    """The result of a run.
 
-    :param changes: What was changed.
-    :param skipped: Names of the providers that were gone.
+    :param changes: The changes that were made.
+    :param skipped: The names of providers that no longer exist.
     :param failures: What could not be done, one sentence each.
-    :param untried: How many providers were not even tried.
+    :param untried: The number of providers that were not tried.
     """
 
     changes: list[ProviderChange] = dataclasses.field(default_factory=list)
@@ -56,7 +56,7 @@ class SyncResult:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of the plan was carried out."""
+        """Whether the whole plan was carried out."""
         return not self.failures and not self.untried
 
 
@@ -71,14 +71,14 @@ def carry_out(
 ) -> SyncResult:
     """Carry out a plan.
 
-    A provider that cannot be changed does not stop the others.
+    If a provider cannot be changed, the others are still changed.
 
     :param aggregates: Reads the host aggregates again.
     :param locks: Returns the locks of some aggregates.
-    :param track: Shows progress: takes an iterable and its length, and yields
-        its items.
-    :param stopped: Tells whether to leave the rest to another run.
-    :raises IsolateAggregatesError: if what all providers need fails.
+    :param track: Shows progress.
+    :param stopped: Returns whether to leave the rest to another run.
+    :raises IsolateAggregatesError: if a step fails that all providers depend
+        on.
     """
     run = _Run(plan, placement, stopped)
     for trait in plan.new_traits:
@@ -90,7 +90,7 @@ def carry_out(
     run.correct(aggregates, locks)
     run.mark()
     if run.result.is_complete:
-        # Otherwise something may still have them.
+        # After a failure, providers may still have these marks.
         run.tidy()
     run.result.changes.sort(key=lambda change: change.provider)
     return run.result
@@ -111,21 +111,21 @@ class _Run:
         self._stopped = stopped
         self._turn = threading.Lock()
         self._failed_in_a_row = 0
-        # The uuids of the providers that were written to.
+        # The uuids of the changed providers.
         self._written: set[str] = set()
         # The uuids of the rollups that got members.
         self._rollups: set[str] = set()
-        # By provider and aggregate, what was mirrored.
+        # The mirrored memberships, by provider and aggregate.
         self._mirrored: dict[tuple[str, str], Target] = {}
 
     def change(self, target: Target) -> None:
-        """Give a provider what it must have, and note how it went."""
+        """Bring a provider to its target state, and record the result."""
         if self._stopped() or self._failed_in_a_row >= _MOST_FAILURES:
             with self._turn:
                 self.result.untried += 1
             return
         with self._noted(target):
-            # First what keeps others out, then what lets some in.
+            # Memberships exclude servers, traits admit some; so in this order.
             self._change_aggregates(target)
             self._change_traits(target)
 
@@ -164,13 +164,13 @@ class _Run:
         aggregates: Callable[[], list[Aggregate]],
         locks: Callable[[AggregateIndex], Iterable[Lock]],
     ) -> None:
-        """Put right what was changed by tags and hosts that changed meanwhile.
+        """Correct changes after the aggregates have changed meanwhile.
 
-        A host that is taken out of its aggregate while sync runs would become
-        a member in Placement after Nova took it out there, and Nova would
-        never do so again. A host whose aggregate is locked meanwhile would
-        lose the traits that the lock needs, and one whose aggregate is
-        unlocked would get them.
+        If a host is removed from its aggregate while sync runs, sync could add
+        the membership in Placement again after Nova has removed it, and Nova
+        would not remove it a second time. If an aggregate is locked meanwhile,
+        its hosts could lose the required traits; if it is unlocked, they could
+        get them.
         """
         planned = list(self._plan.snapshot.index)
         is_member = dict.fromkeys(self._mirrored, True)
@@ -242,10 +242,9 @@ class _Run:
             self._note([target.correction(target.mirror[uuid], member)])
 
     def mark(self) -> None:
-        """Mark the rollups again that got members.
+        """Restore the marks of rollups that got members.
 
-        Another run may have found them without members and have deleted the
-        marks.
+        Another run may have deleted the marks before the rollups had members.
         """
         for mark in map(marks.of_rollup, sorted(self._rollups)):
             try:
@@ -254,7 +253,7 @@ class _Run:
                 self.result.failures.append(f'trait {mark}: {exc}')
 
     def tidy(self) -> None:
-        """Delete the marks that nothing has any more."""
+        """Delete the marks that are no longer in use."""
         for mark in self._plan.old_marks:
             try:
                 self._delete(mark)
@@ -264,20 +263,20 @@ class _Run:
     def _delete(self, mark: str) -> None:
         rollups = marks.marked_rollups([mark])
         if rollups and self._placement.resource_providers(member_of=rollups):
-            # Of providers that Nova says nothing of at the moment.
+            # They may be on providers that Nova does not list now.
             return
         # 404: another client removed it. 409: such a provider has it.
         self._placement.send(
             'DELETE', f'/traits/{mark}', accept=(204, 404, 409)
         )
         if rollups and self._placement.resource_providers(member_of=rollups):
-            # Another sync has made members meanwhile.
+            # Another sync has added members meanwhile.
             providers.create_trait(self._placement, mark)
 
     def _note_written(
         self, target: Target, before: frozenset[str], after: frozenset[str]
     ) -> None:
-        # Before it is done, as the answer may get lost.
+        # Record it before the request, as the response may get lost.
         if after != before:
             with self._turn:
                 self._written.add(target.provider)
@@ -288,7 +287,7 @@ class _Run:
 
     @contextlib.contextmanager
     def _noted(self, target: Target) -> Iterator[None]:
-        """Note that something fails, and go on with the next provider."""
+        """Record a failure, and continue with the next provider."""
         try:
             yield
         except exception.ServiceNotFound:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How sync later knows what it has added to Placement.
+"""Marks that record what sync has added to Placement.
 
-Placement keeps the marks, as custom traits, so they do not depend on the
-machine that runs sync:
+They are custom traits in Placement, so they do not depend on the machine that
+runs sync:
 
 * A trait that sync has added to a resource provider has a mark on the same
   provider, named after it. Both are written in one request.
@@ -12,11 +12,11 @@ machine that runs sync:
 
 from collections.abc import Iterable
 
-# Never to be changed: they are on providers.
+# Must never change: providers have these traits.
 _TRAIT = 'CUSTOM_ISOLATE_SYNC_'
 _ROLLUP = 'CUSTOM_ISOLATE_ROLLUP_'
 
-# The longest name that Placement takes.
+# The maximum length of a trait's name in Placement.
 _LONGEST = 255
 
 
@@ -47,9 +47,9 @@ def is_mark(trait: str) -> bool:
 
 
 def marked_traits(traits: Iterable[str]) -> frozenset[str]:
-    """Return the traits whose marks are among some traits.
+    """Return the traits whose marks are in a set of traits.
 
-    :param traits: The traits of a provider, or all that Placement has.
+    :param traits: The traits of a provider, or all traits in Placement.
     """
     return frozenset(
         trait.removeprefix(_TRAIT)
@@ -59,9 +59,9 @@ def marked_traits(traits: Iterable[str]) -> frozenset[str]:
 
 
 def marked_rollups(traits: Iterable[str]) -> frozenset[str]:
-    """Return the uuids of the rollups whose marks are among some traits.
+    """Return the uuids of the rollups whose marks are in a set of traits.
 
-    :param traits: All traits that Placement has.
+    :param traits: All traits in Placement.
     """
     return frozenset(
         trait.removeprefix(_ROLLUP).replace('_', '-').lower()

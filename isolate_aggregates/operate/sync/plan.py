@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What sync has to change, worked out from how things are."""
+"""Computes the changes that sync has to make."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 import dataclasses
@@ -23,8 +23,8 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import named, plural
 
-# nova-compute manages these itself, or they have a meaning for Placement or #
-# Nova that a host cannot be given by hand.
+# Traits that nova-compute manages, or that have a special meaning in Placement
+# or Nova.
 _NOT_BY_HAND = (
     'COMPUTE_',
     'HW_ARCH_',
@@ -36,7 +36,7 @@ _NOT_BY_HAND = (
 
 
 class Part(enum.Enum):
-    """A part of what sync does."""
+    """A part of the work of sync."""
 
     MIRROR = 'mirror'
     TRAITS = 'traits'
@@ -45,16 +45,16 @@ class Part(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class SyncPlan:
-    """What is to be done.
+    """The changes to make.
 
-    :param parts: The parts of it that are to be done.
-    :param targets: What each resource provider must have.
-    :param pending: Those of them that do not have it, by uuid of the provider.
-    :param changes: What that changes.
-    :param new_traits: The traits that Placement must know before.
-    :param old_marks: The marks that nothing has any more afterwards.
-    :param problems: What cannot be done, or looks wrong, one sentence each.
-    :param forgets: Whether it takes rollups and marks away for good.
+    :param parts: The parts that are included.
+    :param targets: The target state of each resource provider.
+    :param pending: The targets that are not reached yet, by provider uuid.
+    :param changes: The changes, for output.
+    :param new_traits: The traits that must be created first.
+    :param old_marks: The marks that are no longer in use afterwards.
+    :param problems: What cannot be done or looks wrong, one sentence each.
+    :param forgets: Whether all rollups and marks are removed.
     """
 
     snapshot: SyncSnapshot
@@ -74,10 +74,10 @@ def make(
     parts: Collection[Part] = tuple(Part),
     forget: bool = False,
 ) -> SyncPlan:
-    """Work out what is to be done.
+    """Compute the plan.
 
-    :param forget: Whether to take rollups and marks away, and leave traits
-        and memberships to others.
+    :param forget: Whether to remove rollups and marks, and to leave traits and
+        memberships as they are.
     """
     if forget:
         parts = frozenset(parts) - {Part.MIRROR}
@@ -119,7 +119,7 @@ def make(
 
 
 class _Planner:
-    """Works out targets."""
+    """Computes the target states."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class _Planner:
         self._snapshot = snapshot
         self._parts = parts
         self._forget = forget
-        # Those that may be no more have a name as well, where it is known.
+        # Rollups that no longer exist, with their names as far as known.
         old = {
             TRAIT_PREFIX + trait
             for trait in marks.marked_traits(snapshot.traits)
@@ -148,14 +148,14 @@ class _Planner:
         )
 
     def is_ours(self, trait: str) -> bool:
-        """Return whether a trait is a mark of what is to be done."""
+        """Return whether a trait is a mark that the plan's parts manage."""
         part = Part.ROLLUPS if marks.marked_rollups([trait]) else Part.TRAITS
         return marks.is_mark(trait) and part in self._parts
 
     def target(self, node: Provider) -> Target:
-        """Return what a resource provider must have."""
+        """Return the target state of a resource provider."""
         if node.host is None:
-            # What else it has is not for sync to say.
+            # Sync manages only the rollups of other providers.
             return Target(node.uuid, node.name, '', rollups=self.rollups)
         mine = self._snapshot.index.by_host.get(node.host, ())
         below = self._snapshot.below.get(node.uuid, {})
@@ -176,7 +176,7 @@ class _Planner:
         )
 
     def problems(self) -> Iterator[str]:
-        """Yield what cannot be done, or looks wrong."""
+        """Yield what cannot be done or looks wrong."""
         by_host = nodes_by_host(self._snapshot.nodes)
         if Part.TRAITS in self._parts:
             yield from tags.problems(self._snapshot.index)
@@ -204,7 +204,7 @@ class _Planner:
                 and trait not in self._snapshot.below.get(node.uuid, {})
             }
             if trait == RESERVATION_TRAIT:
-                # That they lack it is as it should be.
+                # They are not supposed to have it.
                 continue
             if reason and lacking:
                 yield (
@@ -217,8 +217,8 @@ class _Planner:
     ) -> dict[str, tuple[Aggregate, ...]]:
         """Return the traits that a compute node itself must have.
 
-        One that a provider below it has is not among them: on the node it
-        would let in servers that ask for nothing of that provider.
+        Traits of its child providers are left out: on the node, they would
+        admit servers that do not use that provider.
         """
         found: dict[str, list[Aggregate]] = {}
         for aggregate in aggregates:
@@ -231,7 +231,7 @@ class _Planner:
 
 
 def why_not_put(trait: str, known: Collection[str]) -> str | None:
-    """Return why a trait is not put on providers from here; None if it is."""
+    """Return why sync does not add a trait to providers; None if it does."""
     if trait.startswith(_NOT_BY_HAND):
         return (
             'nova-compute reports it, or it has a special meaning; '
@@ -255,5 +255,5 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
 
 
 def _have(hosts: Collection[str]) -> str:
-    """Begin a sentence: ``hosts a, b and 7 more have``."""
+    """Return the start of a sentence: ``hosts a, b and 7 more have``."""
     return f'{named("host", hosts)} {plural(len(hosts), "has", "have")}'

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How things are: what sync must know of Nova and Placement."""
+"""Reads the state of Nova and Placement that sync needs."""
 
 import dataclasses
 
@@ -13,17 +13,17 @@ from isolate_aggregates.placement.providers import Below
 
 @dataclasses.dataclass(frozen=True)
 class SyncSnapshot:
-    """Nova and Placement at one moment.
+    """The state of Nova and Placement.
 
     :param nodes: The compute nodes that have a resource provider, with their
         traits and aggregates.
-    :param traits: The names of all traits that Placement knows.
-    :param problems: What does not fit together, one sentence each.
-    :param others: The other root providers that are members of aggregates,
-        such as those that share their resources.
-    :param below: Which providers below a compute node have a trait that an
-        aggregate requires. Placement finds it there, for those that ask for
-        something of that provider.
+    :param traits: The names of all traits in Placement.
+    :param problems: Inconsistencies, one sentence each.
+    :param others: The other root providers that are members of aggregates, for
+        example sharing providers.
+    :param below: The child providers of compute nodes with a trait that an
+        aggregate requires. Servers that use such a provider meet the
+        requirement.
     """
 
     index: AggregateIndex
@@ -35,7 +35,7 @@ class SyncSnapshot:
 
 
 def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
-    """Read how things are in a cloud.
+    """Read the state of a cloud.
 
     :raises IsolateAggregatesError: if anything cannot be read.
     """

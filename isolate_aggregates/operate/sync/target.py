@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one resource provider must have, and what that changes.
+"""The target state of a resource provider, and the changes to reach it.
 
-A target does not depend on the current state of the provider, so it can be
-compared with it when the plan is made, and again when it is carried out.
+A target does not depend on the current state of the provider. So it can be
+compared with the state when the plan is made, and again when it is carried
+out.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -21,11 +22,11 @@ Causes = Mapping[str, tuple[Aggregate, ...]]
 class ProviderChange:
     """One change of one resource provider.
 
-    :param host: The compute service whose node it is; empty if it is none.
+    :param host: Its compute service; empty if it is not a compute node.
     :param provider: The name of the provider.
-    :param action: What is done: ``add trait``.
+    :param action: The action, for example ``add trait``.
     :param subject: The trait, or the name of the aggregate.
-    :param why: Why it is done.
+    :param why: The reason.
     """
 
     host: str
@@ -36,19 +37,19 @@ class ProviderChange:
 
 
 class Rollups:
-    """What providers must be members of because they are of another.
+    """The rollups that providers must be members of.
 
-    A provider belongs in a rollup if it is a member of an aggregate that the
-    rollup stands for, even if Nova does not have its host there: it is
-    excluded when the aggregate itself is forbidden. It also belongs there if
-    its host is in one in Nova, even if Placement does not have the membership
-    yet.
+    A provider belongs in a rollup if it is a member, in Placement, of an
+    aggregate that the rollup stands for, even if its host is not a member in
+    Nova, because forbidding the aggregate excludes it. It also belongs there
+    if its host is a member in Nova, even if Placement does not have the
+    membership yet.
 
-    :param wanted: All rollups there must be.
-    :param aggregates: The aggregates they stand for, and more.
-    :param marked: The uuids of others that sync may have made providers
-        members of.
-    :param names: Names of some that may be no more, by uuid.
+    :param wanted: All rollups.
+    :param aggregates: All aggregates, including those in rollups.
+    :param marked: The uuids of further rollups to which sync may have added
+        providers.
+    :param names: The names of rollups that may no longer exist, by uuid.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Rollups:
     def behind(
         self, rollup: str, members: Iterable[str]
     ) -> tuple[Aggregate, ...]:
-        """Return those of some aggregates that a rollup stands for.
+        """Return the members that a rollup stands for.
 
         :param rollup: The uuid of the rollup.
         :param members: The uuids of the aggregates.
@@ -96,26 +97,26 @@ class Rollups:
         )
 
     def name_of(self, rollup: str) -> str:
-        """Return the name of a rollup, or the uuid of one that is no more.
+        """Return the name of a rollup, or its uuid if the name is unknown.
 
-        :param rollup: The uuid.
+        :param rollup: The uuid of the rollup.
         """
         return self._names.get(rollup, rollup)
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What a resource provider must have.
+    """The target state of a resource provider.
 
     :param provider: The uuid of the provider.
-    :param host: The compute service whose node it is; empty if it is none.
+    :param host: Its compute service; empty if it is not a compute node.
     :param traits: The traits it needs, each with the aggregates that require
-        it; None to leave all traits but marks alone.
-    :param keeps_marks: Whether marks stay where they are; for ``traits=None``.
+        it; None to change no traits except marks.
+    :param keeps_marks: Whether marks are kept, for ``traits=None``.
     :param mirror: The host aggregates it must be a member of, by uuid.
-    :param aggregates: The uuids of the host aggregates its host is in.
-    :param rollups: What is wanted of rollups, of all providers alike.
-    :param below: The names of providers below it that have a trait, by trait.
+    :param aggregates: The uuids of the host aggregates of its host.
+    :param rollups: The rollups, the same for all providers.
+    :param below: The names of its child providers that have a trait, by trait.
     """
 
     provider: str
@@ -131,13 +132,13 @@ class Target:
     )
 
     def traits_after(self, traits: frozenset[str]) -> frozenset[str]:
-        """Return the traits it must have instead of some.
+        """Return the target traits, given the current ones.
 
         Missing traits are added together with their marks. Marked traits that
         are not needed are removed. A trait without a mark was added by another
-        program or person: it stays, and gets no mark.
+        program or person, so it is kept and gets no mark.
 
-        :param traits: Its traits as they are.
+        :param traits: The current traits.
         """
         if self.traits is None:
             taken = () if self.keeps_marks else marks.marked_traits(traits)
@@ -148,9 +149,9 @@ class Target:
         return after | add | {marks.of_trait(trait) for trait in add}
 
     def aggregates_after(self, aggregates: frozenset[str]) -> frozenset[str]:
-        """Return the aggregates it must be a member of instead of some.
+        """Return the target aggregates, given the current ones.
 
-        :param aggregates: The uuids of its aggregates as they are.
+        :param aggregates: The uuids of the current aggregates.
         """
         kept = aggregates - self.rollups.known
         members = kept | self.mirror.keys()
@@ -159,7 +160,7 @@ class Target:
     def trait_changes(
         self, before: frozenset[str], after: frozenset[str]
     ) -> Iterator[ProviderChange]:
-        """Yield what changes from some traits to others, in words."""
+        """Yield the changes between two sets of traits."""
         for trait in sorted(after - before):
             if not marks.is_mark(trait):
                 required = (self.traits or {}).get(trait, ())
@@ -189,7 +190,7 @@ class Target:
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]
     ) -> Iterator[ProviderChange]:
-        """Yield what changes from some aggregates to others, in words."""
+        """Yield the changes between two sets of aggregates."""
         added = after - before
         for uuid, aggregate in self.mirror.items():
             if uuid in added:
@@ -214,7 +215,7 @@ class Target:
             )
 
     def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:
-        """Say that a mirrored membership is undone, or put back."""
+        """Return the change that removes or restores a mirrored membership."""
         if member:
             return self._change(
                 'add aggregate',

@@ -9,7 +9,7 @@ from control_plane.settings import Settings
 
 
 def main() -> int:
-    """Do what the command line says."""
+    """Run the command line."""
     parser = argparse.ArgumentParser(prog='control_plane')
     parser.add_argument('command', choices=('up', 'down'))
     command = parser.parse_args().command

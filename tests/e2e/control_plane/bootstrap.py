@@ -164,7 +164,7 @@ class Bootstrap:
         self._run(['nova-manage', f'--config-file={path}', *arguments])
 
     def _run(self, command: Sequence[str]) -> None:
-        """Run a program to its end; what it says goes into a log.
+        """Run a program to completion; its output is appended to a log.
 
         :raises RuntimeError: if it fails.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RabbitMQ: how it is kept to its folder and to 127.0.0.1.
+"""Runs RabbitMQ in its own folder, on 127.0.0.1 only.
 
 Left to itself it also listens for other nodes, and starts a daemon that tells
 them where (epmd), both on all interfaces.
@@ -33,7 +33,7 @@ def program() -> str | None:
 
 
 def environment(settings: Settings) -> Mapping[str, str]:
-    """Return what the server and epmd are told by their environment."""
+    """Return the environment of the server and epmd."""
     folder = settings.state / 'rabbitmq'
     return {
         'ERL_EPMD_ADDRESS': HOST,

@@ -9,7 +9,7 @@ from control_plane.settings import HOST, PORTS, Settings
 
 
 def folder(settings: Settings) -> None:
-    """See that the folder has nothing of anybody else's: it will be emptied.
+    """Check that the folder contains only our files, as it will be emptied.
 
     :raises RuntimeError: if it has.
     """
@@ -23,7 +23,7 @@ def folder(settings: Settings) -> None:
 
 
 def programs(settings: Settings) -> None:
-    """See that there is a database and a broker, or programs for them.
+    """Check that database and broker, or their programs, are available.
 
     :raises RuntimeError: if there is not.
     """
@@ -34,7 +34,7 @@ def programs(settings: Settings) -> None:
 
 
 def ports(settings: Settings) -> None:
-    """See that nobody listens where the services will.
+    """Check that the ports of the services are free.
 
     :raises RuntimeError: if somebody does.
     """

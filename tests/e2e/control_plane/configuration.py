@@ -57,13 +57,13 @@ class Configuration:
         )
 
     def write_all(self) -> None:
-        """Write the files that there is one of."""
+        """Write the files that exist once."""
         for template, path in _FILES:
             self.write(template, path)
-        # As the documentation tells operators.
+        # As in the documentation for operators.
         etc = self._settings.etc / 'nova'
         shutil.copy(_SAMPLE, etc / 'nova.conf.d' / 'isolation-1.conf')
-        # Nova's API wants it beside nova.conf.
+        # Nova's API expects it next to nova.conf.
         shutil.copy(pathlib.Path(sys.prefix) / 'etc/nova/api-paste.ini', etc)
 
     def write(self, template: str, path: str, **names: str) -> pathlib.Path:

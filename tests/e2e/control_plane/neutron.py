@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Neutron without any networks, which is all that Nova asks it about.
+"""A fake Neutron without any networks.
 
 Nova asks it for the ports of a server whenever somebody looks at that server,
 also at one that was created without networks. Each collection is empty.

@@ -24,7 +24,7 @@ _LAST = ('rabbitmq', 'epmd')
 
 
 class Plane:
-    """A control plane, which may be running or not.
+    """A control plane, running or not.
 
     :param settings: Where it is.
     """
@@ -60,7 +60,7 @@ class Plane:
     def down(self) -> None:
         """Stop everything and forget everything but the logs."""
         if not self.settings.kept.exists():
-            # Whatever is there belongs to somebody else.
+            # Other files belong to somebody else and must be kept.
             return
         names = {path.stem for path in self._run.glob('*.json')}
         with futures.ThreadPoolExecutor() as pool:
@@ -185,7 +185,7 @@ class Plane:
 
 
 def _steps(bootstrap: Bootstrap) -> Iterable[Task]:
-    """Return what is done once, beside the services."""
+    """Return the one-time setup steps."""
     for name in ('keystone', 'glance', 'placement', 'nova'):
         yield Task(f'{name} schema', getattr(bootstrap, name), ('databases',))
     yield Task('accounts', bootstrap.accounts, ('keystone',))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Processes that outlive the one that started them, found by their pid files.
+"""Background processes that are tracked by pid files.
 
 A pid may be given to another process once its own is gone. So a pid file also
 says when the process was started, counted in ticks since the machine was: no
@@ -59,7 +59,7 @@ class Process:
         )
 
     def stop(self, patience: float = _SECONDS) -> None:
-        """End it with its children, if it runs, and wait until it is gone.
+        """Terminate it with its children, and wait until it is gone.
 
         :param patience: For how many seconds it may finish what it is at.
         """

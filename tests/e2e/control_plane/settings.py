@@ -32,7 +32,7 @@ _ROOT = pathlib.Path(__file__).parents[3]
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What may differ between two control planes on one machine.
+    """The settings that can differ between two control planes on a machine.
 
     :param state: The folder of all their files.
     :param base_port: The first port to listen on.
@@ -48,7 +48,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> 'Settings':
-        """Return what the environment says, or else the defaults.
+        """Return the settings from the environment, or the defaults.
 
         A control plane that is there keeps to what it was brought up with.
 
@@ -67,7 +67,7 @@ class Settings:
         )
 
     def keep(self) -> None:
-        """Write down what else may differ, for those who come later."""
+        """Save the settings for later commands."""
         kept = dataclasses.asdict(self)
         del kept['state']
         self.kept.write_text(json.dumps(kept), 'utf-8')
@@ -82,7 +82,7 @@ class Settings:
         return self.base_port + PORTS.index(name)
 
     def url(self, name: str) -> str:
-        """Return the address of a service that speaks HTTP."""
+        """Return the URL of an HTTP service."""
         return f'http://{HOST}:{self.port(name)}'
 
     @property
