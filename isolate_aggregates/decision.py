@@ -20,7 +20,6 @@ from isolate_aggregates.query_limit import (
     Required,
     Shortened,
     Shortener,
-    needed,
 )
 from isolate_aggregates.request import Request, RequestSpec
 
@@ -69,7 +68,7 @@ class Decision:
         """
         if self.fewer is not None:
             return self.fewer.choices
-        return needed(self.destination.required_aggregates)
+        return self.destination.required_aggregates
 
     @property
     def left(self) -> Sequence[Conclusion]:

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Iterator
 import contextlib
 import dataclasses
+import logging
 
 from oslo_config import cfg
 
@@ -16,6 +17,7 @@ from isolate_aggregates.filters import loading
 from isolate_aggregates.filters.constraints import Remark
 from isolate_aggregates.filters.mirrored import MIRRORS
 from isolate_aggregates.inspect import candidates
+from isolate_aggregates.placement import resources
 from isolate_aggregates.request import Request
 
 _OURS = 'IsolatedAggregatesFilter'
@@ -169,6 +171,33 @@ class Question:
     not_known: NotKnown
 
 
+class _Once(logging.Filter):
+    """Leaves out what was logged before."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told: set[str] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Tell whether a record is new."""
+        said = record.getMessage()
+        is_new = said not in self._told
+        self._told.add(said)
+        return is_new
+
+
+@contextlib.contextmanager
+def _said_once() -> Iterator[None]:
+    """Let warnings of the flavor appear once, however often it is read."""
+    logger = logging.getLogger(resources.__name__)
+    once = _Once()
+    logger.addFilter(once)
+    try:
+        yield
+    finally:
+        logger.removeFilter(once)
+
+
 @contextlib.contextmanager
 def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
     """Open the cloud and decide on the request that the arguments describe.
@@ -176,7 +205,7 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
     :raises CloudFileError: if a cloud file does not describe a cloud.
     :raises NotFound: if flavor, image or project does not exist.
     """
-    with base.opened(app, args) as cloud:
+    with base.opened(app, args) as cloud, _said_once():
         pipeline = loading.as_in_nova(app.conf)
         asking = described.Described(args, cloud, app.conf)
         request = asking.request()

@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
+from isolate_aggregates.cloud import document
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.cloud import Cloud
 from isolate_aggregates.cloud.saved import SnapshotCloud
@@ -43,8 +44,8 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_servers_argument(
     parser: argparse.ArgumentParser,
-    meaning: str = 'Look at the servers of all projects too: do they run '
-    'where they may',
+    meaning: str = 'Also check for the servers of all projects whether each '
+    'may run on its host',
 ) -> None:
     """Add ``--servers`` to the parser of a command that audits."""
     parser.add_argument('--servers', action='store_true', help=meaning)
@@ -141,31 +142,9 @@ def check_metrics_client() -> None:
 
 
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
-    """Use the scheduler settings of a snapshot where nothing else is set.
-
-    :raises CloudFileError: if a setting has a value it cannot have.
-    """
+    """Use the scheduler settings of a snapshot where nothing else is set."""
     for (group, option), value in snapshot.settings.items():
-        try:
-            conf.set_default(option, _as_written(value), group)
-            conf[group][option]
-        except (ValueError, TypeError) as exc:
-            raise exception.CloudFileError(
-                snapshot.origin,
-                [f'settings.{group}.{option} cannot be {value!r}: {exc}'],
-            ) from exc
-
-
-def _as_written(value: object) -> str | list[str]:
-    """Return a value as a configuration file would have it.
-
-    A value of YAML's own types is not looked at as closely as a text.
-    """
-    if isinstance(value, list):
-        return [str(_as_written(item)) for item in value]
-    if isinstance(value, str | int | float):
-        return str(value)
-    raise TypeError('write a text, a number, true, false or a list of them')
+        conf.set_default(option, document.as_configured(value), group)
 
 
 def pair(what: str) -> Callable[[str], tuple[str, str]]:

@@ -62,8 +62,11 @@ class ListCapacity(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield the total."""
-        rules = "by Placement's documentation" if self._difference else ''
-        yield f'{self._total} more such servers fit{rules and " "}{rules}.'
+        rules = " by Placement's documentation" if self._difference else ''
+        hint = '' if self._total else ' Use explain to see why.'
+        yield f'{self._total} more such servers fit{rules}.{hint}'
         yield from differences.lines(self._difference)
-        yield ''
-        yield from self._not_known.lines()
+        not_known = list(self._not_known.lines())
+        if self._found or not_known:
+            yield ''
+        yield from not_known

@@ -250,11 +250,11 @@ class ExplainRequest(output.ReportLister):
 
 def _remedies(ways: Sequence[Sequence[str]]) -> Iterable[str]:
     if all(len(labels) == 1 for labels in ways):
-        yield 'Nothing fits. Any one of these, dropped, would help:'
+        yield 'No host fits. Dropping any one of these would help:'
         for [label] in ways:
             yield f'  {label}'
         return
-    yield 'Nothing fits. To get one host, drop all of:'
+    yield 'No host fits. To get one, drop all of:'
     for number, labels in enumerate(ways):
         if number:
             yield 'or all of:'

@@ -44,12 +44,14 @@ class ExportMetrics(usage.Command):
             type=_address,
             default=_LISTEN,
             metavar='<address>:<port>',
-            help=f'Address to serve them on over HTTP; default: {_LISTEN}',
+            help='Address to serve the metrics on over HTTP; default: '
+            f'{_LISTEN}',
         )
         where.add_argument(
             '--textfile',
             metavar='<file>',
-            help='Write them to this file, which should end in .prom, and end',
+            help='Write the metrics to this file, whose name should end in '
+            '.prom, and exit',
         )
         parser.add_argument(
             '--interval',
@@ -101,16 +103,16 @@ class ExportMetrics(usage.Command):
 
     def _check(self, args: argparse.Namespace) -> None:
         if args.textfile and args.interval:
-            self._usage.error('--interval says nothing with --textfile')
+            self._usage.error('--interval has no effect with --textfile')
         base.check_live(self._usage, args, 'servers')
         if args.no_cloud and not (args.scheduler or args.sync_textfile):
             self._usage.error(
-                '--no-cloud leaves nothing without --scheduler or '
+                '--no-cloud leaves nothing to export; add --scheduler or '
                 '--sync-textfile'
             )
         if args.no_cloud and (args.snapshot or args.servers):
             self._usage.error(
-                'with --no-cloud leave out --snapshot and --servers'
+                '--no-cloud reads no cloud; leave out --snapshot and --servers'
             )
 
     def _write(

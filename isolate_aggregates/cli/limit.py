@@ -13,7 +13,7 @@ from isolate_aggregates.query_limit import measure
 class ShowLimit(output.ShowOne):
     """Show how long a query to Placement may be, and what to set.
 
-    Placement is asked up to seventeen times, with queries of up to 65,535
+    Placement is asked up to nineteen times, with queries of up to 65,535
     bytes that cost it next to nothing. What counts is the way to the endpoint
     that these credentials lead to; isolate-aggregates-status upgrade check
     looks at the one that nova-scheduler takes.

@@ -11,6 +11,13 @@ from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
 from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
+# What is said in place of a table that would have flavors alone.
+_NO_COLUMNS = {
+    'host': 'There are no compute hosts.',
+    'aggregate': 'There are no aggregates.',
+    'lock': 'There are no locks and no compute hosts.',
+}
+
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that say what each flavor is asked for with."""
@@ -48,7 +55,7 @@ class ShowMatrix(output.ReportLister):
         add_row_arguments(parser)
         parser.add_argument(
             '--by',
-            choices=('host', 'aggregate', 'lock'),
+            choices=tuple(_NO_COLUMNS),
             default='host',
             help='What the columns are; default: host',
         )
@@ -84,6 +91,9 @@ class ShowMatrix(output.ReportLister):
         names = [column.name for column in self._columns]
         about = ['Flavor', 'Image'] if parsed_args.images else ['Flavor']
         rows = [self._row(row) for row in self._matrix.rows]
+        if rows and not names and parsed_args.formatter == 'table':
+            self.nothing = _NO_COLUMNS[parsed_args.by]
+            rows = []
         return (*about, *names), rows
 
     def document(self) -> dict[str, Any]:

@@ -9,8 +9,9 @@ from typing import Any
 from cliff import lister, show
 from cliff.formatters import json_format, yaml_format
 
+from isolate_aggregates import exception
 from isolate_aggregates.cli import fields, terminal, usage
-from isolate_aggregates.text import all_escaped, escaped, unabridged
+from isolate_aggregates.text import all_escaped, escaped, meant, unabridged
 
 # The formatters that can write more than rows.
 _DOCUMENT_FORMATTERS: dict[str, Any] = {
@@ -53,7 +54,7 @@ class Lister(usage.Command, lister.Lister):
             data = [_written(row, parsed_args, nothing) for row in data]
         if parsed_args.formatter == 'table' and not parsed_args.columns:
             parsed_args.columns = list(self.for_people)
-        _fit(self, parsed_args)
+        _prepare(self, parsed_args, column_names)
         super().produce_output(parsed_args, column_names, data)
         return 0
 
@@ -75,14 +76,33 @@ def _written(
     return [fields.plain(cell, nothing) for cell in cells]
 
 
-def _fit(command: Any, args: argparse.Namespace) -> None:
-    """Let tables fit the terminal, unless that is asked for in cliff's way."""
+def _prepare(
+    command: Any, args: argparse.Namespace, names: Sequence[str]
+) -> None:
+    """Let tables fit the terminal, unless that is asked for in cliff's way.
+
+    :raises IsolateAggregatesError: if none of the wanted columns is there.
+    """
+    if args.columns and not _known(args.columns, names):
+        raise exception.IsolateAggregatesError(
+            f'There is no column {" or ".join(args.columns)}'
+            f'{meant(args.columns[0], names)}; there are {", ".join(names)}.'
+        )
     if (
         args.formatter == 'table'
         and command.app.stdout.isatty()
         and not (args.max_width or args.fit_width)
     ):
         command.formatter = terminal.Tables(command.formatter)
+
+
+def _known(columns: Iterable[str], names: Iterable[str]) -> set[str]:
+    """Return which columns there are, however -c spells them."""
+    wanted, known = (
+        {name.lower().strip().replace(' ', '_') for name in some}
+        for some in (columns, names)
+    )
+    return wanted & known
 
 
 class ShowOne(usage.Command, show.ShowOne):
@@ -97,7 +117,7 @@ class ShowOne(usage.Command, show.ShowOne):
         """Write the fields."""
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             data = _written(data, parsed_args)
-        _fit(self, parsed_args)
+        _prepare(self, parsed_args, column_names)
         super().produce_output(parsed_args, column_names, data)
         return 0
 

@@ -26,8 +26,8 @@ _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _WORD = re.compile(r'\s*\S+')
 # As repairs are quoted.
 _SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
-# A parameter, or one of its values.
-_QUERY_WORD = re.compile(r'\s*&?(?:(?!&|%2C).)+(?:%2C)?')
+_PARAMETER = re.compile(r'\s*&?[^&]+')
+_VALUE = re.compile('(?:(?!%2C).)+(?:%2C)?')
 _HANGING = '  '
 # What a table needs for each column beside its text, and once.
 _BESIDE, _ONCE = 3, 1
@@ -48,7 +48,7 @@ class Query(str):
     __slots__ = ()
 
 
-_WORDS = {Shell: _SHELL_WORD, Query: _QUERY_WORD}
+_WORDS = {Shell: _SHELL_WORD, Query: _PARAMETER}
 
 
 class Formatter(logging.Formatter):
@@ -85,6 +85,13 @@ def _folded(line: str, width: int, kind: type[str]) -> str:
     words = _WORDS.get(kind, _WORD).findall(line)
     end = ' \\' if kind is Shell else ''
     indent = line[: len(line) - len(line.lstrip())]
+    if kind is Query:
+        room = width - len(indent + _HANGING)
+        words = [
+            part
+            for word in words
+            for part in (_VALUE.findall(word) if len(word) > room else [word])
+        ]
     lines = [words[0]]
     for word in words[1:]:
         if len(lines[-1]) + len(word) + len(end) <= width:

@@ -19,6 +19,7 @@ from typing import Any
 import uuid
 
 import os_traits
+from oslo_config import cfg
 from oslo_utils import uuidutils
 
 from isolate_aggregates import conf as ia_conf
@@ -65,6 +66,20 @@ def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
     if reader.problems:
         raise Contradictions(reader.problems)
     return snapshot
+
+
+def as_configured(value: object) -> str | list[str]:
+    """Return a setting as a configuration file would have it.
+
+    oslo.config does not check values of YAML's own types as it checks texts.
+
+    :raises TypeError: if a configuration file cannot have it.
+    """
+    if isinstance(value, list):
+        return [str(as_configured(item)) for item in value]
+    if isinstance(value, str | int | float):
+        return str(value)
+    raise TypeError('write a text, a number, true, false or a list of them')
 
 
 def _text(value: Any) -> str:
@@ -188,18 +203,27 @@ class _Reader:
             seen.add(value)
 
     def _settings(self) -> Iterator[tuple[tuple[str, str], object]]:
+        conf = cfg.ConfigOpts()
+        ia_conf.register_own_opts(conf)
+        known = [f'{g}.{o}' for g, o in ia_conf.CLOUD_SETTINGS]
         for group, options in self._document.get('settings', {}).items():
             for option, value in options.items():
-                if (group, option) in ia_conf.CLOUD_SETTINGS:
-                    yield (group, option), value
+                place = 'settings', group, option
+                if (group, option) not in ia_conf.CLOUD_SETTINGS:
+                    self._note(
+                        place,
+                        'is not a setting of a cloud file'
+                        f'{meant(f"{group}.{option}", known)}; known are '
+                        f'{", ".join(known)}',
+                    )
                     continue
-                known = ', '.join(
-                    f'{g}.{o}' for g, o in ia_conf.CLOUD_SETTINGS
-                )
-                self._note(
-                    ('settings', group, option),
-                    f'is not a setting of a cloud file; known are {known}',
-                )
+                try:
+                    conf.set_default(option, as_configured(value), group)
+                    conf[group][option]
+                except (ValueError, TypeError) as exc:
+                    found = 'empty' if value is None else repr(value)
+                    self._note(place, f'cannot be {found}: {exc}')
+                yield (group, option), value
 
     def _aggregates(self) -> Iterator[Aggregate]:
         for entry in self._document.get('aggregates', []):

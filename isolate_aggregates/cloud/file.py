@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes cloud files, which describe a cloud in YAML."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 import functools
 import importlib.resources
 import math
@@ -135,8 +135,9 @@ def _parse(path: str | os.PathLike[str]) -> tuple[yaml.Node, Any]:
 
 def _violations(document: Any) -> Sequence[Problem]:
     return [
-        Problem(tuple(error.absolute_path), _explain(error))
+        Problem((*error.absolute_path, *key), text)
         for error in _validator().iter_errors(document)
+        for key, text in _explained(error)
     ]
 
 
@@ -158,6 +159,19 @@ def _validator() -> jsonschema.protocols.Validator:
     return jsonschema.validators.extend(base, type_checker=checker)(schema)
 
 
+def _explained(
+    error: jsonschema.ValidationError,
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield what is wrong, each with the key below the place it is at."""
+    if error.validator != 'additionalProperties':
+        yield (), _explain(error)
+        return
+    known = error.schema['properties']
+    for key in error.instance:
+        if key not in known:
+            yield (key,), f'is not a known key{meant(key, known)}'
+
+
 def _explain(error: jsonschema.ValidationError) -> str:
     """Return a message for a violation of the schema."""
     found, rule = error.instance, error.validator_value
@@ -168,13 +182,6 @@ def _explain(error: jsonschema.ValidationError) -> str:
             wanted = [rule] if isinstance(rule, str) else rule
             what = ' or '.join(_TYPES[one] for one in wanted)
             return f'must be {what}, not {_described(found)}{_colon(error)}'
-        case 'additionalProperties':
-            known = error.schema['properties']
-            return ' and '.join(
-                f'has the unknown key {key!r}{meant(key, known)}'
-                for key in found
-                if key not in known
-            )
         case 'required':
             # The message names one property, the rule lists all of them.
             name = error.message.removesuffix(' is a required property')

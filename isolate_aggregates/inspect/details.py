@@ -137,7 +137,7 @@ class Details:
                 for provider in below
                 if provider.traits
             },
-            'put_from_here': sorted(marks.marked_traits(traits)),
+            'marked_traits': sorted(marks.marked_traits(traits)),
             'capacity': usage_document(usage_by_host(snapshot).get(host, {})),
             **self._keys(locks),
             'problems': list(self._problems(members, host)),

@@ -28,6 +28,9 @@ from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
+# Of how many hosts the reasons are logged for each request, without DEBUG.
+_MOST = 10
+
 
 class IsolatedAggregatesFilter(filters.BaseHostFilter):
     """Passes only hosts that the request filters allow.
@@ -85,14 +88,31 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
             reasons = runner.objections(spec, hosts)
         except exception.IsolateAggregatesError as exc:
             reasons = dict.fromkeys(hosts, (str(exc),))
-        for host, found in reasons.items():
-            if found:
-                LOG.info(
-                    'Host %(host)s is not for %(server)s: %(reasons)s',
-                    {
-                        'host': host,
-                        'server': messages.server(spec),
-                        'reasons': escaped('; '.join(found)),
-                    },
-                )
+        _log({host: why for host, why in sorted(reasons.items()) if why}, spec)
         return reasons
+
+
+def _log(
+    reasons: Mapping[str, Sequence[str]], spec: objects.RequestSpec
+) -> None:
+    """Log why hosts may not serve a request: a few of them in any case."""
+    server = messages.server(spec)
+    for number, (host, found) in enumerate(reasons.items()):
+        level = logging.INFO if number < _MOST else logging.DEBUG
+        if not LOG.isEnabledFor(level):
+            break
+        LOG.log(
+            level,
+            'Host %(host)s is not for %(server)s: %(reasons)s',
+            {
+                'host': host,
+                'server': server,
+                'reasons': escaped('; '.join(found)),
+            },
+        )
+    if len(reasons) > _MOST:
+        LOG.info(
+            '%(number)d more hosts are not for %(server)s; the reasons are '
+            'logged at DEBUG.',
+            {'number': len(reasons) - _MOST, 'server': server},
+        )

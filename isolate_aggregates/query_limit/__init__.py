@@ -8,7 +8,7 @@ from isolate_aggregates.query_limit.members import (
     SnapshotMembers,
 )
 from isolate_aggregates.query_limit.probe import Limit, Verdict, measure
-from isolate_aggregates.query_limit.required import Required, needed
+from isolate_aggregates.query_limit.required import Required
 from isolate_aggregates.query_limit.shortener import OUR_HOST_FILTER, Shortener
 from isolate_aggregates.query_limit.verification import VerifiedMembers
 
@@ -24,5 +24,4 @@ __all__ = [
     'Verdict',
     'VerifiedMembers',
     'measure',
-    'needed',
 ]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # The longest query to try, and the precision of the result.
 MOST = 65_535
 _EXACTLY = 32
+# How many servers may take turns without one being missed.
+_SERVERS = 3
 
 # The margin for longer headers in requests of nova-scheduler, for example the
 # token, as some servers limit the size with headers. The recommended value is
@@ -127,6 +129,7 @@ def measure(client: 'adapter.Adapter') -> Limit:
     probe.ask(low)
     happened = probe.refusal(high)
     if not happened:
+        probe.check_again(high, is_refused=False, times=_SERVERS - 1)
         return Limit(probe.endpoint, MOST)
     while high - low > _EXACTLY:
         middle = (low + high) // 2
@@ -134,18 +137,8 @@ def measure(client: 'adapter.Adapter') -> Limit:
             high, happened = middle, said
         else:
             low = middle
-    # Repeat the last results: a restarted server, or one of several behind a
-    # load balancer that is down or has another limit, looks like a limit too.
-    again = [bool(probe.refusal(length)) for length in (high, high, low, low)]
-    if again != [True, True, False, False]:
-        raise exception.ServiceError(
-            'Placement',
-            probe.endpoint,
-            f'does not always answer queries of about {low:,} bytes in the '
-            'same way; check that it is not being restarted, and that all '
-            'servers behind a load balancer are up and have the same limit, '
-            'and run this again.',
-        )
+    probe.check_again(high, is_refused=True)
+    probe.check_again(low, is_refused=False)
     return Limit(probe.endpoint, low, high, happened)
 
 
@@ -181,6 +174,27 @@ class _Probe:
         except exception.QueryTooLong as exc:
             return exc.happened
         return ''
+
+    def check_again(
+        self, length: int, is_refused: bool, times: int = _SERVERS
+    ) -> None:
+        """Repeat a result.
+
+        A restarted server, or one of several behind a load balancer that is
+        down or has another limit, looks like a limit too, or like none.
+
+        :raises ServiceError: if it is not always the same.
+        """
+        for _ in range(times):
+            if bool(self.refusal(length)) is not is_refused:
+                raise exception.ServiceError(
+                    'Placement',
+                    self.endpoint,
+                    f'does not always answer queries of about {length:,} '
+                    'bytes in the same way; check that it is not being '
+                    'restarted, and that all servers behind a load balancer '
+                    'are up and have the same limit, and run this again.',
+                )
 
 
 def _path(length: int) -> str:

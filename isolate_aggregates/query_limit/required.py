@@ -55,7 +55,8 @@ def ways(
         requirements in place of the query.
     """
     choices = destination.required_aggregates
-    yield (plain := Required(needed(choices)))
+    # What Nova would ask.
+    yield (plain := Required(tuple(choices)))
     # A host cannot be in a forbidden aggregate, so these are no choice.
     forbidden = destination.forbidden_aggregates
     allowed = {one: (one - forbidden) or one for one in choices}

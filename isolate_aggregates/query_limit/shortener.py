@@ -19,7 +19,7 @@ from isolate_aggregates.filters.destination import Destination
 from isolate_aggregates.placement import group
 from isolate_aggregates.query_limit.cover import Cover, Shortened
 from isolate_aggregates.query_limit.members import Members
-from isolate_aggregates.query_limit.required import Required, needed, ways
+from isolate_aggregates.query_limit.required import Required, ways
 
 # Seconds for which the replacement for a set of aggregates is cached.
 REMEMBERED = 1.0
@@ -90,9 +90,7 @@ class Shortener:
             if self._members is not None and not host_forced
             else frozenset[str]()
         )
-        rest = (
-            length - Required(needed(destination.required_aggregates)).length
-        )
+        rest = length - Required(tuple(destination.required_aggregates)).length
         first: exception.QueryNotShortened | None = None
         for required in ways(destination, looking):
             try:

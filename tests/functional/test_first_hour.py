@@ -90,6 +90,24 @@ def test_a_command_that_is_not_there_is_named(
     assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
 
 
+@pytest.mark.parametrize(
+    ('column', 'said'),
+    [
+        pytest.param('Hosst', ' (did you mean Hosts?)', id='written wrong'),
+        pytest.param('Nosuch', '', id='like no other'),
+    ],
+)
+def test_a_column_that_is_not_there_is_named(
+    run: Run, column: str, said: str
+) -> None:
+    finished = run('list', *CAMPUS, '-c', column)
+    assert (finished.code, finished.out) == (1, '')
+    assert finished.err == (
+        f'There is no column {column}{said}; there are Lock, Aggregates, '
+        'Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
+    )
+
+
 # Help
 
 
@@ -262,7 +280,7 @@ MISTAKES = [
     ('aggregates: [win-hosts]', 'aggregates: [win-host]', 14),
     ('  aggregates: [win-hosts]', '  traits: [custom_win]', 14),
     ('VCPU: 8', 'VCPUS: 8', 15),
-    ('  vcpus: 1', '  vcpu: 1', 8),
+    ('  vcpus: 1', '  vcpu: 1', 9),
     ('  hosts: [win-1]', ' hosts: [win-1]', 4),
 ]
 
@@ -293,6 +311,43 @@ def test_a_mistake_in_a_cloud_file_is_named_with_its_line(
     path = tmp_path / 'c.yaml'
     path.write_text(OWN.replace(right, wrong, 1))
     assert f'line {line}' in ask(path)
+
+
+def test_an_extra_spec_that_nova_ignores_is_reported_once(
+    tmp_path: pathlib.Path,
+) -> None:
+    path = tmp_path / 'c.yaml'
+    path.write_text(
+        OWN.replace(
+            '  disk: 1\n', '  disk: 1\n  extra_specs: {trait:CUSTOM_WIN: x}\n'
+        )
+    )
+    assert ask(path).count('Nova ignores it') == 1
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'said'),
+    [
+        ('matrix', 'There are no compute hosts.\n'),
+        ('matrix --by lock', 'There are no locks and no compute hosts.\n'),
+        ('matrix --by aggregate', 'There are no aggregates.\n'),
+        (
+            'capacity --flavor f',
+            '0 more such servers fit. Use explain to see why.\n',
+        ),
+        ('explain --flavor f', 'There are no compute hosts.\n'),
+    ],
+)
+def test_a_cloud_without_hosts_is_called_so(
+    tmp_path: pathlib.Path, arguments: str, said: str
+) -> None:
+    (tmp_path / 'c.yaml').write_text(
+        'version: 1\nflavors: [{name: f, vcpus: 1}]\n'
+    )
+    shown = on_terminal(
+        *arguments.split(), '--snapshot', 'c.yaml', cwd=tmp_path
+    )
+    assert shown == said
 
 
 @pytest.mark.parametrize(

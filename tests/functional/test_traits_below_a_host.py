@@ -99,3 +99,16 @@ def test_nobody_finds_it_who_does_not_ask_for_the_card(told):
         'sync': [],
         'audit': ['trait-out-of-reach'],
     }
+
+
+def test_traits_that_a_sync_added_are_told_from_others(run, write_cloud):
+    mark = 'CUSTOM_ISOLATE_SYNC_CUSTOM_B'
+    path = write_cloud(f"""
+    providers:
+    - name: h1
+      traits: [CUSTOM_A, CUSTOM_B, {mark}]
+    """)
+    finished = run('show', 'h1', '--snapshot', str(path), '-f', 'json')
+    shown = json.loads(finished.out)
+    assert shown['traits'] == ['CUSTOM_A', 'CUSTOM_B']
+    assert shown['marked_traits'] == ['CUSTOM_B']

@@ -12,7 +12,7 @@ import logging
 from types import SimpleNamespace
 from unittest import mock
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from nova import context as nova_context
 from nova import exception as nova_exception
@@ -34,7 +34,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex
 from isolate_aggregates.decision import decide
 from isolate_aggregates.filters import loading
-from isolate_aggregates.request import ComputeHost, Image, Request
+from isolate_aggregates.request import ComputeHost, Flavor, Image, Request
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
 
 engine = test_in_tree.engine
@@ -342,6 +342,16 @@ def ours(request, index, switches):
 
 @settings(max_examples=400, deadline=None)
 @given(clouds, requests(), st.sets(st.sampled_from(SWITCHES)), st.booleans())
+# What is required for the tenant is implied by the zone.
+@example(
+    [
+        {'filter_tenant_id': 'p1'},
+        {'filter_tenant_id': 'p1', 'availability_zone': 'az1'},
+    ],
+    Request(Flavor('f'), project_id='p1', availability_zone='az1'),
+    {'limit_tenants_to_placement_aggregate'},
+    False,
+)
 def test_the_whole_chain_asks_placement_what_nova_asks(
     engine, nova_conf, metadatas, request, switches, forced
 ):

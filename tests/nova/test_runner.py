@@ -592,6 +592,23 @@ def test_no_host_passes_if_it_cannot_be_found_out(install, caplog):
     ) in caplog.text
 
 
+def test_a_few_hosts_are_logged_and_the_others_counted(install, caplog):
+    """Placement may have returned a thousand, for each request."""
+    worker = Worker(Filter(FORBID))
+    worker.broken = True
+    install(worker.runner)
+    states = [State(f'host-{number:03}') for number in range(100)]
+    made = host_filter.IsolatedAggregatesFilter()
+    with caplog.at_level(logging.INFO):
+        assert list(made.filter_all(states, worker.spec)) == []
+    told = [text for text in caplog.messages if ' for server None ' in text]
+    assert len(told) == 11
+    assert told[-1] == (
+        '90 more hosts are not for server None of project None; the reasons '
+        'are logged at DEBUG.'
+    )
+
+
 def test_no_host_passes_without_request_filters(install, caplog):
     install(None)
     assert passing(objects.RequestSpec()) == []

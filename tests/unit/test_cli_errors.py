@@ -321,31 +321,32 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         pytest.param(
             'scheduler: {enable_isolated_aggregate_filtering: perhaps}',
             'settings.scheduler.enable_isolated_aggregate_filtering '
-            "cannot be 'perhaps': Unexpected boolean value 'perhaps'.",
+            "(line 2): cannot be 'perhaps': Unexpected boolean value "
+            "'perhaps'.",
             id='neither true nor false',
         ),
         pytest.param(
             'scheduler: {enable_isolated_aggregate_filtering: }',
             'settings.scheduler.enable_isolated_aggregate_filtering '
-            'cannot be None: write a text, a number, true, false or a list of '
-            'them.',
+            '(line 2): cannot be empty: write a text, a number, true, false '
+            'or a list of them.',
             id='nothing, which is not "false"',
         ),
         pytest.param(
             'scheduler: {max_placement_results: true}',
-            'settings.scheduler.max_placement_results cannot be True: '
-            "invalid literal for int() with base 10: 'True'.",
+            'settings.scheduler.max_placement_results (line 2): cannot be '
+            "True: invalid literal for int() with base 10: 'True'.",
             id='no number',
         ),
         pytest.param(
             'scheduler: {max_placement_results: 0}',
-            'settings.scheduler.max_placement_results cannot be 0: Should '
-            'be greater than or equal to 1.',
+            'settings.scheduler.max_placement_results (line 2): cannot be 0: '
+            'Should be greater than or equal to 1.',
             id='too small a number',
         ),
         pytest.param(
             'isolate_aggregates: {request_filters: {isolate_tenants: true}}',
-            'settings.isolate_aggregates.request_filters cannot be '
+            'settings.isolate_aggregates.request_filters (line 2): cannot be '
             "{'isolate_tenants': True}: write a text, a number, true, false "
             'or a list of them.',
             id='a mapping for a list',

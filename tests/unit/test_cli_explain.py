@@ -191,7 +191,7 @@ def test_if_nothing_fits_it_is_said_what_to_drop(run: Run) -> None:
             Hosts excluded by each constraint (in brackets: by it alone):
               4 (4)  {refused}
 
-            Nothing fits. Any one of these, dropped, would help:
+            No host fits. Dropping any one of these would help:
               {refused}
 
             +""")
@@ -225,7 +225,7 @@ def test_if_several_have_to_go_at_once_each_way_is_shown(
               2 (0)  asks MEMORY_MB 2048
               1 (0)  asks VCPU 4
 
-            Nothing fits. To get one host, drop all of:
+            No host fits. To get one, drop all of:
               asks DISK_GB 40
               asks MEMORY_MB 2048
             or all of:
@@ -540,9 +540,9 @@ def test_what_to_drop_is_told_by_filter_and_cause(
     del cloud['providers'][:2]
     path.write_text(json.dumps(cloud))
     finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
-    start = finished.out.index('Nothing fits.')
+    start = finished.out.index('No host fits.')
     assert finished.out[start:].splitlines()[:4] == [
-        'Nothing fits. Any one of these, dropped, would help:',
+        'No host fits. Dropping any one of these would help:',
         '  isolate_aggregates: aggregate lock-[01-08]: locked by trait '
         'CUSTOM_[01-08], which flavor big does not require',
         '  asks VCPU 4',

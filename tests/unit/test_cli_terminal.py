@@ -140,13 +140,14 @@ def test_fields_of_one_thing_fit_too():
 
 
 def test_a_query_is_folded_between_its_parameters_and_values():
-    query = '  limit=10&member_of=%21in%3Aaa%2Cbb%2Ccc&resources=VCPU%3A1'
+    query = '  limit=10&member_of=aa%2Cbb%2Ccc&required=D%2CE&same=f'
     folded = terminal.folded(terminal.Query(query), 24)
     assert folded.splitlines() == [
         '  limit=10',
-        '    &member_of=%21in%3Aaa%2C',
+        '    &member_of=aa%2C',
         '    bb%2Ccc',
-        '    &resources=VCPU%3A1',
+        '    &required=D%2CE',
+        '    &same=f',
     ]
 
 

@@ -218,7 +218,7 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
     [
         pytest.param(
             'provider: []',
-            "line 1: has the unknown key 'provider' (did you mean providers?)",
+            'provider (line 2): is not a known key (did you mean providers?)',
             id='misspelt section',
         ),
         pytest.param(
@@ -282,8 +282,8 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: {resreved: 1}}}]',
             "provider a, inventories.VCPU (line 2): has no 'total'; "
-            'provider a, inventories.VCPU (line 2): has the unknown key '
-            "'resreved' (did you mean reserved?)",
+            'provider a, inventories.VCPU.resreved (line 2): is not a known '
+            'key (did you mean reserved?)',
             id='misspelt part of an inventory',
         ),
         pytest.param(
@@ -427,7 +427,8 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
     path = write_cloud('settings: {scheduler: {max_results: 5}}')
     assert problem_of(path).startswith(
         'settings.scheduler.max_results (line 2): is not a setting of a cloud '
-        'file; known are scheduler.enable_isolated_aggregate_filtering, '
+        'file (did you mean scheduler.max_placement_results?); known are '
+        'scheduler.enable_isolated_aggregate_filtering, '
         'scheduler.placement_req_required_member_prefix, '
     )
 

@@ -131,7 +131,7 @@ def test_tags_that_have_no_effect_are_told(run, tmp_path):
     path.write_text(
         'version: 1\n'
         'aggregates: [{name: a, metadata: {trait:CUSTOM_X: required}}]\n'
-        'flavors: [{name: f}]\n'
+        'flavors: [{name: f}]\nproviders: [{name: h}]\n'
     )
     done = run('matrix', '--snapshot', str(path))
     assert 'the tag has no effect' in done.err

@@ -25,9 +25,8 @@ from isolate_aggregates.query_limit import (
     OUR_HOST_FILTER,
     Shortener,
     SnapshotMembers,
-    needed,
 )
-from isolate_aggregates.query_limit.required import Required, ways
+from isolate_aggregates.query_limit.required import Required, needed, ways
 from isolate_aggregates.request import Flavor, Request
 
 NAMES = 'abcde'
@@ -136,9 +135,16 @@ def test_what_fits_is_required():
     assert (decision.left, decision.is_looked_at_again) == ((), False)
 
 
-def test_what_is_implied_is_never_sent():
-    decision = fitting(0, MANY, Require((A, B), 'x'), Require((B, A), 'y'))
+@pytest.mark.parametrize('limit', [0, BOTH])
+def test_what_fits_is_sent_as_nova_sends_it(limit):
+    decision = fitting(limit, MANY, Require((A, B), 'x'), Require((B, A), 'y'))
+    assert sent(decision) == [{A.uuid, B.uuid, C.uuid}, {A.uuid, B.uuid}]
+
+
+def test_what_is_implied_is_not_sent_where_there_is_no_room():
+    decision = fitting(BOTH - 1, MANY, Require((A, B), 'x'))
     assert sent(decision) == [{A.uuid, B.uuid}]
+    assert (decision.left, decision.is_looked_at_again) == ((), False)
 
 
 def test_the_longest_is_left_to_the_host_filter():

@@ -32,8 +32,8 @@ def without_meaning(cloud: AuditedCloud) -> Iterator[Finding]:
                     'tag-without-effect',
                     Severity.INFO,
                     f'aggregate {aggregate.name}',
-                    f'has {key}={value}, and only the value {REQUIRED} locks',
-                    'the tag does nothing',
+                    f'has {key}={value}, but only the value {REQUIRED} locks',
+                    'the tag has no effect',
                     repairs.unset_tags(aggregate, [key]),
                 )
 

@@ -18,7 +18,7 @@ from isolate_aggregates.request.extra_specs import (
 )
 from isolate_aggregates.text import listed, named, plural
 
-_LEAK = 'servers that ask for the trait leak out of the pool onto {hosts}'
+_LEAK = 'servers that require the trait may also land on {hosts}'
 
 # The most hosts for which a command is suggested.
 _FEW = 5
