@@ -69,11 +69,11 @@ def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
 
 
 def as_configured(value: object) -> str | list[str]:
-    """Return a setting as a configuration file would have it.
+    """Return a setting as text, as in a configuration file.
 
-    oslo.config does not check values of YAML's own types as it checks texts.
+    oslo.config validates only texts, not values that have a type already.
 
-    :raises TypeError: if a configuration file cannot have it.
+    :raises TypeError: if a configuration file cannot have such a value.
     """
     if isinstance(value, list):
         return [str(as_configured(item)) for item in value]

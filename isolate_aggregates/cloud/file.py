@@ -162,7 +162,7 @@ def _validator() -> jsonschema.protocols.Validator:
 def _explained(
     error: jsonschema.ValidationError,
 ) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield what is wrong, each with the key below the place it is at."""
+    """Yield messages, each with the key below the place of the error."""
     if error.validator != 'additionalProperties':
         yield (), _explain(error)
         return

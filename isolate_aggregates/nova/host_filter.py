@@ -28,7 +28,8 @@ from isolate_aggregates.text import escaped
 
 LOG = logging.getLogger(__name__)
 
-# Of how many hosts the reasons are logged for each request, without DEBUG.
+# The maximum number of hosts per request whose reasons are logged, except at
+# DEBUG.
 _MOST = 10
 
 
@@ -95,7 +96,7 @@ class IsolatedAggregatesFilter(filters.BaseHostFilter):
 def _log(
     reasons: Mapping[str, Sequence[str]], spec: objects.RequestSpec
 ) -> None:
-    """Log why hosts may not serve a request: a few of them in any case."""
+    """Log why a request may not use hosts; all of them only at DEBUG."""
     server = messages.server(spec)
     for number, (host, found) in enumerate(reasons.items()):
         level = logging.INFO if number < _MOST else logging.DEBUG

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 # The longest query to try, and the precision of the result.
 MOST = 65_535
 _EXACTLY = 32
-# How many servers may take turns without one being missed.
+# The number of servers behind a load balancer that are all checked, if they
+# take turns.
 _SERVERS = 3
 
 # The margin for longer headers in requests of nova-scheduler, for example the
@@ -178,12 +179,12 @@ class _Probe:
     def check_again(
         self, length: int, is_refused: bool, times: int = _SERVERS
     ) -> None:
-        """Repeat a result.
+        """Check that a result is reproducible.
 
         A restarted server, or one of several behind a load balancer that is
-        down or has another limit, looks like a limit too, or like none.
+        down or has another limit, would lead to a wrong result.
 
-        :raises ServiceError: if it is not always the same.
+        :raises ServiceError: if the result differs.
         """
         for _ in range(times):
             if bool(self.refusal(length)) is not is_refused:
