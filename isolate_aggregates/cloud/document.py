@@ -71,14 +71,15 @@ def to_snapshot(document: Mapping[str, Any], origin: str) -> Snapshot:
 def as_configured(value: object) -> str | list[str]:
     """Return a setting as text, as in a configuration file.
 
-    oslo.config validates only texts, not values that have a type already.
+    oslo.config validates only texts, not values that have a type already. It
+    would take a ``$`` for the name of another option.
 
     :raises TypeError: if a configuration file cannot have such a value.
     """
     if isinstance(value, list):
         return [str(as_configured(item)) for item in value]
     if isinstance(value, str | int | float):
-        return str(value)
+        return str(value).replace('$', '$$')
     raise TypeError('write a text, a number, true, false or a list of them')
 
 

@@ -10,11 +10,14 @@ import tempfile
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oslo_config import cfg
 import pytest
 import yaml
 
+from isolate_aggregates import conf as ia_conf
 from isolate_aggregates import exception
 from isolate_aggregates.aggregates import Aggregate
+from isolate_aggregates.cli import base
 from isolate_aggregates.cloud import document as cloud_document
 from isolate_aggregates.cloud import file as cloud_file
 from isolate_aggregates.cloud.snapshot import Snapshot
@@ -691,6 +694,14 @@ def test_settings_are_kept_by_group_and_option(load):
         ('scheduler', 'max_placement_results'): 5,
         ('isolate_aggregates', 'request_filters'): ['isolate_tenants'],
     }
+
+
+def test_a_dollar_in_a_setting_names_no_other_option(load):
+    cloud = load("settings: {isolate_aggregates: {request_filters: ['$A']}}")
+    conf = cfg.ConfigOpts()
+    ia_conf.register_own_opts(conf)
+    base.apply_settings(conf, cloud)
+    assert conf.isolate_aggregates.request_filters == ['$A']
 
 
 # What is written.
