@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes commands of ``isolate-aggregates`` run inside OpenStackClient."""
+"""Runs the commands of ``isolate-aggregates`` in OpenStackClient."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 
 class ClientProgram:
-    """The client, with what our commands want of their program on top."""
+    """The program for our commands: the client, with what they need on top."""
 
     def __init__(
         self, client: 'shell.OpenStackShell', running: 'ClientCommand'
@@ -41,11 +41,11 @@ class ClientProgram:
         """Read the configuration files.
 
         :raises ConfigFilesError: if one of them cannot be read.
-        :raises ConfigError: if one of them has a value that cannot work.
+        :raises ConfigError: if one of them has an invalid value.
         """
         settings.quiet_libraries(bool(self._client.options.debug))
         settings.register(self.conf)
-        # Those of the options, or else those that clouds.yaml has.
+        # From the options, or else from clouds.yaml.
         given = self._client.cloud.config
         settings.read(
             self.conf,
@@ -54,10 +54,10 @@ class ClientProgram:
         )
 
     def connect(self) -> Connection:
-        """Return the connection to the live cloud, the same each time.
+        """Return the connection to the live cloud, always the same one.
 
-        :raises CredentialsError: if a clouds.yaml cannot be read.
-        :raises ServiceError: if Keystone gives no token.
+        :raises CredentialsError: if ``clouds.yaml`` cannot be read.
+        :raises ServiceError: if Keystone does not issue a token.
         """
         if self._connection is None:
             self._connection = self._connect()
@@ -65,7 +65,7 @@ class ClientProgram:
 
     def _connect(self) -> Connection:
         client = self._client
-        # Only now, so that a command that asks a cloud file needs none.
+        # Set this late, as commands on a cloud file need no credentials.
         self._running.auth_required = True
         try:
             client.prepare_to_run_command(self._running)
@@ -75,7 +75,7 @@ class ClientProgram:
             ) from exc
         except os_exceptions.ConfigException:
             credentials.check_files()
-            # The client itself says what it misses.
+            # The message of the client says what is missing.
             raise
         return credentials.from_region(
             client.cloud, client.client_manager.session
@@ -83,20 +83,21 @@ class ClientProgram:
 
 
 class ClientCommand(command.Command):
-    """The part of a command that is the same for all of them.
+    """The base class of our commands in the client.
 
-    :param app_args: Its parsed options; None to look at the help only.
+    :param app_args: The global options; None if only the help is shown.
     """
 
     app: Any
 
-    # Told before the arguments are parsed, so before it is known.
+    # The client reads it before it parses the arguments, which decide whether
+    # the command needs credentials.
     auth_required = False
 
-    # What to type instead, if its name is deprecated.
+    # The command to use instead; empty if this name is not deprecated.
     instead = ''
 
-    # So that the help says whose command this is.
+    # With it, the help names the package that provides the command.
     app_dist_name = 'python-openstackclient'
 
     def __init__(
@@ -110,7 +111,7 @@ class ClientCommand(command.Command):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Read the configuration and run the command.
 
-        :raises IsolateAggregatesError: if something foreseeable goes wrong.
+        :raises IsolateAggregatesError: if the command fails.
         """
         if self.instead:
             LOG.warning('This command is deprecated. Use %s.', self.instead)
@@ -127,11 +128,11 @@ class ClientCommand(command.Command):
 
 
 def load(name: str, instead: str) -> type[ClientCommand]:
-    """Return a command of ours as one of the client's.
+    """Return one of our commands as a command of the client.
 
     :param name: The name of its entry point in ``isolate_aggregates.cli``.
-    :param instead: What to type instead; empty if its name is the one to
-        use.
+    :param instead: The command to use instead; empty if this name is not
+        deprecated.
     """
     ours = entry_points.load('isolate_aggregates.cli', [name], _unknown)[name]
     said = inspect.getdoc(ours)
@@ -141,7 +142,7 @@ def load(name: str, instead: str) -> type[ClientCommand]:
         ours.__name__,
         (ClientCommand, ours),
         {
-            # What the help shows.
+            # Shown by the help.
             '__doc__': said,
             '__module__': ours.__module__,
             'instead': instead,

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What OpenStackClient asks a plugin for, whatever command it is to run.
+"""The hooks that OpenStackClient calls in a plugin on every start.
 
-It imports this module on every start, so nothing else is imported here. See
-its `Plugins
+The client imports this module for every command, so it must not import
+anything slow. See `Plugins
 <https://docs.openstack.org/python-openstackclient/latest/contributor/plugins.html>`_.
 """
 
 import argparse
 
-# The client takes the commands from the group "openstack.isolation.v1".
+# The client loads the commands from the group "openstack.isolation.v1".
 API_NAME = 'isolation'
 API_VERSION_OPTION = 'os_isolation_api_version'
 API_VERSIONS = ('1',)
@@ -18,7 +18,7 @@ DEFAULT_API_VERSION = '1'
 def build_option_parser(
     parser: argparse.ArgumentParser,
 ) -> argparse.ArgumentParser:
-    """Add what the client itself has no option for."""
+    """Add the options that the client does not have itself."""
     parser.add_argument(
         '--os-isolation-config-file',
         action='append',

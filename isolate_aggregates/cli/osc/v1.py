@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands of ``isolate-aggregates``, with the names the client's have.
+"""The commands of ``isolate-aggregates``, named as the client names its own.
 
-The client loads all commands of all plugins on every start, whichever it is
-to run. So what it finds here is no command yet: ``ListCandidate`` imports the
-command ``candidates`` when the client makes one to run it. For the line in its
-help nothing is imported.
+The client loads all commands of all plugins on every start. So the classes
+here are placeholders: ``ListCandidate``, for example, imports the command
+``candidates`` when the client instantiates it to run it. The list of commands
+in the help imports no command.
 """
 
 import argparse
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from cliff import command
     from osc_lib import shell
 
-# By the name of the entry point in isolate_aggregates.cli: the name in the
-# client, where they differ; None for what does not belong there. The client
-# had all of them by our names once, and still takes these.
+# The name in the client by the name of the entry point in
+# isolate_aggregates.cli, if they differ; None for commands that do not belong
+# in the client. The names of isolate-aggregates still work there, but are
+# deprecated.
 RENAMED = {
     'candidates': 'candidate_list',
     'capacity': 'capacity_show',
@@ -38,11 +39,11 @@ RENAMED = {
 
 
 class Deferred:
-    """A command that is imported when the client makes one."""
+    """A command that is imported when the client instantiates it."""
 
-    # Its entry point in isolate_aggregates.cli.
+    # The name of its entry point in isolate_aggregates.cli.
     entry_point: str
-    # What to type instead; empty if this name is the one to use.
+    # The command to use instead; empty if this name is not deprecated.
     instead: str
 
     def __new__(
@@ -52,7 +53,7 @@ class Deferred:
     ) -> Any:
         """Return the command itself.
 
-        :param app_args: Its parsed options; None to look at the help only.
+        :param app_args: The global options; None if only the help is shown.
         """
         if app_args is None:
             return Listed(
@@ -76,7 +77,7 @@ class Deferred:
 def entry_points() -> dict[str, type[Deferred]]:
     """Return the commands of the client by the names of their entry points.
 
-    The names that they had before are there too.
+    Deprecated names are included.
     """
     found = {}
     for command in DESCRIPTIONS:
@@ -104,5 +105,5 @@ def _deferred(name: str, command: str, instead: str = '') -> type[Deferred]:
     )
 
 
-# The entry points in setup.cfg are these classes.
+# The entry points in setup.cfg refer to these classes.
 globals().update({found.__name__: found for found in entry_points().values()})
