@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of ``isolate-aggregates``."""
 
-# What a shell expects of a program that was interrupted.
+# The exit status that shells expect after SIGINT.
 INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run the program; an interruption while it is imported shows nothing."""
+    """Run the program; SIGINT during the imports shows no traceback."""
     try:
         from isolate_aggregates.cli import app
 

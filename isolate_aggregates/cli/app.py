@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # The entry points of the commands.
 COMMANDS = 'isolate_aggregates.cli'
 
-# Options of the OpenStack commands that do not begin with --os-.
+# Options of openstacksdk that do not begin with --os-.
 _CLOUD_OPTIONS = frozenset(
     {
         '--collect-timing',
@@ -41,14 +41,14 @@ _CLOUD_OPTIONS = frozenset(
 
 
 class IsolateAggregatesApp(app.App):
-    """``isolate-aggregates``.
+    """The program ``isolate-aggregates``.
 
-    The options of the OpenStack commands come from openstacksdk, which takes
-    longer to import than everything else. So they are added only if the
-    arguments contain one of them.
+    The ``--os-*`` options come from openstacksdk, which takes longer to import
+    than everything else. So they are added only if the arguments contain one
+    of them.
 
-    :param argv: The arguments, which also say which credentials can be given;
-        None to know all options.
+    :param argv: The arguments, which also decide which credential options are
+        added; None to add all.
     """
 
     def __init__(self, argv: Sequence[str] | None = None) -> None:
@@ -77,9 +77,9 @@ class IsolateAggregatesApp(app.App):
         version: str | None,
         argparse_kwargs: dict[str, Any] | None = None,
     ) -> argparse.ArgumentParser:
-        """Return the parser of the options that all commands have."""
-        # With abbreviations the --image of a command would be taken for the
-        # start of keystoneauth's --image-endpoint-override.
+        """Return the parser for the global options."""
+        # If abbreviations were allowed, --image of a command would match
+        # --image-endpoint-override of keystoneauth.
         parser = super().build_option_parser(
             description,
             version,
@@ -116,7 +116,7 @@ class IsolateAggregatesApp(app.App):
         return found
 
     def configure_logging(self) -> None:
-        """Log to the terminal in lines that fit it."""
+        """Wrap log lines to the width of the terminal."""
         super().configure_logging()
         if self.options.debug:
             return
@@ -130,7 +130,7 @@ class IsolateAggregatesApp(app.App):
 
     def initialize_app(self, argv: list[str]) -> None:
         """Register the options before any command runs."""
-        # That needs none of what comes next.
+        # The help needs none of the following.
         self.print_help_if_requested()
         settings.quiet_libraries(self.options.debug)
         settings.register(self.conf)
@@ -139,10 +139,10 @@ class IsolateAggregatesApp(app.App):
         """Read the configuration files.
 
         :raises ConfigFilesError: if one of them cannot be read.
-        :raises ConfigError: if one of them has a value that cannot work.
+        :raises ConfigError: if one of them has an invalid value.
         """
         if isinstance(cmd, help.HelpCommand | complete.CompleteCommand):
-            # They are to be had whatever the files are like.
+            # They must work even if the files are invalid.
             return
         settings.read(
             self.conf,
@@ -151,16 +151,16 @@ class IsolateAggregatesApp(app.App):
         )
 
     def get_fuzzy_matches(self, cmd: str) -> list[str]:
-        """Return nothing: the error names the command that may be meant."""
+        """Return nothing; the error message suggests a command itself."""
         return []
 
     def run_subcommand(self, argv: list[str]) -> int:
-        """Run a command and return its status.
+        """Run a command and return its exit status.
 
-        A command that means something by 1 has another status for failures,
-        as its ``error_status``.
+        A command that uses status 1 for a result sets ``error_status`` to the
+        status for failures.
 
-        :param argv: The arguments, from the name of the command on.
+        :param argv: The arguments, starting with the name of the command.
         """
         if argv[0].startswith('-'):
             usage.refuse(
@@ -178,33 +178,33 @@ class IsolateAggregatesApp(app.App):
         result: int,
         err: BaseException | None,
     ) -> None:
-        """Note which command failed."""
+        """Record the command if it failed."""
         self._failed = cmd if err else None
 
     def connect(self) -> 'Connection':
-        """Return the connection to the live cloud, the same each time.
+        """Return the connection to the live cloud, always the same one.
 
-        :raises CredentialsError: if there are no credentials, or bad ones.
+        :raises CredentialsError: if credentials are missing or invalid.
         """
         if self._connection is None:
             credentials = self._credentials
             options = (
                 self.options
                 if self._names_cloud
-                # The environment may have some.
+                # There may be credentials in the environment.
                 else credentials.parser.parse_args([])
             )
             self._connection = credentials.connect(options, self.conf)
         return self._connection
 
     def print_help_if_requested(self) -> None:
-        """Show the help and end, if it was asked for."""
+        """Show the help and exit, if ``--help`` was given."""
         if self.deferred_help and self.options.deferred_help:
             overview.show(self.parser, self.stdout)
             raise help.HelpExit
 
     def interact(self) -> None:
-        """Show the help: there is no interactive mode."""
+        """Show the help, as there is no interactive mode."""
         self.parser.print_help(self.stderr)
         raise SystemExit(2)
 
@@ -218,12 +218,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the program.
 
     :param argv: The arguments, without the name of the program.
-    :returns: 0, or 1 after an error, or 2 for arguments that are invalid;
+    :returns: The exit status: 0, 1 after an error, or 2 for invalid arguments;
         some commands have more.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     with warnings.catch_warnings():
         if not sys.warnoptions and '--debug' not in arguments:
-            # They are for those who write programs.
+            # Warnings are for developers.
             warnings.simplefilter('ignore')
         return IsolateAggregatesApp(arguments).run(arguments)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The request for a server that the arguments of a command describe."""
+"""Builds the request for a server from the arguments of a command."""
 
 import argparse
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def add_arguments(
 ) -> None:
     """Add the arguments that describe a request for a server.
 
-    :param server: Whether an existing server may stand for its request.
+    :param server: Whether an existing server can be given instead of a flavor.
     """
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
@@ -87,7 +87,7 @@ def add_arguments(
 
 
 def add_limit_argument(parser: argparse.ArgumentParser) -> None:
-    """Add ``--limit`` to the parser of a command that asks Placement."""
+    """Add ``--limit`` to the parser of a command that queries Placement."""
     parser.add_argument(
         '--limit',
         type=base.positive,
@@ -98,9 +98,9 @@ def add_limit_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def _zone(text: str) -> tuple[str | None, str | None]:
-    """Return the zone and the host that an argument names, as Nova does.
+    """Parse a zone with an optional forced host or node, as Nova does.
 
-    :raises ArgumentTypeError: if it names more.
+    :raises ArgumentTypeError: if it has more than three parts.
     """
     zone, *forced = text.split(':')
     if len(forced) > 2:
@@ -108,14 +108,14 @@ def _zone(text: str) -> tuple[str | None, str | None]:
             f'{text!r} is not an availability zone; write <zone>, '
             '<zone>:<host> or <zone>::<node>'
         )
-    # A node is of one host.
+    # A node belongs to one host, so the host is not needed beside it.
     return zone or None, ''.join(forced[-1:]) or ''.join(forced[:1]) or None
 
 
 def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
-    """Return the resources and the traits that an argument names.
+    """Parse the resources and traits that a port requests.
 
-    :raises ArgumentTypeError: if it names no resources.
+    :raises ArgumentTypeError: if there are no resources.
     """
     resources: dict[str, int] = {}
     traits = set()
@@ -135,19 +135,19 @@ def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
 
 @dataclasses.dataclass(frozen=True)
 class NotKnown:
-    """What Nova knows and a command does not.
+    """What affects scheduling in Nova but is unknown to a command.
 
-    :param sentences: Each without a full stop.
-    :param is_live: Whether a live cloud was asked.
+    :param sentences: The sentences, each without a full stop.
+    :param is_live: Whether the cloud is a live one, not a cloud file.
     """
 
     sentences: tuple[str, ...]
     is_live: bool
 
     def lines(self) -> Iterator[str]:
-        """Yield what a table says.
+        """Yield the lines for a table.
 
-        That a cloud file does not name the host filters, documents say alone.
+        For a cloud file, only documents mention unknown host filters.
         """
         told = [
             each + (_GIVE_THEM if each == _NO_HOST_FILTERS else '')
@@ -163,7 +163,7 @@ class NotKnown:
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """A request, and what the request filters make of it in a cloud."""
+    """A request, and the decision of the request filters in a cloud."""
 
     cloud: Cloud
     request: Request
@@ -172,14 +172,13 @@ class Question:
 
 
 class _Once(logging.Filter):
-    """Leaves out what was logged before."""
+    """Drops messages that were logged before."""
 
     def __init__(self) -> None:
         super().__init__()
         self._told: set[str] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is new."""
         said = record.getMessage()
         is_new = said not in self._told
         self._told.add(said)
@@ -188,7 +187,7 @@ class _Once(logging.Filter):
 
 @contextlib.contextmanager
 def _said_once() -> Iterator[None]:
-    """Let warnings of the flavor appear once, however often it is read."""
+    """Log each warning about a flavor only once, however often it is read."""
     logger = logging.getLogger(resources.__name__)
     once = _Once()
     logger.addFilter(once)
@@ -254,13 +253,13 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
 
 
 def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
-    """Say what chooses among the hosts that are left."""
+    """Yield what is unknown about the host filters of Nova."""
     enabled = conf[ia_conf.HOST_FILTERS].enabled_filters
     if enabled is None:
         yield _NO_HOST_FILTERS
         return
     known = {mirror.name for mirror in MIRRORS if mirror.host_filter}
-    # It drops what the request filters keep out, which are all here.
+    # It enforces the conclusions of the request filters, which are known.
     known.add(_OURS)
     others = [name for name in enabled if name not in known]
     if others:
@@ -270,7 +269,7 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
 
 
 def left_document(decision: Decision) -> list[dict[str, str]]:
-    """Return what a query leaves to host filters, for a document."""
+    """Return the conclusions left to host filters, for a document."""
     return [
         {
             'filter': one.filter_name,
@@ -282,7 +281,7 @@ def left_document(decision: Decision) -> list[dict[str, str]]:
 
 
 def left_lines(decision: Decision) -> Iterator[str]:
-    """Yield what a query leaves to host filters, for a table."""
+    """Yield the conclusions left to host filters, for a table."""
     if not decision.left:
         return
     yield 'Left to host filters, as the query would be too long:'
@@ -295,9 +294,10 @@ def left_lines(decision: Decision) -> Iterator[str]:
 
 
 def limit_from(args: argparse.Namespace, conf: cfg.ConfigOpts) -> int:
-    """Return the most candidates to ask for, once the cloud is open.
+    """Return the maximum number of allocation candidates.
 
-    A cloud file may say how many it is. Not every command has the argument.
+    Call it after the cloud was opened, as a cloud file may set the default.
+    Not every command has ``--limit``.
     """
     given = getattr(args, 'limit', None)
     return int(given or conf[ia_conf.SCHEDULER].max_placement_results)

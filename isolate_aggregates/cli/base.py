@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that several commands share, and what they stand for."""
+"""Arguments that several commands share, and how to interpret them."""
 
 import argparse
 from collections.abc import Callable, Iterator
@@ -25,12 +25,15 @@ LOG = logging.getLogger(__name__)
 
 
 class Program(Protocol):
-    """What a command needs from its program, in either of the two programs."""
+    """What a command needs from the program that runs it.
+
+    The program is ``isolate-aggregates`` or ``openstack``.
+    """
 
     conf: cfg.ConfigOpts
 
     def connect(self) -> 'Connection':
-        """Return the connection to the live cloud, the same each time."""
+        """Return the connection to the live cloud, always the same one."""
 
 
 def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
@@ -57,9 +60,9 @@ def add_project_arguments(
     'id',
     required: bool = False,
 ) -> None:
-    """Add ``--project`` and its domain to the parser of a command.
+    """Add ``--project`` and ``--project-domain`` to the parser of a command.
 
-    :param meaning: What the project is to the command.
+    :param meaning: The help text of ``--project``.
     """
     parser.add_argument(
         '--project', required=required, metavar='<project>', help=meaning
@@ -73,7 +76,7 @@ def add_project_arguments(
 
 
 def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
-    """Return the id of the project that asks, None if none was given.
+    """Return the id of the project in the arguments; None if none is given.
 
     :raises NotFound: if there is no such project.
     :raises NotUnique: if several projects have the name.
@@ -85,18 +88,18 @@ def project_from(args: argparse.Namespace, cloud: Cloud) -> str | None:
 
 @contextlib.contextmanager
 def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
-    """Open the cloud that the arguments name, and close it at the end.
+    """Open the live cloud or the cloud file that the arguments name.
 
     :raises CloudFileError: if a cloud file does not describe a cloud.
     """
-    # They import novaclient and keystoneauth, or a validator of documents:
-    # each takes longer to import than the rest of a command.
     cloud: Cloud
     if args.snapshot:
         snapshot = cloud_file.load(args.snapshot)
         apply_settings(app.conf, snapshot)
         cloud = SnapshotCloud(snapshot)
     else:
+        # Imported late: novaclient and keystoneauth take longer to import than
+        # the rest of a command.
         from isolate_aggregates.cloud.live import LiveCloud
 
         def connect() -> 'Connection':
@@ -115,9 +118,9 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
 def check_live(
     parser: argparse.ArgumentParser, args: argparse.Namespace, *options: str
 ) -> None:
-    """End with 2 if a cloud file is asked for what only a live cloud has.
+    """Exit with status 2 if ``--snapshot`` is used with certain options.
 
-    :param options: What only a live cloud has, such as ``servers``.
+    :param options: The options that need a live cloud, such as ``servers``.
     """
     for option in options if args.snapshot else ():
         if getattr(args, option):
@@ -128,9 +131,9 @@ def check_live(
 
 
 def check_metrics_client() -> None:
-    """See that prometheus-client is there.
+    """Check that prometheus-client is installed.
 
-    :raises MetricsError: if it is not.
+    :raises MetricsError: if it is not installed.
     """
     try:
         import prometheus_client  # noqa: F401
@@ -142,15 +145,15 @@ def check_metrics_client() -> None:
 
 
 def apply_settings(conf: cfg.ConfigOpts, snapshot: Snapshot) -> None:
-    """Use the scheduler settings of a snapshot where nothing else is set."""
+    """Make the scheduler settings of a snapshot the defaults."""
     for (group, option), value in snapshot.settings.items():
         conf.set_default(option, document.as_configured(value), group)
 
 
 def pair(what: str) -> Callable[[str], tuple[str, str]]:
-    """Return what parses the key and the value that an argument gives.
+    """Return a parser for arguments like ``<key>=<value>``.
 
-    :param what: What they are together, such as "scheduler hint".
+    :param what: The name of the pair in errors, such as "scheduler hint".
     """
 
     def parse(text: str) -> tuple[str, str]:
@@ -165,9 +168,9 @@ def pair(what: str) -> Callable[[str], tuple[str, str]]:
 
 
 def positive(text: str) -> int:
-    """Return the whole number from 1 on that an argument gives.
+    """Parse a positive integer.
 
-    :raises ArgumentTypeError: if it is none.
+    :raises ArgumentTypeError: if the text is not a positive integer.
     """
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(
@@ -177,7 +180,7 @@ def positive(text: str) -> int:
 
 
 def warn_if_unguarded(cloud: Cloud, conf: cfg.ConfigOpts) -> None:
-    """Say so when aggregates are tagged but the option is off."""
+    """Warn if aggregates are tagged but isolation is switched off."""
     if conf[ia_conf.SCHEDULER].enable_isolated_aggregate_filtering:
         return
     locked = sum(

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 
 class CommandManager(commandmanager.CommandManager):
-    """Commands that are imported when they run."""
+    """Finds commands, and imports each only when it runs."""
 
     def load_commands(self, namespace: str) -> None:
-        """Find the commands; cliff's own method imports each."""
+        """Find the commands without importing them, unlike cliff."""
         self.group_list.append(namespace)
         for entry_point in metadata.entry_points(group=namespace):
             self.commands[entry_point.name.replace('_', ' ')] = entry_point
 
     def find_command(self, argv: list[str]) -> Any:
-        """Return the command that the arguments begin with.
+        """Return the command whose name the arguments begin with.
 
-        :raises ValueError: if there is none.
+        :raises ValueError: if there is no such command.
         """
         try:
             return super().find_command(argv)
@@ -49,7 +49,7 @@ class CommandManager(commandmanager.CommandManager):
             ) from None
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
-        """Yield names and what the help loads to describe each command."""
+        """Yield each name with what the help loads to describe the command."""
         for name, found in super().__iter__():
             known = found.name in DESCRIPTIONS
             yield name, _Line(found) if known else found
@@ -57,7 +57,7 @@ class CommandManager(commandmanager.CommandManager):
 
 @dataclasses.dataclass(frozen=True)
 class _Line:
-    """An entry point whose command is described without importing it."""
+    """An entry point that can be described without importing its command."""
 
     entry_point: Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which cloud to connect to, and with which credentials."""
+"""Chooses the cloud to connect to, and the credentials."""
 
 import argparse
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from isolate_aggregates.text import short
 
 _SERVICES = ('compute', 'placement', 'image')
 
-# What openstacksdk raises for a clouds.yaml or options it cannot use; the
-# latter ones where it takes for granted what the file does not have.
+# What openstacksdk raises if clouds.yaml or the options are invalid. It does
+# not check their structure, which leads to errors such as LookupError.
 _UNUSABLE = (
     os_exceptions.SDKException,
     ks_exceptions.ClientException,
@@ -34,15 +34,15 @@ _UNUSABLE = (
     TypeError,
     AttributeError,
     ValueError,
-    # Older ones do not say in words of their own what is no YAML.
+    # Older releases of openstacksdk do not wrap it.
     yaml.YAMLError,
 )
 
 
 class Credentials:
-    """The credentials of the OpenStack commands, or of the configuration.
+    """The credentials, from openstacksdk or from the configuration file.
 
-    :param argv: The arguments, which say which credentials can be given.
+    :param argv: The arguments, which decide which credential options exist.
     """
 
     def __init__(self, argv: Sequence[str]) -> None:
@@ -51,7 +51,7 @@ class Credentials:
             self._config = os_config.OpenStackConfig()
             self.parser = self._options(argv)
         except _UNUSABLE as exc:
-            # Only who asks a live cloud needs to know.
+            # Reported only if a live cloud is needed.
             self._problem = exc
             self._config = os_config.OpenStackConfig(
                 load_yaml_config=False, load_envvars=False
@@ -63,12 +63,13 @@ class Credentials:
     ) -> Connection:
         """Return the connection to the live cloud.
 
-        What is named by ``--os-*`` options or ``OS_*`` variables goes first,
-        then the configuration file, then the only cloud of ``clouds.yaml``.
+        A cloud named by ``--os-*`` options or ``OS_*`` variables takes
+        precedence over the configuration file, and this over the only cloud
+        of ``clouds.yaml``.
 
-        :param options: The options as :attr:`parser` has parsed them.
-        :raises CredentialsError: if there are no credentials, or bad ones.
-        :raises ConfigError: if those of the configuration are invalid.
+        :param options: The options as parsed by :attr:`parser`.
+        :raises CredentialsError: if credentials are missing or invalid.
+        :raises ConfigError: if those in the configuration are invalid.
         """
         if self._problem:
             check_files()
@@ -99,7 +100,7 @@ class Credentials:
                     parser, list(argv), list(_SERVICES)
                 )
         except SystemExit:
-            # An option without its value, which the program reports itself.
+            # The value of an option is missing; the program reports it.
             return self._options([])
         return parser
 
@@ -115,9 +116,9 @@ def _is_configured(conf: cfg.ConfigOpts) -> bool:
 
 
 def check_files() -> None:
-    """Look for a clouds.yaml that openstacksdk has silently left out.
+    """Check the ``clouds.yaml`` that openstacksdk may have skipped silently.
 
-    :raises CredentialsError: if there is one.
+    :raises CredentialsError: if it cannot be read.
     """
     first = os.environ.get('OS_CLIENT_CONFIG_FILE')
     for path in ([first] if first else []) + os_loader.CONFIG_FILES:
@@ -126,7 +127,7 @@ def check_files() -> None:
         try:
             with open(path, encoding='utf-8') as stream:
                 yaml.safe_load(stream)
-            # Those after it do not count.
+            # openstacksdk ignores any further files.
             return
         except (OSError, ValueError, yaml.YAMLError) as exc:
             mark = getattr(exc, 'problem_mark', None)
@@ -140,7 +141,7 @@ def check_files() -> None:
 def from_region(
     region: cloud_region.CloudRegion, session: session.Session
 ) -> Connection:
-    """Return the connection that settings of openstacksdk describe."""
+    """Return a connection with the settings of openstacksdk."""
     session.timeout = session.timeout or cloud_connection.TIMEOUT
     interface = region.get_interface('compute') or 'public'
     return Connection(
@@ -161,7 +162,7 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
     if isinstance(
         exc, os_exceptions.SDKException | ks_exceptions.ClientException
     ):
-        # Long lists of what else might have been meant come next.
+        # The remaining sentences are long lists of alternatives.
         said = short(str(exc).partition('. ')[0])
     else:
         said = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes a request from arguments, and from what a cloud knows of a server."""
+"""Builds a request from arguments, and from the data of a server."""
 
 import argparse
 import dataclasses
@@ -20,14 +20,14 @@ from isolate_aggregates.request import (
 )
 from isolate_aggregates.request.spec import RequestedNetwork, ResourceGroup
 
-# The release of Nova that asks whose a host is.
+# The first release of Nova that can require the trait OWNER_NOVA.
 _OWNED = 34
 
 
 class Described:
-    """Makes the request that the arguments describe.
+    """Builds the request that the arguments describe.
 
-    ``not_known`` has what Nova knows and this does not.
+    ``not_known`` lists what affects scheduling in Nova but is unknown here.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Described:
         )
 
     def request(self) -> Request:
-        """Return the request.
+        """Return the request, and complete ``not_known``.
 
         :raises NotFound: if flavor, image or project does not exist.
         """
@@ -61,7 +61,7 @@ class Described:
         return request
 
     def _tell_of_devices_and_pinning(self, request: Request) -> None:
-        """Say what Nova may ask on top, by options that are not read here."""
+        """Note what Nova may add to the query by options that are not read."""
         alias = request.flavor.extra_specs.get('pci_passthrough:alias')
         if alias:
             self.not_known.append(
@@ -87,7 +87,7 @@ class Described:
         zone, forced = args.availability_zone
         host = forced or args.host
         return Request(
-            # Replaced if a server stands for the flavor.
+            # The empty flavor is replaced by that of the server.
             flavor=cloud.flavor(args.flavor) if args.flavor else Flavor(''),
             image=cloud.image(args.image) if args.image else None,
             project_id=base.project_from(args, cloud),
@@ -95,7 +95,7 @@ class Described:
             requested_host=cloud.requested_host(host) if host else None,
             host_forced=bool(forced),
             boot_from_volume=args.boot_from_volume,
-            # Of a server that exists, Nova tells it.
+            # For an existing server, Nova returns the zone.
             availability_zone=zone
             or (self._conf.default_schedule_zone if args.flavor else None),
             resource_groups=tuple(
@@ -107,7 +107,7 @@ class Described:
         )
 
     def _of_server(self, given: Request) -> Request:
-        """Return the request, with what a server was asked for with."""
+        """Add what the request of a server contained."""
         args = self._args
         server = self._cloud.server(args.server)
         zone = given.availability_zone or server.availability_zone
@@ -145,11 +145,11 @@ class Described:
         return request if args.port_request else self._with_ports(request)
 
     def _image(self, server: Server) -> Image:
-        """Return an image, with what the server keeps of it."""
+        """Return the image of a server, with the properties Nova stores."""
         image = self._cloud.image(server.image_id or '')
         if server.image_properties is None:
             return image
-        # Of what Nova does not know it tells nothing.
+        # Nova does not return properties that it does not know.
         others = {
             name: value
             for name, value in image.properties.items()
@@ -160,7 +160,7 @@ class Described:
         )
 
     def _with_ports(self, request: Request) -> Request:
-        """Return the request, with what the ports of a server ask for."""
+        """Add what the ports of a server request."""
         server_id = self._args.server
         routed = self._conf[
             ia_conf.SCHEDULER
@@ -195,7 +195,7 @@ class Described:
     def _network(self, port: Port, routed: bool) -> RequestedNetwork:
         """Return the network of a port.
 
-        :param routed: Whether its segments matter.
+        :param routed: Whether Nova uses the segments of routed networks.
         """
         name = f'port {port.id}'
         if not routed:
@@ -216,9 +216,10 @@ class Described:
     def _with_device(
         self, request: Request, profile: str, owner: str
     ) -> Request:
-        """Return the request, with what a device profile asks for.
+        """Add what a device profile requests.
 
-        :param owner: Id of the port that names it; empty for the flavor.
+        :param owner: The id of the port that names the profile; empty if the
+            flavor names it.
         """
         try:
             groups = self._cloud.device_groups(profile, owner)
@@ -232,7 +233,7 @@ class Described:
         )
 
     def _with_owner(self, request: Request) -> Request:
-        """Return the request; it knows whether all hosts are Nova's."""
+        """Add whether Nova requires the trait OWNER_NOVA."""
         try:
             owned, others = self._cloud.owned_nodes
         except exception.ServiceError as exc:

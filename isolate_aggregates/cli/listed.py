@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cliff import command
 
-# By the name of the entry point in isolate_aggregates.cli: the first line of
-# the docstring.
+# The first line of the docstring of each command, by the name of its entry
+# point in isolate_aggregates.cli.
 DESCRIPTIONS = {
     'audit': 'Find problems with the isolation, and how to repair them.',
     'candidates': (
@@ -112,7 +112,7 @@ class Listed:
         self.deprecated = deprecated
 
     def get_description(self) -> str:
-        """Return what the command does, in one line."""
+        """Return the help line of the command."""
         return DESCRIPTIONS[self._name]
 
     def __getattr__(self, name: str) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The help of the program: its commands by task, and then its options."""
+"""The help of the program: commands grouped by task, and global options."""
 
 import argparse
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from cliff import help
 
 from isolate_aggregates.cli import usage
 
-# What the names of commands begin with, by the task they are for.
+# The beginnings of command names, by task.
 _TASKS = (
     (
         'See which servers may use which hosts',
@@ -30,20 +30,20 @@ _TASKS = (
         'Move from Blazar and back',
         ('reservation import', 'reservation blazar'),
     ),
-    # Those of other packages too.
+    # Includes commands of other packages.
     ('Others', ('',)),
 )
 _COLUMN = 28
 
 
 class Parser(usage.Parser):
-    """Parses the options of the program, and shows its help."""
+    """Parses the global options, and shows the help of the program."""
 
     # All commands by name, as cliff's command manager yields them.
     commands: Iterable[tuple[str, Any]] = ()
 
     def format_help(self) -> str:
-        """Return the commands by task, and the options after them."""
+        """Return the commands grouped by task, followed by the options."""
         formatter = usage.HelpFormatter(self.prog, max_help_position=_COLUMN)
         formatter.add_usage(
             '%(prog)s [options] <command> [options of the command]', [], []
@@ -66,7 +66,7 @@ class Parser(usage.Parser):
 
 
 def _lines(commands: Iterable[tuple[str, Any]]) -> list[argparse.Action]:
-    """Return names and what is said of them, in the order of the help."""
+    """Return the names and help lines of commands, in order."""
     found = []
     for name, entry_point in commands:
         command = entry_point.load()(None, None)
@@ -77,7 +77,10 @@ def _lines(commands: Iterable[tuple[str, Any]]) -> list[argparse.Action]:
 
 
 def _place(line: argparse.Action) -> tuple[int, int, str]:
-    """Return the task that names a command best, and where it comes in it."""
+    """Return the sort key of a command; its first item is the task.
+
+    The task is the one with the longest beginning of the name.
+    """
     name = str(line.metavar)
     _, task, number = max(
         (len(start), task, number)
@@ -94,7 +97,7 @@ class HelpCommand(help.HelpCommand):
     error_status = 2
 
     def take_action(self, parsed_args: argparse.Namespace) -> int:
-        """Show it, a page at a time on a terminal."""
+        """Show the help, in a pager on a terminal."""
         if parsed_args.cmd:
             return super().take_action(parsed_args)
         show(self.app.parser, self.app.stdout)
@@ -102,7 +105,7 @@ class HelpCommand(help.HelpCommand):
 
 
 def show(parser: argparse.ArgumentParser, stdout: Any) -> None:
-    """Show the help of the program, a page at a time on a terminal."""
+    """Show the help of the program, in a pager on a terminal."""
     pager = autopage.argparse.help_pager(stdout)
     with pager as out:
         autopage.argparse.use_color_for_parser(parser, pager.to_terminal())

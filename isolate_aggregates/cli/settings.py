@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command needs before it runs: configuration, and quiet libraries."""
+"""Reads the configuration of a command, and quiets the logs of libraries."""
 
 from collections.abc import Sequence
 import logging
@@ -12,13 +12,13 @@ from isolate_aggregates.text import short
 
 PROJECT = 'isolate-aggregates'
 
-# Where oslo.config looks, for the help.
+# The default locations of oslo.config, for the help.
 DEFAULT_FILES = (
     'isolate-aggregates.conf in ~/.isolate-aggregates, ~, '
     '/etc/isolate-aggregates and /etc'
 )
 
-# What libraries say below these levels is of no use to an operator.
+# Messages of libraries below these levels do not help operators.
 _QUIET = {
     'alembic': logging.WARNING,
     'keystoneauth': logging.ERROR,
@@ -27,17 +27,20 @@ _QUIET = {
     'oslo_policy': logging.ERROR,
     'oslo_service': logging.WARNING,
     'placement': logging.WARNING,
-    # The embedded one answers with what it logs.
+    # An embedded Placement also returns these errors in its answers.
     'placement.fault_wrap': logging.CRITICAL,
     'stevedore': logging.CRITICAL,
-    # It says each second that it has lost its service.
+    # Logs every second that the lock service cannot be reached.
     'tooz': logging.CRITICAL,
     'urllib3': logging.ERROR,
 }
 
 
 def quiet_libraries(debug: bool) -> None:
-    """Keep libraries from saying what is of no use to an operator."""
+    """Suppress messages of libraries that do not help operators.
+
+    :param debug: Whether to show all messages instead.
+    """
     for name, level in _QUIET.items():
         logging.getLogger(name).setLevel(logging.NOTSET if debug else level)
 
@@ -45,13 +48,13 @@ def quiet_libraries(debug: bool) -> None:
 def register(conf: cfg.ConfigOpts) -> None:
     """Register the options that a command may read.
 
-    Those of a live cloud come with its credentials.
+    Those for the connection to a live cloud are registered when it is needed.
     """
-    # Takes longer to import than the help of the program takes.
+    # Imported late: it takes longer than showing the help.
     from oslo_log import log
 
     ia_conf.register_own_opts(conf)
-    # A nova.conf has these as well.
+    # Because a nova.conf has these options, too.
     log.register_options(conf)
 
 
@@ -60,9 +63,9 @@ def read(
 ) -> None:
     """Read the configuration files.
 
-    :param files: The files; none for those in the usual places.
+    :param files: The files; empty for those in the default locations.
     :raises ConfigFilesError: if one of them cannot be read.
-    :raises ConfigError: if one of them has a value that cannot work.
+    :raises ConfigError: if one of them has an invalid value.
     """
     try:
         conf(
@@ -71,7 +74,7 @@ def read(
                 *(f'--config-dir={path}' for path in directories),
             ],
             project=PROJECT,
-            # Whatever program reads them, they have the same names.
+            # The same file names for isolate-aggregates and openstack.
             prog=PROJECT,
         )
     except (cfg.Error, OSError, ValueError) as exc:
@@ -83,7 +86,7 @@ def read(
 def unreadable(names: str, exc: Exception) -> exception.ConfigFilesError:
     """Return the error for configuration files that cannot be read.
 
-    :param exc: What oslo.config has raised.
+    :param exc: The error of oslo.config.
     """
     return exception.ConfigFilesError(
         f'The configuration {names} cannot be read: {_reason(exc)}.'
@@ -93,7 +96,7 @@ def unreadable(names: str, exc: Exception) -> exception.ConfigFilesError:
 def _reason(exc: Exception) -> str:
     inner = exc.__context__
     if isinstance(inner, cfg.ParseError):
-        # Its text quotes the line, which may be that with the password.
+        # Its text quotes the line, which may contain a password.
         return f'{inner.filename}, line {inner.lineno}: {inner.msg}'
     if isinstance(exc, OSError) and exc.strerror:
         return exc.strerror

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments that are invalid are named in one sentence."""
+"""Parsers that report an invalid argument in one sentence."""
 
 import argparse
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _P = TypeVar('_P', bound='Parser')
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Breaks no word, such as an option, at its hyphens."""
+    """Wraps text, but never at the hyphens of an option."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return textwrap.wrap(
@@ -37,11 +37,11 @@ class Parser(argparse.ArgumentParser):
 
     @classmethod
     def like(cls: type[_P], made: argparse.ArgumentParser) -> _P:
-        """Return a parser of the same arguments.
+        """Return a parser with the same arguments.
 
-        :param made: What cliff has made.
+        :param made: The parser that cliff has made.
         """
-        # Ours beneath cliff's, which keeps lines apart.
+        # cliff's formatter, which keeps line breaks, overrides ours.
         formatters: tuple[Any, ...] = made.formatter_class, HelpFormatter
         formatter: Any = type('Formatter', formatters, {})
         return cls(
@@ -55,10 +55,7 @@ class Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        """End with 2, and say why.
-
-        :param message: What is wrong.
-        """
+        """Print the error and exit with status 2."""
         said = f'{self.prog}: {message}. See {self.prog} --help.'
         if sys.stderr.isatty():
             said = terminal.folded(said)
@@ -68,24 +65,24 @@ class Parser(argparse.ArgumentParser):
 def refuse(
     parser: argparse.ArgumentParser, option: str, otherwise: str = ''
 ) -> NoReturn:
-    """End with 2 for an option that a parser does not have.
+    """Report an unknown option and exit with status 2.
 
-    :param otherwise: What to say if no other one seems to be meant.
+    :param otherwise: The end of the sentence if no option is similar.
     """
     known = meant(option, parser._option_string_actions, '--')
     parser.error(f'there is no option {option}{known or otherwise}')
 
 
 class CommandParser(Parser):
-    """The parser of a command, which knows all options there are."""
+    """The parser of a command, which reports unknown options first."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse the arguments; end with 2 if there is no such option.
+        """Parse the arguments; exit with status 2 for an unknown option.
 
-        argparse looks for required ones first, and so never names an option
-        that is written wrong.
+        argparse checks for missing required arguments first, and would not
+        report a misspelt option.
         """
         for argument in itertools.takewhile('--'.__ne__, args or ()):
             name = argument.partition('=')[0]
@@ -98,11 +95,10 @@ class CommandParser(Parser):
 
 
 class Command(command.Command):
-    """A command that names what is wrong with its arguments."""
+    """A command that reports an invalid argument in one sentence."""
 
-    # The only one that parsers outside cliff know too.
+    # The default of cliff, "ignore", is unknown to argparse.
     conflict_handler = 'error'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         return CommandParser.like(super().get_parser(prog_name))
