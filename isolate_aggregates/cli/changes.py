@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that change a cloud have in common."""
+"""The base class of commands that change a cloud."""
 
 import abc
 import argparse
@@ -20,39 +20,38 @@ LOG = logging.getLogger(__name__)
 class ChangeCommand(consent.Asking, output.ReportLister):
     """Makes the changes of a plan, or shows them.
 
-    If it is repeated, it makes the missing changes. If a change cannot be
-    made, the others are made and the exit status is 1; so it is if other
-    commands repeatedly undo changes while it runs.
+    When repeated, it makes the changes that are missing. If a change cannot be
+    made, the others are still made, and the exit status is 1. The status is
+    also 1 if other commands repeatedly undo changes while it runs.
     """
 
     @abc.abstractmethod
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what is to be done."""
+        """Return the changes to make."""
 
     def again(
         self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
     ) -> Plan:
-        """Return what is to be done after a plan was carried out.
+        """Return the changes to make after a plan was carried out.
 
-        That is nothing, unless others changed the same thing meanwhile.
+        There are none unless another client changed the same objects.
 
-        :param cloud: The cloud, of which nothing was read yet.
+        :param cloud: The cloud; its data must not have been read before.
         """
         return Plan()
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
-        """Yield what to know afterwards, and whether it is left to do.
+        """Yield notes for the user, each with whether it is left to do.
 
-        :param cloud: The cloud, as it was or as it is.
+        :param cloud: The cloud; its data may be from before the changes.
         """
         return ()
 
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Make the changes."""
         outcome = self._outcome(parsed_args)
         cloud, plan = self._cloud, self._plan
         self._problems = plan.problems
@@ -71,7 +70,8 @@ class ChangeCommand(consent.Asking, output.ReportLister):
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, 1 if something could not be done, or 3 if nothing was.
+        :returns: 0, 1 if a change could not be made, or 3 if the changes were
+            only shown.
         """
         code = super().run(parsed_args)
         if self._error:
@@ -79,7 +79,6 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         return int(bool(self._problems)) or code
 
     def document(self) -> dict[str, Any]:
-        """Return what was done and what is left."""
         return {
             'changes': [
                 {'change': change, 'result': result}
@@ -91,14 +90,14 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         }
 
     def before(self) -> Iterable[str]:
-        """Yield what was not done."""
+        """Yield a line if nothing was changed."""
         if not self._is_needed and not self._problems:
             yield 'Nothing to do.'
         elif self.is_left:
             yield 'Nothing was changed.'
 
     def after(self) -> Iterable[str]:
-        """Yield what to know, and what is left to do."""
+        """Yield the notes, and what is left to do."""
         for note in self._notes:
             yield f'Note: {note}.'
         for left in self._left:
@@ -110,7 +109,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         try:
             return list(self.remains(cloud, plan))
         except exception.IsolateAggregatesError as exc:
-            # What was done is told first here as well.
+            # The changes are shown before the error is raised.
             self._error = exc
             return []
 
@@ -131,7 +130,7 @@ class ChangeCommand(consent.Asking, output.ReportLister):
         )
 
     def _unread_cloud(self) -> LiveCloud:
-        """Return the cloud, of which nothing was read yet."""
+        """Return the cloud without cached data."""
         return LiveCloud(self.app.conf, self.app.connect)
 
 

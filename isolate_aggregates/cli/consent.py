@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one convention of commands that change a cloud.
+"""Asks for confirmation before a command changes a cloud.
 
-They show what they would do, ask, and do it. With ``--yes`` they do not ask,
-with ``--dry-run`` they only show it. Without a terminal to ask on and without
-``--yes`` nothing is done. Whenever something was to be done and was not, the
-exit status is 3. With nothing to be done they do not ask, and do nothing.
+Every command that changes a cloud shows the changes, asks, and makes them.
+With ``--yes`` it does not ask, and with ``--dry-run`` it only shows them.
+Without a terminal and without ``--yes``, it changes nothing. If changes were
+needed and not made, the exit status is 3. If no changes are needed, it does
+not ask.
 
-A question may wait for hours. So after a yes it is found out again what would
-be done, and if that is more, they ask again.
+The user may take hours to answer. So after a yes, the command plans again, and
+if it finds changes that it has not shown, it asks again.
 """
 
 import argparse
@@ -17,35 +18,34 @@ from typing import Any
 from isolate_aggregates.cli import terminal
 from isolate_aggregates.text import escaped
 
-# The exit status if something was to be done and was not.
+# The exit status if changes were needed and not made.
 NOT_DONE = 3
 
-# What a command says of a change that was not made.
+# The result of a change that was not made.
 PLANNED = 'would be done'
 
 _YES = ('y', 'yes')
-# How many changes a question lists.
+# The most changes that a question lists.
 _MOST = 20
 
 
 class Asking:
-    """A command that does nothing without consent.
+    """A mixin for commands that change nothing without confirmation.
 
-    Comes before the base class of the command.
+    It must precede the base class of the command.
     """
 
     app: Any
-    # What --dry-run would show was not done.
+    # Changes are needed and were not made.
     is_left = False
-    # It was shown, and the answer was no.
+    # The changes were shown, and the answer was no.
     is_declined = False
-    # Whether the output has more than what would be done.
+    # The output contains more than the changes.
     shows_more = False
-    # What --yes was called once.
+    # The former name of --yes.
     old_yes: str | None = None
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser: argparse.ArgumentParser = super().get_parser(  # type: ignore[misc]
             prog_name
         )
@@ -73,13 +73,13 @@ class Asking:
         changes: Sequence[str],
         afresh: Callable[[], Sequence[str]],
     ) -> bool:
-        """Tell whether to make changes; ask if need be.
+        """Return whether to make changes, after asking if necessary.
 
-        :param changes: What would be done, such as ``add trait CUSTOM_A to
-            host1``; if there is nothing, nothing is asked, and only
-            ``--yes`` agrees.
-        :param afresh: Finds out again what would be done. What is done then
-            must be what it has found last.
+        :param changes: The changes, such as ``add trait CUSTOM_A to host1``.
+            If there are none, it does not ask and returns whether ``--yes``
+            was given.
+        :param afresh: Plans the changes again. The caller must make those that
+            its last call returned.
         """
         if args.yes:
             return True
@@ -105,7 +105,7 @@ class Asking:
         return False
 
     def _is_wanted(self, changes: Sequence[str]) -> bool:
-        """Show changes, and tell whether the answer is yes."""
+        """Show changes and ask; return whether the answer is yes."""
         for change in changes[:_MOST]:
             self._say(f'  {escaped(change)}\n')
         if len(changes) > _MOST:
@@ -116,7 +116,8 @@ class Asking:
         answer = self.app.stdin.readline()
         if answer.strip().lower() in _YES:
             return True
-        # The end of input leaves the cursor beside the question.
+        # At the end of the input, the cursor is still on the line of the
+        # question.
         end = '' if answer else '\n'
         self._say(f'{end}Nothing was changed.\n')
         return False
@@ -127,7 +128,7 @@ class Asking:
         column_names: Sequence[str],
         data: Any,
     ) -> int:
-        """Write the output, but not to a person what was just declined."""
+        """Write the output, except a table of changes just declined."""
         is_known = self.is_declined and parsed_args.formatter == 'table'
         if is_known and not self.shows_more:
             return 0
@@ -144,7 +145,8 @@ class Asking:
     def run(self, parsed_args: argparse.Namespace) -> int:
         """Run the command.
 
-        :returns: 0, or 3 if something was to be done and was not.
+        :returns: The status of the command, or 3 instead of 0 if changes were
+            needed and not made.
         """
         code: int = super().run(parsed_args)  # type: ignore[misc]
         return code or (NOT_DONE if self.is_left else 0)

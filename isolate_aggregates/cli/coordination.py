@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lets one of several processes work that do the same, where that is wanted.
+"""Elects one of several processes that do the same work, if configured.
 
-All of them may work at once without harm. So a process that does not learn
-whether another one works does so itself.
+It is safe if all of them work at once. So a process that cannot find out
+whether another one works does the work itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +23,13 @@ _OPTION = f'[{ia_conf.GROUP}] coordination_url'
 def elected(
     conf: cfg.ConfigOpts, connection: Connection, *work: str
 ) -> Iterator[Callable[[], bool]]:
-    """Elect one process of those that do the same.
+    """Elect one of the processes that do the same work.
 
-    :param connection: The cloud; processes of another one do other work.
-    :param work: What a process does, with whatever makes a difference to it.
-    :returns: A context with a function that tells whether this process is to
-        work now.
-    :raises ConfigError: if nothing can be elected as it is configured.
+    :param connection: The cloud; each cloud has its own election.
+    :param work: The name of the work, and the options that distinguish it.
+    :returns: A context with a function that returns whether this process
+        should work now.
+    :raises ConfigError: if ``coordination_url`` cannot be used.
     """
     url = conf[ia_conf.GROUP].coordination_url
     if not url:
@@ -54,9 +54,9 @@ def elected(
 
 
 def _name(connection: Connection, work: Sequence[str]) -> str:
-    """Return a name that a file and a key of memcached may have.
+    """Return a name that is valid as a file name and as a memcached key.
 
-    Clouds and regions may share what has the locks.
+    It depends on cloud and region, as several may share a lock service.
     """
     cloud = getattr(connection.session.auth, 'auth_url', None)
     told = repr((cloud, connection.region_name, *work)).encode()

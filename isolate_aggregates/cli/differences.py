@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Placement answers otherwise than it should, in a report."""
+"""Reports answers of Placement that differ from its documentation."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,14 +8,14 @@ from isolate_aggregates.inspect.mistakes import Difference
 
 
 def lines(difference: Difference | None) -> Iterable[str]:
-    """Yield what to say if Placement does not answer as documented."""
+    """Yield the lines of a table about a difference."""
     if difference is not None:
         yield ''
         yield from difference.sentences
 
 
 def document(difference: Difference | None) -> dict[str, Any] | None:
-    """Return the same for machines."""
+    """Return a difference as part of a document."""
     if difference is None:
         return None
     return {

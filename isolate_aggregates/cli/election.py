@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An election by a lock of tooz: whoever has it works, until it ends."""
+"""An election by a lock of tooz: the process that holds the lock works."""
 
 import os
 import socket
@@ -18,17 +18,17 @@ _PAUSE = 1.0
 
 
 class Election:
-    """One of the processes with the same name is elected.
+    """Elects one of the processes that use the same name.
 
-    :param url: What tooz takes as ``backend_url``.
-    :param name: What they do.
+    :param url: The ``backend_url`` for tooz.
+    :param name: The name of the election, and of the lock.
     """
 
     def __init__(self, url: str, name: str) -> None:
         self._url = url
         self._name = name.encode()
         self._member = f'{socket.gethostname()}-{os.getpid()}'.encode()
-        # Wrong here is what is configured; it does not connect yet.
+        # Raises only configuration errors, as it does not connect yet.
         self._coordinator = self._new_coordinator()
         self._is_started = False
         self._is_over = threading.Event()
@@ -36,15 +36,15 @@ class Election:
         self._told = ''
 
     def is_won(self) -> bool:
-        """Tell whether this process is to work now.
+        """Return whether this process should work now.
 
-        It is where the others cannot be asked, as not to work at all would be
-        worse than to work twice.
+        It should if the lock service cannot be reached: doing the work twice
+        is better than not doing it at all.
         """
         try:
             is_won = self._has_lock()
         except Exception as exc:
-            # Some drivers raise errors of the libraries that they use.
+            # Some drivers raise the exceptions of their libraries.
             self._tell(
                 logging.WARNING,
                 'No process can be elected, so this one goes on with the '
@@ -59,7 +59,7 @@ class Election:
         return is_won
 
     def close(self) -> None:
-        """Let another one be elected."""
+        """Release the lock, so that another process is elected."""
         self._is_over.set()
         try:
             if self._lock:
@@ -71,7 +71,7 @@ class Election:
 
     def _has_lock(self) -> bool:
         if not self._is_started:
-            # Where the last attempt has failed half-way.
+            # The last attempt to start may have failed half-way.
             self._coordinator = self._new_coordinator()
             self._coordinator.start()
             self._is_started = True
@@ -88,30 +88,30 @@ class Election:
         try:
             return lock.is_still_owner()
         except tooz.NotImplemented:
-            # The driver of etcd does not know whether the lock has expired.
-            # Release it if not; the caller acquires it again.
+            # The etcd driver cannot tell whether the lock has expired. Release
+            # it in case it has not; the caller acquires it again.
             lock.release()
             return False
 
     def _refresh(self) -> None:
         """Keep locks from expiring until the election is over.
 
-        The thread that tooz has for this logs a failure each second, and does
-        not end while the lock service is away.
+        The thread of tooz itself logs a failure every second, and does not end
+        while the lock service cannot be reached.
         """
         pause = 0.0
         while not self._is_over.wait(pause):
             try:
                 pause = (self._coordinator.heartbeat() or _PAUSE) / 2
             except Exception:
-                # The next round asks for the lock and logs the error.
+                # The next call of is_won() logs the error.
                 pause = _PAUSE
 
     def _new_coordinator(self) -> coordination.CoordinationDriver:
         return coordination.get_coordinator(self._url, self._member)
 
     def _tell(self, level: int, text: str, *values: str) -> None:
-        """Log what has not been logged last."""
+        """Log a message, unless it is the same as the last one."""
         if text != self._told:
             LOG.log(level, text, *values)
         self._told = text

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of one thing: several lines to people, as they are to machines."""
+"""Cells of tables, and the same values in formats for machines."""
 
 from collections.abc import Mapping
 import json
@@ -11,10 +11,9 @@ from isolate_aggregates.text import escaped
 
 
 class Lines(columns.FormattableColumn[Any]):
-    """Several values, to people one in each line."""
+    """Several values, one per line in a table."""
 
     def human_readable(self) -> str:
-        """Return the lines."""
         value = self._value
         if isinstance(value, Mapping):
             lines = [f'{k}: {_inline(v)}' for k, v in value.items()]
@@ -24,18 +23,17 @@ class Lines(columns.FormattableColumn[Any]):
 
 
 class Value(columns.FormattableColumn[Any]):
-    """A value of any type, to people nothing if it is None."""
+    """A value of any type, empty in a table if it is None."""
 
     def human_readable(self) -> str:
-        """Return it as a text."""
         return str(plain(self._value))
 
 
 def plain(cell: Any, nothing: str = '') -> Any:
-    """Return a cell as csv, value and shell write it, which have no lists.
+    """Return a cell for the formats csv, value and shell.
 
-    :param nothing: What stands for None.
-    :returns: A text or a number; JSON for what has parts.
+    :param nothing: The text for None.
+    :returns: A text or a number; JSON for lists and mappings.
     """
     if isinstance(cell, columns.FormattableColumn):
         cell = cell.machine_readable()
@@ -48,7 +46,7 @@ def plain(cell: Any, nothing: str = '') -> Any:
 
 
 def field(value: Any) -> Any:
-    """Return a value as cliff takes it."""
+    """Return a value as a cell for cliff."""
     return Lines(value) if isinstance(value, Mapping | list) else value
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A list of rows with something around it, in every output format."""
+"""Writes rows and reports in every output format."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.cli import fields, terminal, usage
 from isolate_aggregates.text import all_escaped, escaped, meant, unabridged
 
-# The formatters that can write more than rows.
+# The formats that can contain more than rows.
 _DOCUMENT_FORMATTERS: dict[str, Any] = {
     'json': json_format.JSONFormatter,
     'yaml': yaml_format.YAMLFormatter,
@@ -21,11 +21,11 @@ _DOCUMENT_FORMATTERS: dict[str, Any] = {
 
 
 class Lister(usage.Command, lister.Lister):
-    """Lists rows whose texts are escaped, but for machines.
+    """Lists rows, with texts escaped for terminals.
 
-    These get them as they are; the format does it where it is needed. In place
-    of a table without rows stands the text ``nothing``. A table has only the
-    columns ``for_people``, if there are any and -c does not choose others.
+    For json and yaml, texts are not escaped here; the formatter does it. The
+    text ``nothing`` replaces a table without rows. A table has only the
+    columns in ``for_people``, unless it is empty or ``-c`` is given.
     """
 
     app: Any
@@ -38,7 +38,6 @@ class Lister(usage.Command, lister.Lister):
         column_names: Sequence[str],
         data: Iterable[Sequence[Any]],
     ) -> int:
-        """Write the rows."""
         data = list(data)
         if (
             not data
@@ -49,7 +48,7 @@ class Lister(usage.Command, lister.Lister):
             return 0
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             column_names = all_escaped(column_names)
-            # value has nothing but spaces between the cells of a row.
+            # In value, only spaces separate cells; an empty one would be lost.
             nothing = '-' if parsed_args.formatter == 'value' else ''
             data = [_written(row, parsed_args, nothing) for row in data]
         if parsed_args.formatter == 'table' and not parsed_args.columns:
@@ -70,7 +69,7 @@ class Lister(usage.Command, lister.Lister):
 def _written(
     cells: Sequence[Any], args: argparse.Namespace, nothing: str = ''
 ) -> list[Any]:
-    """Return cells as formats without documents write them."""
+    """Return cells for all formats except json and yaml."""
     if args.formatter == 'table':
         return list(all_escaped(cells))
     return [fields.plain(cell, nothing) for cell in cells]
@@ -79,9 +78,10 @@ def _written(
 def _prepare(
     command: Any, args: argparse.Namespace, names: Sequence[str]
 ) -> None:
-    """Let tables fit the terminal, unless that is asked for in cliff's way.
+    """Make tables fit the terminal, unless options of cliff set the width.
 
-    :raises IsolateAggregatesError: if none of the wanted columns is there.
+    :raises IsolateAggregatesError: if none of the columns given by ``-c``
+        exists.
     """
     if args.columns and not _known(args.columns, names):
         raise exception.IsolateAggregatesError(
@@ -97,7 +97,7 @@ def _prepare(
 
 
 def _known(columns: Iterable[str], names: Iterable[str]) -> set[str]:
-    """Return which columns there are, however -c spells them."""
+    """Return which columns exist, compared as cliff does for ``-c``."""
     wanted, known = (
         {name.lower().strip().replace(' ', '_') for name in some}
         for some in (columns, names)
@@ -106,7 +106,7 @@ def _known(columns: Iterable[str], names: Iterable[str]) -> set[str]:
 
 
 class ShowOne(usage.Command, show.ShowOne):
-    """Shows fields whose texts are escaped, but for machines."""
+    """Shows fields, with texts escaped for terminals."""
 
     def produce_output(
         self,
@@ -114,7 +114,6 @@ class ShowOne(usage.Command, show.ShowOne):
         column_names: Sequence[str],
         data: Sequence[Any],
     ) -> int:
-        """Write the fields."""
         if parsed_args.formatter not in _DOCUMENT_FORMATTERS:
             data = _written(data, parsed_args)
         _prepare(self, parsed_args, column_names)
@@ -123,15 +122,14 @@ class ShowOne(usage.Command, show.ShowOne):
 
 
 class ReportLister(Lister):
-    """Lists rows; where the format has room for it, the rest of a report too.
+    """Lists rows as part of a report.
 
-    As a table, the lines of ``before`` stand above it and those of ``after``
-    below. As json or yaml it is all in one document. As csv or value there
-    are the rows alone.
+    A table has the lines of ``before`` above it and those of ``after`` below
+    it. As json or yaml, the whole report is one document. As csv or value,
+    there are only the rows.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--long',
@@ -142,13 +140,12 @@ class ReportLister(Lister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Run the command; return the exit status."""
         self.is_long = parsed_args.long
         with unabridged() if self.is_long else contextlib.nullcontext():
             return int(super().run(parsed_args))
 
     def document(self) -> dict[str, Any]:
-        """Return the whole report, for machines."""
+        """Return the whole report for json and yaml."""
         return {}
 
     def before(self) -> Iterable[str]:
@@ -165,7 +162,6 @@ class ReportLister(Lister):
         column_names: Sequence[str],
         data: Iterable[Sequence[Any]],
     ) -> int:
-        """Write the report."""
         if parsed_args.formatter in _DOCUMENT_FORMATTERS:
             document = self.document()
             _DOCUMENT_FORMATTERS[parsed_args.formatter]().emit_one(

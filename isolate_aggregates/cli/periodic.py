@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Does something again and again, until the process is asked to end."""
+"""Repeats work until SIGTERM or SIGINT."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -19,14 +19,14 @@ Round = Callable[[Callable[[], bool]], None]
 def watch(
     round_: Round, pause: int, is_wanted: Callable[[], bool] = lambda: True
 ) -> None:
-    """Do something again and again, until SIGTERM or SIGINT.
+    """Run rounds of work until SIGTERM or SIGINT.
 
-    What fails is told, and the next round tries again.
+    Failures are logged, and the next round tries again.
 
-    :param round_: What to do; it is given a function that tells whether it
-        should come to an end.
-    :param pause: How many seconds to wait between two rounds.
-    :param is_wanted: Tells, before each round, whether it is to be done.
+    :param round_: Does one round. Its argument is a function that returns
+        whether it should stop early.
+    :param pause: The number of seconds between two rounds.
+    :param is_wanted: Returns, before each round, whether to run it.
     """
     with end_signals() as signals:
         while True:
@@ -40,32 +40,32 @@ def watch(
 
 
 class EndSignals:
-    """The signals that ask for an end: SIGTERM and SIGINT.
+    """Waits for SIGTERM or SIGINT.
 
-    :param reader: What can be read from once there was one.
+    :param reader: A socket that becomes readable with the first signal.
     """
 
     def __init__(self, reader: socket.socket) -> None:
         self._reader = reader
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for one of them; tell whether there was one.
+        """Wait for a signal; return whether there was one.
 
-        :param seconds: At most so long; None for ever.
+        :param seconds: The timeout; None to wait without a timeout.
         """
-        # Nothing is taken from it: once there was one, there was one.
+        # Nothing is read from it, so that later calls return True as well.
         return bool(select.select([self._reader], [], [], seconds)[0])
 
 
 @contextlib.contextmanager
 def end_signals() -> Iterator[EndSignals]:
-    """Let the signals that ask for an end do no more than be waited for.
+    """Within this context, SIGTERM and SIGINT do nothing but end waits.
 
-    Python runs a handler of its own only when the main thread does not wait,
-    and a signal that comes just before does not wake it. So what wakes it is
-    written where the operating system hands the signal over.
+    Python runs signal handlers only between instructions of the main thread,
+    so a signal just before ``select`` would not end it. Instead, it waits
+    for the wakeup descriptor, to which the C handler writes at once.
 
-    :returns: A context with the signals.
+    :returns: A context with the signals to wait for.
     """
     reader, writer = socket.socketpair()
     with reader, writer:

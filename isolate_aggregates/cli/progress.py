@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows progress to a person; a pipe or a log gets none."""
+"""Shows progress bars on terminals."""
 
 from collections.abc import Iterable, Iterator
 import sys
@@ -9,21 +9,19 @@ from typing import Any
 def reading(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
-    """Show the progress of reading."""
     return _shown(found, f'Reading {what}', total)
 
 
 def changing(
     found: Iterator[Any], what: str, total: int | None
 ) -> Iterable[Any]:
-    """Show the progress of changing."""
     return _shown(found, f'Changing {what}', total)
 
 
 def _shown(
     found: Iterable[Any], doing: str, total: int | None
 ) -> Iterable[Any]:
-    """Show the progress of what comes one by one, if tqdm is installed."""
+    """Show the progress of an iteration, if tqdm is installed."""
     if not sys.stderr.isatty():
         return found
     try:

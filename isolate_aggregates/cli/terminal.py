@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables and lines that fit the terminal they are shown on.
+"""Makes tables and lines fit the terminal.
 
-Lines end between words. In a table, a word that is too long, such as the name
-of a trait, is shortened in its middle, but not a uuid, and not so much that
-two words of a column look the same. Columns for which there is no room follow
-as another table, with the first columns again, as many as tell its rows apart,
-or with numbers if there is no room for these.
-Elsewhere a long word has a line of its own.
+Lines are broken between words. Outside tables, a word that is too long has a
+line of its own. In a table, it is shortened in its middle, unless it is a
+uuid, and only so far that all words of a column still differ.
+
+Columns that do not fit follow in further tables. Each repeats as many of the
+first columns as are needed to tell the rows apart; if these do not fit, row
+numbers take their place.
 """
 
 import argparse
@@ -19,17 +20,17 @@ from typing import Any, NamedTuple, TextIO
 
 from cliff import columns
 
-# How long a word must be to be shortened: the first of these with which all
-# columns fit, or else the last.
+# The maximum length of words: the first of these with which all columns fit,
+# or the last.
 _LONGEST_WORDS = (40, 28, 20)
 _UUID = re.compile('[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}')
 _WORD = re.compile(r'\s*\S+')
-# As repairs are quoted.
+# A word of a shell command, which may have single quotes.
 _SHELL_WORD = re.compile(r"\s*(?:[^\s']|'[^']*')+")
 _PARAMETER = re.compile(r'\s*&?[^&]+')
 _VALUE = re.compile('(?:(?!%2C).)+(?:%2C)?')
 _HANGING = '  '
-# What a table needs for each column beside its text, and once.
+# The width of the borders of a table: per column, and in addition.
 _BESIDE, _ONCE = 3, 1
 _NUMBER = 'No.'
 
@@ -43,7 +44,7 @@ class Shell(str):
 
 
 class Query(str):
-    """A query string, which is folded although it has no blanks."""
+    """A query string, which is folded between parameters, not at blanks."""
 
     __slots__ = ()
 
@@ -52,25 +53,24 @@ _WORDS = {Shell: _SHELL_WORD, Query: _PARAMETER}
 
 
 class Formatter(logging.Formatter):
-    """Folds what is logged for people."""
+    """Folds log messages to the width of the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the record as lines."""
         return folded(super().format(record))
 
 
 def is_attended(*streams: TextIO | None) -> bool:
-    """Tell whether a person reads and writes there.
+    """Return whether all streams are connected to a terminal.
 
-    :param streams: Standard streams, None for those that are closed.
+    :param streams: Standard streams; None for closed ones.
     """
     return all(stream is not None and stream.isatty() for stream in streams)
 
 
 def folded(text: str, width: int | None = None) -> str:
-    """Return a text whose lines fit, but for words that do not.
+    """Fold the lines of a text; words that are too long stay whole.
 
-    :param width: How many columns the terminal has.
+    :param width: The width to fit; None for that of the terminal.
     """
     width = width or shutil.get_terminal_size().columns
     return '\n'.join(
@@ -81,7 +81,7 @@ def folded(text: str, width: int | None = None) -> str:
 def _folded(line: str, width: int, kind: type[str]) -> str:
     if len(line) <= width:
         return line
-    # Each with the blanks before it.
+    # Each word with the blanks before it.
     words = _WORDS.get(kind, _WORD).findall(line)
     end = ' \\' if kind is Shell else ''
     indent = line[: len(line) - len(line.lstrip())]
@@ -102,10 +102,10 @@ def _folded(line: str, width: int, kind: type[str]) -> str:
 
 
 class Tables:
-    """A formatter of cliff whose tables fit.
+    """A formatter for cliff whose tables fit the terminal.
 
-    :param formatter: Writes a table.
-    :param width: How many columns the terminal has.
+    :param formatter: The formatter of cliff that writes each table.
+    :param width: The width to fit; None for that of the terminal.
     """
 
     def __init__(self, formatter: Any, width: int | None = None) -> None:
@@ -119,7 +119,7 @@ class Tables:
         stdout: TextIO,
         parsed_args: argparse.Namespace,
     ) -> None:
-        """Write one table, or more."""
+        """Write the rows as one or more tables."""
         names = [*column_names]
         rows = [[_shown(cell) for cell in row] for row in data]
         first = _telling_apart(rows)
@@ -143,7 +143,7 @@ class Tables:
         stdout: TextIO,
         parsed_args: argparse.Namespace,
     ) -> None:
-        """Write the table of one thing."""
+        """Write the table of one object."""
         rows = [*zip(column_names, map(_shown, data), strict=True)]
         _, fitted = _fitted(('Field', 'Value'), rows, self._width)
         names, values = zip(*fitted, strict=True)
@@ -157,7 +157,7 @@ def _shown(cell: Any) -> Any:
 
 
 def _telling_apart(rows: Sequence[Row]) -> int:
-    """Return how many first columns no two rows have in common."""
+    """Return how many of the first columns are needed to tell rows apart."""
     columns = len(rows[0]) if rows else 0
     for most in range(1, columns):
         if len({tuple(map(str, row[:most])) for row in rows}) == len(rows):
@@ -168,7 +168,7 @@ def _telling_apart(rows: Sequence[Row]) -> int:
 def _has_room(
     names: Sequence[str], rows: Sequence[Row], first: int, width: int
 ) -> bool:
-    """Tell whether any column fits beside the first ones."""
+    """Return whether each other column fits beside the first ones."""
     least = [one.width for one in _least_columns(names, rows, width)]
     return _needed([*least[:first], *sorted(least[first:])[-1:]]) <= width
 
@@ -176,9 +176,9 @@ def _has_room(
 def _parts(
     names: Sequence[str], rows: Sequence[Row], first: int, width: int
 ) -> Iterator[list[int]]:
-    """Yield the numbers of the columns of each table.
+    """Yield the indexes of the columns of each table.
 
-    :param first: How many columns each has again.
+    :param first: The number of first columns that each table repeats.
     """
     least = [one.width for one in _least_columns(names, rows, width)]
     again = [*range(first)]
@@ -198,9 +198,10 @@ def _fitted(
     width: int,
     all_names: Sequence[str] = (),
 ) -> tuple[list[str], list[list[Any]]]:
-    """Return names and rows, their texts on as many lines as need be.
+    """Return the names and rows, with texts wrapped to fit.
 
-    :param all_names: Those of the columns in other tables too.
+    :param all_names: The names of all columns, including those in other
+        tables, from which shortened names must differ.
     """
     least = _least_columns(names, rows, width, all_names)
     widths = [one.width for one in least]
@@ -210,7 +211,7 @@ def _fitted(
     ]
     free = width - _needed(widths)
     while free > 0 and widths != wanted:
-        # The narrowest of those that are too narrow.
+        # Widen the narrowest column that needs more.
         at = min(
             (at for at, most in enumerate(wanted) if widths[at] < most),
             key=widths.__getitem__,
@@ -235,9 +236,12 @@ def _fitted(
 
 
 class _Least(NamedTuple):
-    """How narrow a column can be, and how long its words are then.
+    """The minimum width of a column.
 
-    :param longest_name: How long its name is, which is in one line.
+    :param width: The minimum width.
+    :param longest: The length to which its words are shortened.
+    :param longest_name: The length to which its name is shortened; names are
+        not wrapped.
     """
 
     width: int
@@ -251,7 +255,7 @@ def _least_columns(
     width: int,
     all_names: Sequence[str] = (),
 ) -> list[_Least]:
-    """Return how narrow each column can be."""
+    """Return the minimum width of each column."""
     words = [
         {word for row in rows for word in str(row[at]).split()}
         for at in range(len(names))
@@ -283,7 +287,10 @@ def _least(
 
 
 def _distinct(words: Iterable[str], most: int) -> int:
-    """Return to how much words can be shortened that are to differ still."""
+    """Return the length to which words can be shortened and still differ.
+
+    :param most: The length to try first.
+    """
     long = {word for word in words if len(word) > most}
     while len({_shortened(word, most) for word in long}) < len(long):
         most += 1
