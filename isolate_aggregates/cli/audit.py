@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``audit``: what keeps isolation from working, and what repairs it."""
+"""``audit``: finds problems with the isolation, and their repairs."""
 
 import argparse
 from collections import Counter
@@ -23,13 +23,13 @@ from isolate_aggregates.text import listed
 
 LOG = logging.getLogger(__name__)
 
-# Exit statuses, beside 2 for arguments that are invalid.
+# Exit statuses, besides 2 for invalid arguments.
 FOUND = 1
 FAILED = 4
 
 _LEVELS = tuple(severity.label for severity in Severity)
 
-# All of them side by side no terminal has room for.
+# The columns of a table; all columns together would be too wide.
 _FOR_PEOPLE = ('No.', 'Severity', 'Subject', 'Problem', 'Consequence')
 _COLUMNS = (*_FOR_PEOPLE, 'Kind', 'Repair', 'Safe')
 
@@ -46,11 +46,10 @@ class AuditCloud(consent.Asking, output.ReportLister):
     nothing = 'No problems found.'
     for_people = _FOR_PEOPLE
     shows_more = True
-    # For failures outside, such as a configuration that cannot be read.
+    # For failures before the audit, such as an unreadable configuration.
     error_status = FAILED
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
         base.add_servers_argument(parser)
@@ -89,7 +88,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Audit the cloud, and again if something was repaired."""
+        """Audit the cloud, and again after repairs."""
         self._is_of_file = bool(parsed_args.snapshot)
         self._findings = self._audit(parsed_args)
         if parsed_args.fix and self._fix(parsed_args):
@@ -109,7 +108,6 @@ class AuditCloud(consent.Asking, output.ReportLister):
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return counts and findings."""
         return {
             'summary': {level: self._count(level) for level in _LEVELS},
             'findings': [
@@ -123,7 +121,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
         }
 
     def before(self) -> Iterable[str]:
-        """Yield how much was found."""
+        """Yield the number of findings by severity."""
         if self._findings:
             yield ', '.join(
                 f'{level}: {self._count(level)}' for level in reversed(_LEVELS)
@@ -184,7 +182,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
             return False
         for repair in _safe(self._findings):
             for command in repair:
-                # That was asked already.
+                # The user has already agreed.
                 status = _run((*command, '--yes'), _Beside(self.app))
                 if status:
                     shown = repairs.shown((command,))
@@ -194,7 +192,10 @@ class AuditCloud(consent.Asking, output.ReportLister):
 
 
 class _Beside:
-    """The program, for a command whose output goes beside the report."""
+    """The program, for a command that must not write to the report.
+
+    Its output goes to standard error.
+    """
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -205,7 +206,7 @@ class _Beside:
 
 
 def _run(command: repairs.Command, app: Any) -> int:
-    """Run one of this program's own commands; return its status."""
+    """Run a command of this program; return its exit status."""
     program, *arguments = command
     assert program == repairs.PROGRAM
     manager = commandmanager.CommandManager('isolate_aggregates.cli')
@@ -215,7 +216,7 @@ def _run(command: repairs.Command, app: Any) -> int:
 
 
 def _told(findings: Sequence[Finding]) -> list[str]:
-    """Return what the safe repairs repair."""
+    """Describe the safe repairs with the findings they repair."""
     safe = _safe(findings)
     return [
         f'{repairs.shown(finding.repair)}: {finding.subject}: '
@@ -226,7 +227,7 @@ def _told(findings: Sequence[Finding]) -> list[str]:
 
 
 def _safe(findings: Iterable[Finding]) -> list[repairs.Commands]:
-    """Return the repairs that are safe, each once."""
+    """Return the safe repairs without duplicates."""
     return list(
         dict.fromkeys(f.repair for f in findings if f.safe and f.repair)
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``candidates`` and ``query``: where a server may go, and what is asked."""
+"""``candidates`` and ``query``: the hosts for a server, and the query."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from isolate_aggregates.inspect import candidates, comparison
 from isolate_aggregates.query_limit import Shortened
 from isolate_aggregates.text import counted
 
-# As many lines say what there is to say; documents have all.
+# The most dropped hosts in a table without --long; documents have all.
 _MOST_DROPPED = 10
 
 
@@ -25,7 +25,6 @@ class ListCandidates(output.ReportLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         asking.add_arguments(parser)
         asking.add_limit_argument(parser)
@@ -34,7 +33,6 @@ class ListCandidates(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Find the hosts."""
         with asking.asked(self.app, parsed_args) as asked:
             limit = asking.limit_from(parsed_args, self.app.conf)
             question = asked.cloud, asked.request, asked.decision
@@ -61,7 +59,6 @@ class ListCandidates(output.ReportLister):
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return hosts, constraints and query."""
         outcome = self._outcome
         return {
             'hosts': [
@@ -133,14 +130,12 @@ class ShowQuery(usage.Command):
     app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         asking.add_arguments(parser)
         asking.add_limit_argument(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Print the query string."""
         with asking.asked(self.app, parsed_args) as asked:
             limit = asking.limit_from(parsed_args, self.app.conf)
             query = asked.decision.query(asked.request, limit)
@@ -164,7 +159,8 @@ def _shortened(shortened: Shortened | None) -> dict[str, Any] | None:
 
 def _constraints(outcome: candidates.Outcome) -> list[dict[str, str]]:
     conclusions = outcome.decision.destination.conclusions
-    # What repeats another one matters where it drops hosts, or is to.
+    # A conclusion that repeats another one is shown only if a host filter
+    # drops hosts for it, or is expected to.
     repeating = (
         frozenset[str]()
         if outcome.dropped or outcome.decision.left

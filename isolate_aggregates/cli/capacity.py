@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``capacity``: how many more such servers fit."""
+"""``capacity``: shows how many more servers of a flavor fit."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,6 @@ class ListCapacity(output.ReportLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         asking.add_arguments(parser)
         return parser
@@ -27,7 +26,6 @@ class ListCapacity(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Pack the servers."""
         with asking.asked(self.app, parsed_args) as asked:
             query = asked.decision.query(asked.request)
             self._found = fitting_servers(
@@ -45,7 +43,6 @@ class ListCapacity(output.ReportLister):
         return sum(one.servers for one in self._found)
 
     def document(self) -> dict[str, Any]:
-        """Return the total and the hosts."""
         return {
             'total': self._total,
             'not_known': list(self._not_known.sentences),

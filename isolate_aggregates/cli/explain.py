@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``explain``: why a server may go to a host, and why not to another."""
+"""``explain``: shows why each host is a candidate for a server, or not."""
 
 import argparse
 from collections import Counter
@@ -12,13 +12,13 @@ from isolate_aggregates.inspect.explain import groups
 from isolate_aggregates.placement import resources
 from isolate_aggregates.text import counted
 
-# So many hosts need not be counted to see how many they are.
+# Up to this many hosts, a row does not state their number.
 _FEW = 3
 
-# So many rows are read; hosts that have most reasons in common come first.
+# The most rows of a table; large groups of hosts come first.
 _MOST = 20
 
-# Characters of host names in a row, so that the reasons have room beside them.
+# The width of the host names in a row, which leaves room for the reasons.
 _WIDTH = 40
 
 _LEFT_OUT = 'left out by Placement, which should offer it'
@@ -35,7 +35,6 @@ class ExplainRequest(output.ReportLister):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         asking.add_arguments(parser, server=True)
         which = parser.add_mutually_exclusive_group()
@@ -59,7 +58,6 @@ class ExplainRequest(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Explain every host."""
         with asking.asked(self.app, parsed_args) as asked:
             decision = asked.decision
             self._explanation = explain.explain(
@@ -69,7 +67,7 @@ class ExplainRequest(output.ReportLister):
             )
             self._decision = decision
             self._not_known = asked.not_known
-            # Placement is not asked for what is refused.
+            # Nova does not query Placement for a request that is refused.
             self._difference = (
                 None
                 if decision.too_long or decision.destination.refusals
@@ -100,7 +98,7 @@ class ExplainRequest(output.ReportLister):
             rows = list(map(self._row, found[:_MOST]))
             self._rest = found[_MOST:]
         else:
-            # Where a line is a host, its reasons must be on that line.
+            # In csv and value, each host is one line, with all its reasons.
             together = (
                 fields.Lines if parsed_args.formatter == 'table' else '; '.join
             )
@@ -126,7 +124,7 @@ class ExplainRequest(output.ReportLister):
         )
 
     def _may_be_used(self, verdict: explain.Verdict) -> bool:
-        """Tell whether Placement offers a host, and not only should."""
+        """Return whether Placement really offers a host."""
         return verdict.is_candidate and verdict.provider not in self._left_out
 
     def _word(self, verdict: explain.Verdict) -> str:
@@ -140,11 +138,10 @@ class ExplainRequest(output.ReportLister):
     def _name(self, verdict: explain.Verdict) -> str:
         if self._nodes[verdict.host] == 1:
             return verdict.host
-        # A service for bare metal has many nodes.
+        # A compute service for bare metal has many nodes.
         return f'{verdict.host} ({verdict.node})'
 
     def document(self) -> dict[str, Any]:
-        """Return summary and hosts."""
         explanation = self._explanation
         return {
             'summary': {

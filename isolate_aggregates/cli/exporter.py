@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``exporter``: metrics of the cloud for Prometheus."""
+"""``exporter``: exports metrics of the cloud to Prometheus."""
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,6 @@ class ExportMetrics(usage.Command):
     app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         where = parser.add_mutually_exclusive_group()
         where.add_argument(
@@ -146,7 +145,7 @@ class ExportMetrics(usage.Command):
         one = None
         if not args.no_cloud:
             if not args.snapshot:
-                # Without credentials nothing is served.
+                # Fail before serving anything if there are no credentials.
                 self.app.connect()
             one = reading.CloudReading(self._families(args, stopped))
             registry.register(one)
@@ -162,7 +161,7 @@ class ExportMetrics(usage.Command):
     def _families(
         self, args: argparse.Namespace, stopped: threading.Event
     ) -> 'Callable[[], Iterable[Metric]]':
-        """Return a function that reads the cloud each time."""
+        """Return a function that reads the cloud and returns its metrics."""
         from isolate_aggregates.inspect.metrics import cloud as metrics
         from isolate_aggregates.inspect.metrics.slots import Slots
 
@@ -192,7 +191,7 @@ class ExportMetrics(usage.Command):
 
 
 def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
-    """Register what is told whether or not the cloud is read."""
+    """Register the metrics that do not depend on the cloud."""
     from isolate_aggregates.inspect.metrics import (
         last_sync,
         reading,
@@ -210,13 +209,14 @@ def _register(registry: 'CollectorRegistry', args: argparse.Namespace) -> None:
 def _reading(
     reading: 'CloudReading | None', interval: int, stopped: threading.Event
 ) -> Iterator[None]:
-    """Read the cloud now and then."""
+    """Read the cloud at an interval, in a thread."""
     from isolate_aggregates.inspect.metrics.reading import keep_reading
 
     if reading is None:
         yield
         return
-    # A service that does not answer must not keep the program from ending.
+    # A daemon, so that a service that does not answer cannot keep the program
+    # from exiting.
     threading.Thread(
         target=keep_reading, args=(reading, interval, stopped), daemon=True
     ).start()
@@ -227,12 +227,15 @@ def _reading(
 
 
 def _until(stopped: threading.Event, found: Iterator[Any]) -> Iterator[Any]:
-    """Yield what is found until it is not wanted any more."""
+    """Yield items until stopped.
+
+    :raises Stopped: when stopped.
+    """
     from isolate_aggregates.inspect.metrics.reading import Stopped
 
     for one in found:
         if stopped.is_set():
-            # Of resource providers many more may be waiting to be read.
+            # Cancel the pending reads of resource providers.
             if close := getattr(found, 'close', None):
                 close()
             raise Stopped
@@ -240,7 +243,7 @@ def _until(stopped: threading.Event, found: Iterator[Any]) -> Iterator[Any]:
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Return the host and the port that an argument gives."""
+    """Parse an address with a port."""
     try:
         parts = parse.urlsplit(f'//{text}')
         host, port = parts.hostname, parts.port

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``filter list``: which request filters there are."""
+"""``filter list``: lists the request filters."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,10 @@ class ListFilters(output.Lister):
     """
 
     app: Any
-    # Its names are long, and in a table next to none has room.
+    # The values of Origin are too long for most terminals.
     for_people = ('Name', 'Enabled', 'Note')
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
         return parser
@@ -29,8 +28,7 @@ class ListFilters(output.Lister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """List the filters."""
-        # A cloud file may say which ones run.
+        # A cloud file may set which filters run.
         with base.opened(self.app, parsed_args):
             rows = [
                 (row.name, row.enabled, row.note, row.origin)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``grant`` and ``revoke``: which flavors and images open a lock."""
+"""``grant`` and ``revoke``: give the key of a lock, or take it back."""
 
 import argparse
 
@@ -12,7 +12,6 @@ from isolate_aggregates.operate.plan import Plan
 
 class _KeyCommand(changes.ChangeCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
@@ -38,7 +37,6 @@ class GrantKey(_KeyCommand):
     """
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what it takes to grant it."""
         if args.flavor:
             return grants.grant_flavor(cloud, args.flavor, args.trait)
         sources = self.app.conf[ia_conf.GROUP].trait_sources
@@ -53,7 +51,6 @@ class RevokeKey(_KeyCommand):
     """
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what it takes to revoke it."""
         if args.flavor:
             return grants.revoke_flavor(cloud, args.flavor, args.trait)
         return grants.revoke_image(cloud, args.image, args.trait)

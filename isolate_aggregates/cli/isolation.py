@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``list`` and ``show``: what is locked, and how much is behind it."""
+"""``list`` and ``show``: show the locks, and the capacity behind them."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,6 @@ class ListLocks(output.ReportLister):
     nothing = 'No aggregate is locked.'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         base.add_snapshot_argument(parser)
         return parser
@@ -40,7 +39,6 @@ class ListLocks(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """List the locks."""
         with base.opened(self.app, parsed_args) as cloud:
             locks = loading.locks(self.app.conf, cloud.index)
             self._found = overview(cloud.snapshot, locks) if locks else ()
@@ -60,7 +58,6 @@ class ListLocks(output.ReportLister):
         return ('Lock', 'Aggregates', 'Hosts', *_CLASSES, *used), rows
 
     def document(self) -> dict[str, Any]:
-        """Return the locks with all that is behind them."""
         return {'locks': [_document(one) for one in self._found]}
 
 
@@ -73,7 +70,6 @@ class ShowDetails(output.ShowOne):
     app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'name',
@@ -92,7 +88,6 @@ class ShowDetails(output.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Look it up."""
         with base.opened(self.app, parsed_args) as cloud:
             locks = loading.locks(self.app.conf, cloud.index)
             found = details.Details(cloud, locks, self.app.conf).find(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``limit show``: how long a query to Placement may be."""
+"""``limit show``: shows how long a query to Placement may be."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,6 @@ class ShowLimit(output.ShowOne):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Any]]:
-        """Find it out."""
         configured = self.app.conf[ia_conf.GROUP].max_query_length
         limit = measure(self.app.connect().adapter('placement'))
         found = {

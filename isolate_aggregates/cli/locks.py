@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``lock`` and ``unlock``: keep the hosts of an aggregate apart, or not."""
+"""``lock`` and ``unlock``: start or end the isolation of an aggregate."""
 
 import argparse
 from collections.abc import Iterable
@@ -22,7 +22,6 @@ class LockAggregate(changes.ChangeCommand):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         _add_aggregate(parser)
         parser.add_argument(
@@ -36,19 +35,17 @@ class LockAggregate(changes.ChangeCommand):
         return parser
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what it takes to lock the aggregate."""
         return lock.plan(cloud, args.aggregate, args.trait)
 
     def again(
         self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
     ) -> Plan:
-        """Return what is still missing."""
         return self.plan(cloud, args)
 
     def remains(
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
-        """Yield who can use the hosts."""
+        """Yield which flavors and images can use the hosts."""
         base.warn_if_unguarded(cloud, self.app.conf)
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         yield from openers.after_lock(cloud, plan.traits, sources)
@@ -69,7 +66,6 @@ class UnlockAggregate(changes.ChangeCommand):
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         _add_aggregate(parser)
         parser.add_argument(
@@ -83,13 +79,12 @@ class UnlockAggregate(changes.ChangeCommand):
         return parser
 
     def plan(self, cloud: LiveCloud, args: argparse.Namespace) -> Plan:
-        """Return what it takes to unlock the aggregate."""
         return unlock.plan(cloud, args.aggregate, args.trait)
 
     def again(
         self, cloud: LiveCloud, args: argparse.Namespace, done: Plan
     ) -> Plan:
-        """Return what is still there of the traits that it was about."""
+        """Return what is missing to remove the traits of the first plan."""
         if not done.traits:
             return Plan()
         return unlock.plan(cloud, args.aggregate, done.traits, again=True)
@@ -97,7 +92,7 @@ class UnlockAggregate(changes.ChangeCommand):
     def remains(
         self, cloud: LiveCloud, plan: Plan
     ) -> Iterable[tuple[bool, str]]:
-        """Yield who still asks for the traits."""
+        """Yield which flavors and images still require the traits."""
         sources = self.app.conf[ia_conf.GROUP].trait_sources
         return openers.after_unlock(cloud, plan.traits, sources)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``matrix``: which flavors may go where."""
+"""``matrix``: shows which flavors and images may use which hosts."""
 
 import argparse
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from isolate_aggregates.inspect import columns
 from isolate_aggregates.inspect.columns import Column
 from isolate_aggregates.inspect.matrix import Row, matrix, requests
 
-# What is said in place of a table that would have flavors alone.
+# Printed instead of a table that would have no columns except the flavors.
 _NO_COLUMNS = {
     'host': 'There are no compute hosts.',
     'aggregate': 'There are no aggregates.',
@@ -20,7 +20,7 @@ _NO_COLUMNS = {
 
 
 def add_row_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that say what each flavor is asked for with."""
+    """Add the arguments for images and project, which apply to each flavor."""
     parser.add_argument(
         '--images',
         nargs='+',
@@ -44,7 +44,6 @@ class ShowMatrix(output.ReportLister):
     nothing = 'There are no flavors.'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--flavors',
@@ -65,7 +64,6 @@ class ShowMatrix(output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Work out the matrix."""
         conf = self.app.conf
         with base.opened(self.app, parsed_args) as cloud:
             filters = loading.as_in_nova(conf)
@@ -97,7 +95,6 @@ class ShowMatrix(output.ReportLister):
         return (*about, *names), rows
 
     def document(self) -> dict[str, Any]:
-        """Return all rows, with the reasons."""
         return {
             'by': self._by,
             'rows': [
@@ -111,7 +108,7 @@ class ShowMatrix(output.ReportLister):
         }
 
     def after(self) -> Iterable[str]:
-        """Yield which hosts the columns have, or how to see that."""
+        """Yield the hosts of each column, or how to show them."""
         named = [
             (column.name, ', '.join(self._hosts(column)))
             for column in self._columns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``report``: a page that shows how the cloud is isolated."""
+"""``report``: writes a page that shows how the cloud is isolated."""
 
 import argparse
 import datetime
@@ -24,7 +24,6 @@ class WriteReport(usage.Command):
     app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--output',
@@ -54,11 +53,10 @@ class WriteReport(usage.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Gather what there is to show and write the page."""
         base.check_live(self._usage, parsed_args, 'servers', 'calendar')
         path = parsed_args.output
         if path != '-':
-            # To read a large cloud takes minutes.
+            # Fail now, as reading a large cloud takes minutes.
             page.check(path)
         with base.opened(self.app, parsed_args) as cloud:
             images = [cloud.image(name) for name in parsed_args.images]
@@ -90,7 +88,7 @@ class WriteReport(usage.Command):
     ) -> Calendar | None:
         if days is None:
             return None
-        # Reservations build on the commands, so that it is not imported.
+        # Not imported directly, as the reservations package imports this one.
         [command] = entry_points.load(
             'isolate_aggregates.cli', ['reservation_calendar'], _unknown
         ).values()

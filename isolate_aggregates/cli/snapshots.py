@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``snapshot save`` and ``snapshot diff``: pictures of a live cloud."""
+"""``snapshot save`` and ``snapshot diff``: write and compare cloud files."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,6 @@ class SaveSnapshot(usage.Command):
     app: Any
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'file', metavar='<file>', help='Cloud file to write'
@@ -32,7 +31,6 @@ class SaveSnapshot(usage.Command):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:
-        """Take the snapshot and write it."""
         conf = self.app.conf
         cloud = LiveCloud(conf, self.app.connect)
         snapshot = save.take(
@@ -45,7 +43,7 @@ class SaveSnapshot(usage.Command):
                 **{
                     (g, o): conf[g][o]
                     for g, o in ia_conf.CLOUD_SETTINGS
-                    # What is not set stays unknown.
+                    # Options that are not set stay unknown.
                     if conf[g][o] is not None
                 },
             },
@@ -66,7 +64,6 @@ class DiffSnapshots(output.Lister):
     nothing = 'Both files describe the same cloud.'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             'before', metavar='<before>', help='The older cloud file'
@@ -79,7 +76,6 @@ class DiffSnapshots(output.Lister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Compare the files."""
         before = cloud_file.load(parsed_args.before)
         after = cloud_file.load(parsed_args.after)
         rows = [
@@ -95,7 +91,7 @@ class DiffSnapshots(output.Lister):
 
 
 def _shown(change: diff.Change) -> list[fields.Value]:
-    """Return what it was and is, or only that there is such a thing."""
+    """Return the cells Before and After; for an object, "present" or empty."""
     both = change.before, change.after
     if not change.what:
         return [fields.Value(one and 'present') for one in both]
@@ -109,9 +105,9 @@ def _shown(change: diff.Change) -> list[fields.Value]:
 
 
 class _Names(fields.Value):
-    """Names, to people only those that are not among others.
+    """A list of names; a table shows only those that are not in another list.
 
-    :param others: The others.
+    :param others: The other list.
     """
 
     def __init__(self, value: list[Any], others: Sequence[Any]) -> None:
@@ -119,7 +115,6 @@ class _Names(fields.Value):
         self._others = others
 
     def human_readable(self) -> str:
-        """Return them in one line."""
         some = [_name(one) for one in self._value if one not in self._others]
         same = len(self._value) - len(some)
         told = [', '.join(some)] if some else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``sync``: make Placement agree with the host aggregates."""
+"""``sync``: updates Placement from the host aggregates and their tags."""
 
 import argparse
 import collections
@@ -27,12 +27,12 @@ from isolate_aggregates.operate.sync import plan as plans
 from isolate_aggregates.operate.sync.snapshot import read
 from isolate_aggregates.operate.sync.target import ProviderChange
 
-# The exit status if something could not be done.
+# The exit status if a change could not be made.
 FAILED = 1
 
 LOG = logging.getLogger(__name__)
 
-# What is said of a mark of sync.
+# The description of a mark that is to be deleted.
 _IDLE = 'which marks nothing any more'
 
 
@@ -51,7 +51,6 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     _told: frozenset[str] = frozenset()
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
-        """Return the parser of this command."""
         parser = super().get_parser(prog_name)
         parser.add_argument(
             '--watch',
@@ -90,7 +89,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         return parser
 
     def run(self, parsed_args: argparse.Namespace) -> int:
-        """Do it once, or again and again; return the exit status."""
+        """Sync once, or repeatedly; return the exit status."""
         base.check_live(self._usage, parsed_args, 'yes', 'watch')
         if parsed_args.textfile:
             if parsed_args.forget or not (
@@ -109,7 +108,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
                     )
             self._watch(parsed_args)
             return 0
-        # What a file tells of can only be shown.
+        # With a cloud file, changes can only be shown.
         parsed_args.dry_run = parsed_args.dry_run or bool(parsed_args.snapshot)
         code = super().run(parsed_args)
         if self._result and not self._result.is_complete:
@@ -121,7 +120,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     def take_action(
         self, parsed_args: argparse.Namespace
     ) -> tuple[Sequence[str], Iterable[Sequence[Any]]]:
-        """Find out what is to be changed, and change it if that is asked."""
+        """Plan the changes, and make them if the user agrees."""
         self._result: apply.SyncResult | None = None
 
         def find() -> list[str]:
@@ -142,7 +141,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             live = LiveCloud(self.app.conf, self.app.connect)
             self._result = self._carry_out(self._plan, live)
             _report(self._result)
-        # Placement may keep a mark, which does no harm.
+        # A mark that is left in Placement does no harm.
         self.is_left = self.is_left and bool(self._plan.changes)
         return (
             ('Host', 'Provider', 'Change', 'Why'),
@@ -158,7 +157,6 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         return self._plan.changes if done is None else done.changes
 
     def document(self) -> dict[str, Any]:
-        """Return changes and problems."""
         done = self._result
         return {
             'applied': done is not None,
@@ -168,7 +166,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         }
 
     def after(self) -> Iterable[str]:
-        """Yield how many changes there are, by kind."""
+        """Yield the number of changes by kind."""
         changes = self._changes
         counts = collections.Counter(change.action for change in changes)
         providers = len({change.provider for change in changes})
@@ -187,7 +185,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
     def _plan_for(
         self, cloud: Cloud, args: argparse.Namespace
     ) -> plans.SyncPlan:
-        """Plan, and warn of the problems that the last plan did not have."""
+        """Plan the changes; log problems that the last plan did not have."""
         found = read(cloud, progress.reading)
         locks = loading.locks(self.app.conf, found.index)
         without = args.without or ()
@@ -219,7 +217,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         )
 
     def _watch(self, args: argparse.Namespace) -> None:
-        # Without credentials there is nothing to watch.
+        # Fail now if there are no credentials.
         connection = self.app.connect()
 
         def once(stopped: Callable[[], bool]) -> None:
@@ -244,9 +242,9 @@ class SyncPlacement(consent.Asking, output.ReportLister):
 
 
 def _note_success(path: str | None) -> None:
-    """Write down that all was done, if that is wanted.
+    """Write the time of a success to the file of ``--textfile``, if given.
 
-    :raises MetricsError: if it cannot be written.
+    :raises MetricsError: if the file cannot be written.
     """
     if path:
         from isolate_aggregates.inspect.metrics import last_sync
@@ -255,7 +253,7 @@ def _note_success(path: str | None) -> None:
 
 
 def _report(result: apply.SyncResult) -> None:
-    """Log what could not be done."""
+    """Log the changes that could not be made."""
     for name in sorted(result.skipped):
         LOG.warning('resource provider %s was deleted meanwhile.', name)
     for failure in result.failures:
