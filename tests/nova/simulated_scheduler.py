@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """nova-scheduler's own ``select_destinations`` over a simulated Placement.
 
-Real are the request filters, the query, the way hosts are matched with what
-was forced or requested, and the host filters. Not there are databases,
-messages, weighers and claims, so one request takes some milliseconds.
+The request filters, the query, the handling of forced and requested hosts,
+and the host filters are real. There are no databases, messages, weighers or
+claims, so a request takes only some milliseconds.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ class _Hosts(host_manager.HostManager):
 
     def get_host_states_by_uuids(self, context, uuids, spec):
         if uuids is None:
-            # A rebuild asks no Placement.
+            # For a rebuild, Nova does not query Placement.
             uuids = self.nodes
         for uuid in uuids:
             node = self.nodes[uuid]
@@ -86,12 +86,12 @@ class Scheduler(manager.SchedulerManager):
 
     @staticmethod
     def _consume_selected_host(host, spec, instance_uuid=None):
-        """Let hosts have room for any number of servers."""
+        """Consume nothing, so that hosts have room for all servers."""
 
     def hosts_for(self, spec):
         """Return the names of all hosts that could serve a request."""
         try:
             return server_requests.hosts_for(self, spec)
         except ks_exceptions.ClientException:
-            # Placement is out of reach.
+            # Placement cannot be reached.
             return set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What nova-scheduler makes of a nova.conf."""
+"""Starts the part of nova-scheduler that reads a nova.conf."""
 
 import json
 import pathlib

@@ -89,7 +89,7 @@ def test_what_nova_does_not_say_is_not_known():
 
 
 def test_reading_changes_nothing():
-    """What is not set stays so; Nova's objects set it when it is read."""
+    """Unset fields stay unset, although Nova's objects load them on access."""
     for destination in (None, objects.Destination()):
         spec = objects.RequestSpec(flavor=objects.Flavor(**FLAVOR))
         if destination:
@@ -156,7 +156,7 @@ def test_a_property_that_cannot_be_had_refuses_at_once():
 )
 def test_a_hint_has_the_values_that_it_was_given(values, seen):
     spec = objects.RequestSpec()
-    # As before Nova's own fields make lists of them.
+    # Bypasses the field, which would convert the values to lists.
     spec._obj_scheduler_hints = {'reservation': values}
     found = adapter.NovaRequest(spec).scheduler_hints
     assert found.get('reservation') == seen

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks whose figures pages show run, and write what pages need."""
+"""The benchmarks for the documentation run, and write the data it needs."""
 
 import csv
 import pathlib
@@ -73,7 +73,7 @@ BENCHMARKS = pathlib.Path(__file__).parents[2] / 'benchmarks'
         ),
         pytest.param(
             'reservations',
-            # These many want more than three hosts have.
+            # 400 reservations need more than three hosts have.
             ['3:1', '3:400'],
             ('hosts', 'reservations'),
             [('3', '1'), ('3', '400')],

@@ -97,7 +97,7 @@ def test_a_host_passes_as_it_passes_blazars_own_filter(
     preemptible,
     zone_prefix,
 ):
-    """But for hosts in two differently owned reservations of one hint.
+    """Except for hosts in two reservations of one hint with different owners.
 
     Nova allows no host in two availability zones, so there are none.
     """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our query equals Nova's after all of its own request filters.
 
-Whatever release of Nova is installed: tox.ini runs this with each that is
-supported.
+This holds for every supported release of Nova; tox.ini runs the tests with
+each of them.
 """
 
 import dataclasses
@@ -267,7 +267,7 @@ PORTS = {
 
 
 class Neutron:
-    """What the request filters of Nova ask Neutron."""
+    """The part of the Neutron client that Nova's request filters use."""
 
     def show_port(self, context, port_id):
         [network] = [name for name, port in PORTS.items() if port == port_id]
@@ -342,7 +342,7 @@ def ours(request, index, switches):
 
 @settings(max_examples=400, deadline=None)
 @given(clouds, requests(), st.sets(st.sampled_from(SWITCHES)), st.booleans())
-# What is required for the tenant is implied by the zone.
+# The requirement of the zone implies that of the tenant.
 @example(
     [
         {'filter_tenant_id': 'p1'},
@@ -374,8 +374,8 @@ def test_the_whole_chain_asks_placement_what_nova_asks(
     try:
         expected = theirs(request, forced)
     except nova_exception.NovaException as exc:
-        # Which firmware goes with an encryption model is for Nova's API to
-        # say; it does not change what Placement is asked.
+        # Nova's API checks whether firmware and encryption model match; this
+        # does not change the query to Placement.
         assume('emory encryption' not in str(exc))
         with pytest.raises(
             (exception.RequestRefused, exception.InvalidRequest)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What deployment tools are given makes a nova.conf that works."""
+"""The snippets for deployment tools result in a nova.conf that works."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ import yaml
 ROOT = pathlib.Path(__file__).parents[2]
 DEPLOYMENT = ROOT / 'etc' / 'deployment'
 
-# What the nova.conf of either has of what the snippets refer to.
+# The section of nova.conf that the snippets refer to.
 SERVICE_USER = """
 [service_user]
 auth_type = password
@@ -22,7 +22,7 @@ password = secret
 project_name = service
 """
 
-# Nova's defaults, and the one that guards rebuilds.
+# Nova's defaults, and our host filter, which checks rebuilds.
 DEFAULT_FILTERS = [
     'ComputeFilter',
     'ComputeCapabilitiesFilter',
@@ -35,7 +35,7 @@ DEFAULT_FILTERS = [
 
 def check(path, host_filters):
     started = starts(path)
-    # The options of credentials follow from their kind, once they are used.
+    # keystoneauth registers these options only when it loads the plugin.
     unknown = [u for u in started['unknown'] if '[service_user]' not in u]
     assert unknown == []
     assert started['registration'] == 'SUCCESS'
@@ -61,7 +61,7 @@ def test_nova_scheduler_starts_with_what_kolla_ansible_is_given(tmp_path):
 def as_ini(overrides):
     """Write overrides as openstack-ansible's config_template does.
 
-    A dictionary without values is an option that is there several times, in
+    A dictionary without values becomes an option that is repeated, in
     alphabetical order.
     """
     lines = []
@@ -79,7 +79,7 @@ def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
         (DEPLOYMENT / 'openstack-ansible/user_variables.yml').read_text()
     )
     overrides = given['nova_nova_conf_overrides']
-    # The role writes this one, of its defaults and those.
+    # The role writes this option from its defaults and these filters.
     overrides['filter_scheduler']['enabled_filters'] = ','.join(
         ['ComputeFilter', *given['nova_scheduler_extra_filters']]
     )
@@ -91,9 +91,9 @@ def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
 def to_oslo_conf(conf):
     """Write values like helm-toolkit's to_oslo_conf in openstack-helm.
 
-    Its template goes through maps in the order of their keys. A list becomes
-    values with commas between them; only a map that calls itself a multistring
-    becomes an option that is there several times.
+    Its template iterates over maps in the order of their keys. A list becomes
+    comma-separated values; only a map of type multistring becomes an option
+    that is repeated.
     """
     lines = []
     for group, options in sorted(conf.items()):
@@ -137,7 +137,7 @@ def test_a_list_in_place_of_a_multistring_does_not_start(tmp_path):
         starts(path)
 
 
-# What Atmosphere's image of Nova has besides Nova.
+# What the Nova image of Atmosphere contains besides Nova.
 FAILURE_DOMAIN = """
 from nova.scheduler import filters
 
@@ -162,7 +162,7 @@ def test_nova_scheduler_starts_with_what_atmosphere_is_given(
     check(path, conf['filter_scheduler']['enabled_filters'])
 
 
-# What concerns this package in the file that nova-operator writes.
+# The part of the file of nova-operator that matters to this package.
 OPERATOR = """
 [filter_scheduler]
 available_filters = nova.scheduler.filters.all_filters

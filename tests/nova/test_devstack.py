@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 PLUGIN = ROOT / 'devstack'
 
-# What plugins see of nova.conf before them.
+# The relevant part of nova.conf before the plugin runs.
 NOVA_CONF = """\
 [filter_scheduler]
 enabled_filters = ComputeFilter,SameHostFilter
@@ -134,7 +134,7 @@ def test_our_plugin_takes_the_place_of_blazars(stack, tmp_path):
         'ComputeFilter',
         'IsolatedAggregatesFilter',
     ]
-    # Other plugins keep what they have made available.
+    # The filters that other plugins made available stay.
     [available] = [
         line
         for line in lines_of(tmp_path / 'nova.conf', 'filter_scheduler')

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes a query fit is the last request filter of Nova."""
+"""The request filter that makes a query fit stays the last one in Nova."""
 
 import logging
 
@@ -59,7 +59,7 @@ def test_it_runs_once_and_after_all_others_wherever_they_are_put(filters):
     filters.insert(1, third_party('inserted'))
     filters.append(third_party('late'))
     assert process(ran) == ['first', 'inserted', 'appended', 'late']
-    # There is none more for each request.
+    # Requests do not add more of them.
     assert process(ran) == ['first', 'inserted', 'appended', 'late']
     assert sum(isinstance(one, runner.Finish) for one in filters) == 3
 

@@ -31,7 +31,7 @@ class Cloud:
     def __init__(self, monkeypatch):
         self.nodes = [Node('h1', 'n1'), Node('h2', 'n2')]
         self.in_nova = {}
-        # By provider; the trees are those of the first letters.
+        # Aggregates by provider; children begin with the name of their root.
         self.in_placement = {'n1': set(), 'n2': set()}
         self.asked = 0
         self.error = None

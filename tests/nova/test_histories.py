@@ -54,7 +54,7 @@ from isolate_aggregates.query_limit import (
 
 CASES = int(os.environ.get('RANDOM_CASES', '2000'))
 STEPS = 40
-# Fewer than there are in a history on average.
+# Fewer than the average number of requests in a history.
 REQUESTS = 25
 HOUR = 3600
 PATIENCE = 120  # seconds until a thread that hangs fails a test
@@ -112,7 +112,7 @@ class Placement(SimulatedPlacement):
         self.members = {host: frozenset() for host in HOSTS}
         self.loaded = None
         self.clock = clock
-        # What happens to the next calls.
+        # The faults of the next calls.
         self.faults = []
         self.meddle = None
         super().__init__()
@@ -151,7 +151,7 @@ class Placement(SimulatedPlacement):
 
 
 class Verified(VerifiedInTurn):
-    """What was verified of rollups, as far as the thread has come."""
+    """The verification of rollups, whose thread is stepped by the test."""
 
     def __init__(self, placement, limit, clock):
         changed = threading.Condition()
@@ -262,7 +262,7 @@ def _nova():
 
 
 class Counting(Observer):
-    """Counts what became of requests."""
+    """Counts the outcomes of requests."""
 
     def __init__(self, counter):
         self._counter = counter
@@ -282,7 +282,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
     @stateful.initialize(
         limit=st.sampled_from(LIMITS),
-        # For how long the aggregates are remembered.
+        # For how many seconds the aggregates are cached.
         window=st.sampled_from([0, 0, 30]),
         locked=st.lists(
             st.tuples(tags, few_hosts, strangers),
@@ -295,7 +295,7 @@ class Histories(stateful.RuleBasedStateMachine):
         self.placement = Placement(self.clock)
         self.nova = Nova() if window else NovaDatabase()
         self.window = window
-        # By host and uuid of the aggregate, and by host.
+        # Times by host and aggregate uuid, and by host.
         self.changed_at = {}
         self.left_rollup_at = dict.fromkeys(HOSTS, -math.inf)
         for slot, (metadata, members, in_placement_alone) in enumerate(locked):
@@ -417,7 +417,7 @@ class Histories(stateful.RuleBasedStateMachine):
         questions=st.integers(0, 8),
     )
     def wait(self, seconds, questions):
-        """Let time pass, and then the thread ask some questions."""
+        """Let time pass, and run some steps of the thread."""
         self.clock.now += seconds
         for _ in range(questions):
             if self.verified.step():
@@ -434,10 +434,10 @@ class Histories(stateful.RuleBasedStateMachine):
 
     @stateful.rule(times=st.integers(1, 3))
     def break_nova(self, times):
-        """Let Nova fail to tell the aggregates, a few times."""
+        """Make the next reads of the aggregates from Nova fail."""
         self.nova.broken = times
 
-    # What is asked of it.
+    # Requests.
 
     @stateful.rule(made=st.lists(numbers, min_size=2, max_size=10))
     def ask(self, made):
@@ -504,8 +504,8 @@ class Histories(stateful.RuleBasedStateMachine):
     def _is_unseen(self, host, closed):
         """Return whether no component can have seen a new exclusion yet.
 
-        See :data:`UNSEEN`. Where aggregates are remembered with their hosts,
-        what Nova does with a host is seen as late as a tag.
+        See :data:`UNSEEN`. If aggregates are cached with their hosts,
+        changes of hosts in Nova are seen as late as changes of tags.
         """
         known = self.nova.of(host)
 
@@ -522,7 +522,7 @@ class Histories(stateful.RuleBasedStateMachine):
         return bool(kept_out_by) and all(map(unseen, kept_out_by))
 
     def _recent(self):
-        """Return the aggregates as they were lately."""
+        """Return all versions of the aggregates that may be in the cache."""
         since = self.clock.now - self.window
         ends = [at for at, _ in self.versions[1:]] + [self.clock.now + 1]
         return [
@@ -538,7 +538,7 @@ class Histories(stateful.RuleBasedStateMachine):
         return rollups(self.pipeline.locks(AggregateIndex(self.nova.now())))
 
     def _put(self, host, rollup, inside):
-        """Let a host be in a rollup, or not."""
+        """Add a host to a rollup, or remove it."""
         if inside:
             self.placement.join(host, {rollup.uuid})
         elif rollup.uuid in self.placement.members[host]:
@@ -565,7 +565,7 @@ def test_what_is_shortened_remembered_or_retried_opens_nothing():
                 max_examples=-(-CASES // REQUESTS), stateful_step_count=STEPS
             ),
         )
-    # Of these there are hundreds in an ordinary run.
+    # An ordinary run has hundreds of each.
     assert asked['shortened'] > 0
     assert asked['served'] > 0
     print(dict(asked))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hook for request filters that Nova is to have, and what we do with it.
+"""The proposed hook for request filters in Nova, and our use of it.
 
 ``etc/upstream/nova/request-filters.patch`` is applied to a copy of the Nova
 that is installed.
@@ -210,7 +210,7 @@ def test_with_the_patch_novas_own_tests_pass(patched):
         'nova.tests.unit.scheduler.test_manager',
     )
     assert done.returncode == 0, done.stderr
-    # Those that the patch adds are among them.
+    # The tests that the patch adds were run, too.
     assert 'TestLoadFilters.test_unknown_filter' in done.stderr
 
 
@@ -250,7 +250,7 @@ def test_with_the_patch_our_filters_run_once_and_by_the_hook(
 
 
 def test_with_the_patch_alone_nova_scheduler_does_not_start(patched, tmp_path):
-    """Nothing runs ours then, and servers must not go where they like."""
+    """Our filters would not run, and servers could use any host."""
     program = pathlib.Path(__file__).with_name('hook_start.py')
     done = run(patched, program, configuration(tmp_path))
     assert done.returncode != 0

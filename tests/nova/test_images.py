@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Nova keeps of an image, for a request and for its server."""
+"""The image properties that Nova stores for a request and its server."""
 
 from nova import exception as nova_exception
 from nova import objects
@@ -36,7 +36,7 @@ class Nova:
 
 
 class NoRecord(Nova):
-    """Has no record of the server."""
+    """A Nova without a record of the server."""
 
     def __init__(self):
         super().__init__()

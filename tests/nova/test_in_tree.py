@@ -40,7 +40,7 @@ keys = st.one_of(
         ]
     ),
 )
-# SQLite does not take "Required" for a lock, and ours does.
+# Without "Required", which is a lock to us, but not in Nova on SQLite.
 values = st.sampled_from(
     ['required', 'required', ' required', '', 'forbidden']
 )
@@ -82,7 +82,7 @@ def store(engine, aggregates):
 
 
 def forbidden_in_tree(traits):
-    """What Nova's own query forbids for a request with these traits."""
+    """Return what Nova's own query forbids for a request with these traits."""
     found = objects.AggregateList.get_non_matching_by_metadata_keys(
         nova_context.get_admin_context(),
         [f'trait:{trait}' for trait in traits],

@@ -44,7 +44,7 @@ VALUES = [
     *(' '.join(pair) for pair in itertools.product(OPERATORS, OPERANDS)),
     *OPERATORS, *OPERANDS, *LISTS,
 ]  # fmt: skip
-# Numbers more often than not, or hardly a request with one would pass.
+# Mostly numbers; otherwise, hardly any request with a number would pass.
 NUMBERS = ['4', '3', '5, 6', '1e1', ' 4 ', '-2']
 TEXTS = [*NUMBERS, *NUMBERS, 'true', 'false,true', '', ',', 'many', '4, a']
 
@@ -95,7 +95,7 @@ def state(host):
 
 
 def makes_nova_fail(cause):
-    """Return whether Nova fails on what a request is refused for."""
+    """Return whether Nova fails for the cause of our refusal."""
     values = (
         [cause.value] if isinstance(cause, BadMetadata) else ['4', 'anything']
     )
@@ -112,7 +112,7 @@ def makes_nova_fail(cause):
 
 
 def compare(seed, cases):
-    """Compare both, and return how often which of them was how."""
+    """Compare both filters, and return the number of each outcome."""
     chance = random.Random(seed)
     counts = {'pass': 0, 'drop': 0, 'fail': 0}
     while counts['pass'] + counts['drop'] < cases:
@@ -132,7 +132,7 @@ def compare(seed, cases):
             counts['fail'] += len(hosts)
             continue
         for host in hosts:
-            # It does not fail on what is not refused for that.
+            # Nova does not fail if we do not refuse.
             theirs = THEIRS.host_passes(state(host), spec)
             held = {each.uuid for each in host}
             ours = not judge.objections(destination, held)
@@ -143,7 +143,7 @@ def compare(seed, cases):
 
 def test_a_host_passes_as_it_passes_novas_filter():
     counts = compare(seed=19, cases=CASES)
-    # None of them is rare.
+    # Each outcome occurs often.
     assert min(counts.values()) > CASES // 20, counts
 
 

@@ -30,8 +30,8 @@ classes = st.sampled_from([
     'VCPU', 'PCPU', 'MEMORY_MB', 'DISK_GB', 'VGPU', 'CUSTOM_FOO',
     'CUSTOM_BAR', 'NO_SUCH_CLASS', 'MEM_ENCRYPTION_CONTEXT',
 ])  # fmt: skip
-# Not the trait without a name: alone, Nova drops it, and we let Placement
-# refuse it.
+# Without the empty trait: if it is the only one, Nova drops it, and we let
+# Placement refuse it.
 traits = st.sampled_from(
     ['HW_CPU_X86_AVX', 'CUSTOM_A', 'CUSTOM_B', 'CUSTOM_C', 'lower']
 )
@@ -183,8 +183,8 @@ def test_a_request_asks_placement_what_nova_asks(request):
             nova_spec(request)
         )
     except nova_exception.NovaException as exc:
-        # Which firmware goes with an encryption model is for Nova's API to
-        # say; it does not change what Placement is asked.
+        # Nova's API checks whether firmware and encryption model match; this
+        # does not change the query to Placement.
         assume('emory encryption' not in str(exc))
         raise
     assert ours.to_querystring() == theirs.to_querystring()

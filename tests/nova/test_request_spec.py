@@ -19,7 +19,7 @@ from isolate_aggregates.nova import registration
 
 engine = test_in_tree.engine
 
-# Of those Nova derives from settings, one that hosts are isolated by.
+# A trait that Nova derives from settings, and that isolates hosts.
 SECURE_BOOT = 'COMPUTE_SECURITY_UEFI_SECURE_BOOT'
 TRAITS = [*test_in_tree.TRAITS, SECURE_BOOT]
 
@@ -148,7 +148,7 @@ def test_the_request_spec_is_the_same_afterwards(
 
 
 def in_any_order(value):
-    """Return a value without the order that its sets happened to have."""
+    """Return a value with lists sorted, as sets have no order."""
     if isinstance(value, dict):
         return {key: in_any_order(held) for key, held in value.items()}
     if isinstance(value, (list, tuple)):

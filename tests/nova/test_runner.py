@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the request filters do with Nova's requests, and with their hosts."""
+"""The request filters on requests of Nova, and on the hosts it finds."""
 
 import logging
 import time
@@ -73,7 +73,7 @@ class Members:
 
 
 class Forced:
-    """Lets requests pass, but for one reason."""
+    """Lets requests pass unless it has a reason."""
 
     reason = None
 
@@ -152,7 +152,7 @@ class Worker:
         with pytest.raises(nova_exception.RequestFilterFailed) as caught:
             self.narrow()
         assert caught.value.kwargs['reason'].endswith(CONTEXT.request_id)
-        # What is logged, and not shown to the user.
+        # The reasons that are logged, and not shown to the user.
         cause = caught.value.__cause__
         return (
             '; '.join(cause.reasons)
@@ -263,7 +263,7 @@ def test_forced_hosts_are_judged_before_a_shortened_query():
 
 
 def test_no_host_is_for_a_request_that_was_not_finished():
-    """Nothing that it forbids is in the query."""
+    """Its query does not have the forbidden aggregates."""
     worker = Worker(Filter(FORBID))
     worker.runner(CONTEXT, worker.spec)
     assert worker.objections()['host-a'] == ['aggregates a, b: because']
@@ -357,7 +357,7 @@ def test_no_text_of_a_tenant_can_forge_a_line_of_the_log(
     worker.spec.project_id = FORGED
     install(worker.runner)
     with caplog.at_level(logging.DEBUG):
-        # As a rebuild, and as a boot.
+        # Once as a rebuild, and once as a boot.
         assert passing(worker.spec) in ([], ['host-c'])
         if isinstance(constraint, Refuse):
             assert worker.refusal() == SHOWN
@@ -486,7 +486,7 @@ def test_hosts_are_judged_again_if_the_query_was_shortened():
     worker = Worker(mine, limit=forbidden_length(1))
     worker.narrow()
     assert worker.objections()['host-a'] == ['aggregates a, b: because']
-    # By the conclusions of the filters at that time.
+    # The hosts are judged by the conclusions made for the query.
     assert len(mine.requests) == 1
 
 
@@ -521,7 +521,7 @@ class Needy(Filter):
 
 
 def test_without_a_record_hosts_are_judged_only_by_what_keeps_out():
-    """A key that is not known opens nothing; a property is needed."""
+    """Without the record, no key counts, and image properties are unknown."""
     image = objects.ImageMeta(
         id=f'{UUID}1', properties=objects.ImageMetaProps()
     )

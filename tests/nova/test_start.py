@@ -86,7 +86,7 @@ def test_inside_the_scheduler_the_database_is_read_unless_told_otherwise(
     assert isinstance(registration.source(conf.conf), NovaclientSource)
     conf.config(aggregate_source=None, group=ia_conf.GROUP)
     assert isinstance(registration.source(conf.conf), NovaDatabaseSource)
-    # For the same configuration a command asks the API.
+    # With the same configuration, commands use the API.
     outside = sources.load(conf.conf, lambda: connection.from_conf(conf.conf))
     assert isinstance(outside, NovaclientSource)
 
@@ -189,7 +189,7 @@ def test_a_server_that_hangs_holds_the_start_no_longer_than_the_deadline(
     try:
         with caplog.at_level(logging.INFO, 'isolate_aggregates'):
             registration.install(conf.conf)
-            # Nor a request.
+            # A request does not wait, either.
             with pytest.raises(exception.AggregatesUnreadable):
                 registration.installed()._cache.get()
     finally:

@@ -281,7 +281,7 @@ def test_queries_have_to_fit(
         request_filters=['isolate_aggregates'],
         group=ia_conf.GROUP,
     )
-    # Some provider lacks the rollup, and is in all of the aggregates.
+    # A provider is in all of the aggregates, but not in the rollup.
     provider = {
         'uuid': 'p1',
         'name': 'h1',
@@ -343,8 +343,8 @@ def nova_conf(tmp_path):
 def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     nova_conf, source, said
 ):
-    # Beside Glance and Keystone there is osprofiler, whose options Nova's
-    # database wants to see.
+    # osprofiler is installed with Glance and Keystone; Nova's database then
+    # needs its options.
     metadata.version('osprofiler')
     with nova_conf.open('a') as file:
         file.write(f'[isolate_aggregates]\naggregate_source = {source}\n')

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left to host filters opens nothing, on any path of a server's life.
+"""Constraints left to host filters never admit more hosts.
 
-Random clouds in which Nova's database, its memory and Placement have other
-hosts in the aggregates, and requests of all kinds that the code of
-nova-scheduler itself decides, with Nova's own host filter.
+In random clouds, Nova's database, its memory and Placement disagree on the
+hosts of aggregates. Requests of all operations are scheduled by the code of
+nova-scheduler, with Nova's own host filter.
 """
 
 from collections import Counter
@@ -97,7 +97,7 @@ def conf():
 
 
 class Cloud:
-    """A cloud in which not all agree on who is in which aggregate."""
+    """A cloud in which Nova and Placement disagree on hosts of aggregates."""
 
     def __init__(self, chance, filters, placement):
         self.chance = chance
@@ -213,8 +213,8 @@ class Cloud:
     def admits(self, demand, host, left):
         """Tell whether a host may serve a request, with nothing shortened.
 
-        :param left: What is left to host filters. Who is in that in Nova
-            counts, see the decision record 27.
+        :param left: The constraints left to host filters, for which membership
+            in Nova counts; see decision record 27.
         """
         destination = decide(
             demand.request(), self.index, self.pipeline
@@ -260,7 +260,7 @@ def test_no_host_is_offered_that_the_plain_path_excludes(conf, monkeypatch):
             if demand.operation == 'rebuild' and (
                 OUR_HOST_FILTER not in cloud.enabled
             ):
-                # Nova asks nothing that is ours.
+                # Nova calls none of our filters for it.
                 continue
             spec = demand.spec()
             found = scheduler.hosts_for(spec)
@@ -272,6 +272,6 @@ def test_no_host_is_offered_that_the_plain_path_excludes(conf, monkeypatch):
             seen['served'] += bool(found)
             seen['served, some of it left'] += bool(found and left)
             seen['refused, some of it left'] += bool(left and not found)
-    # None of them is rare.
+    # Each outcome occurs often.
     assert len(seen) == 3
     assert min(seen.values()) > CLOUDS // 10, seen
