@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may use the flavor of a reservation, and that it stays so."""
+"""The access to the flavor of a reservation is granted and restored."""
 
 import itertools
 
@@ -66,6 +66,6 @@ def test_a_round_asks_of_some_only_and_of_each_in_turn(world, monkeypatch):
         [name for name in made if world.nova.access[name]]
         for _ in itertools.takewhile(lambda _: tick(world), range(3))
     ]
-    # A round in which something was to be done ends with another look.
+    # A round that changes something reads the access once more.
     assert all(restored)
     assert restored[-1] == made

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs by clocks that differ: a little does no harm, and more is refused."""
+"""Small differences between clocks do no harm; larger ones are refused."""
 
 import datetime
 import email.utils
@@ -68,7 +68,7 @@ def test_what_is_open_too_early_is_closed(world):
 
 
 def tell(world, skew):
-    """Let the web server before Placement tell a time that is off."""
+    """Make the web server in front of Placement send a wrong time."""
     told = datetime.datetime.now(datetime.UTC) + skew
     world.wire.date = email.utils.format_datetime(told, usegmt=True)
 

@@ -42,7 +42,7 @@ def command(world, run):
 
 @pytest.fixture
 def done(command):
-    """Run one that must not fail; return its document."""
+    """Run a command that must not fail; return its document."""
 
     def run_it(*arguments):
         finished = command(*arguments, '-f', 'json')

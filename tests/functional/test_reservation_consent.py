@@ -112,7 +112,7 @@ def test_what_would_be_done_is_shown_and_done_after_a_yes(
     answer('Y\n')
     finished, _ = run_it()
     assert 'Nothing was changed' not in finished.err
-    # A server takes its time to leave, or to be deleted.
+    # It takes time to migrate or to delete a server.
     assert finished.code == (3 if 'server' in told or 'leaving' in told else 0)
 
 
@@ -175,7 +175,7 @@ def test_no_server_is_deleted_that_came_after_the_question(
 def test_no_host_is_left_that_failed_after_the_question(
     reserved, command, answer
 ):
-    """It is for an operator to see that it is really down."""
+    """An operator must check that the host is really down."""
     command('update', ID, '--amount', '3', '--yes')
     reserved.fail_host('h1')
     reserved.add_host('h3')

@@ -21,7 +21,7 @@ world = reservation_world.empty_world
 
 STEP = 1 if os.environ.get('THOROUGH') else 8
 
-# What is written at a generation.
+# Writes that Placement checks against a generation.
 GUARDED = re.compile(
     'PUT .*/resource_providers/[^/]*/(aggregates|inventories|traits)$'
 )
@@ -40,21 +40,21 @@ def wanted(start=NOW, amount=3, affinity=None, name=ID):
 
 
 class Case(abc.ABC):
-    """Something to do, how it began, and when it ticks."""
+    """An operation, its initial state, and the time of reconciling."""
 
     then = NOW
-    # Whether a tick completes it.
+    # Whether reconciling completes it.
     is_ticked = True
 
     def begin(self, world):
-        """Set the scene."""
+        """Create the initial state."""
         world.reset()
         world.add_host('h1')
         world.add_host('h2')
 
     @abc.abstractmethod
     def act(self, world):
-        """Do it."""
+        """Run the operation."""
 
 
 class Create(Case):
@@ -107,7 +107,7 @@ class Fewer(Running):
 
 
 class Longer(Running):
-    """Another one comes before the later end."""
+    """The later end would overlap with another reservation."""
 
     def begin(self, world):
         super().begin(world)
@@ -186,9 +186,9 @@ KINDS = (
 
 
 def breaks(calls):
-    """Yield what to break, and how.
+    """Yield which call fails, and how.
 
-    Between two changes it does not matter which question is not answered.
+    Between two changes, it does not matter which of the reads fails.
     """
     before = 'PUT'
     for number, (method, _) in enumerate(calls, 1):
@@ -224,7 +224,7 @@ def test_a_broken_operation_is_completed(world, kind):
         if case.is_ticked and round_ % 2:
             reservations.reconcile_all(world.store, case.then)
             reservations.reconcile_all(world.store, case.then)
-            # What was never written down cannot be completed.
+            # An operation that was never recorded cannot be completed.
             assert world.picture() in (expected, before), where
         with contextlib.suppress(exception.NotFound):
             # It may have been completed before the failure.

@@ -76,17 +76,17 @@ def too_many(store):
 
 
 def to_other(store):
-    """Give it to another project, by a clock that is slow."""
+    """Give the reservation to another project, with a slow clock."""
     return reservations.update(store, X, NOW, project=OTHER)
 
 
 def later(store):
-    """Let it start later, by a clock that is slow."""
+    """Make the reservation start later, with a slow clock."""
     return reservations.update(store, X, NOW, start=START + HOUR)
 
 
 def move(store):
-    """Let it leave its host, wherever that is by now."""
+    """Move the reservation away from its current host."""
     found = reservations.show(store, X, START)
     host = min(found.hosts, default='h1')
     return reservations.move(store, X, START, [host])
@@ -112,7 +112,7 @@ def create_later(store):
     return make(store, W, NOW + 10 * HOUR, None, amount=4)
 
 
-# What each command promises of the reservation in the end, if it succeeded.
+# What each command guarantees about the reservation if it succeeds.
 PROMISES = {
     more: {'amount': 2},
     longer: {'end': None},
@@ -140,7 +140,8 @@ def attempt(command, store):
 def check(world, *promises):
     """No host is overbooked, nothing is left, and results are correct.
 
-    Each is a way in which both commands may have been told the truth.
+    :param promises: The final states with which both results are correct; one
+        of them must hold.
     """
     for _ in range(2):
         reservations.reconcile_all(world.store, START)
@@ -229,10 +230,10 @@ def test_both_are_told_the_truth(world, command, other):
         was_granted, told, refusal = interleave(world, number, command, other)
         first = PROMISES.get(other, {}) if told is None else {}
         second = PROMISES.get(command, {}) if refusal is None else {}
-        # The one that is told later has the last word, but for an end.
+        # The later command wins, unless the other one ends the reservation.
         promises = [first if 'is_gone' in first else first | second]
         if was_granted:
-            # It may have read last before the other one changed the same.
+            # It may have read the state before the other one changed it.
             promises.append(second | first)
         try:
             check(world, *promises)
@@ -278,8 +279,8 @@ def numbers(world, command, every=EVERY):
 def interleave(world, number, command, other):
     """Run a command, and another one before or after one of its calls.
 
-    Return whether what the first one promises was so before the other one
-    ran, and why each of them did not succeed, the other one first.
+    :returns: Whether the promises of the first one held before the other one
+        ran; the error of the other one, and that of the first one, if any.
     """
     world.wire.calls.clear()
     found = []
@@ -332,7 +333,7 @@ def test_what_is_ended_while_it_is_made_stays_ended(world, other):
 
 
 def test_a_class_that_a_crash_left_behind_is_deleted(world):
-    """Made by a run that was then interrupted, after the end of it all."""
+    """A run created it after the reservation ended, and was interrupted."""
     begin(world)
     theirs = names.resource_class(W)
     world.direct.send('PUT', f'/resource_classes/{theirs}')
@@ -361,7 +362,7 @@ def test_a_class_that_a_crash_left_behind_is_deleted(world):
 
 
 def test_a_command_that_is_too_late_changes_nothing(world):
-    """It writes a revision that others wrote and deleted long ago."""
+    """It writes a revision that other commands have created and deleted."""
     begin(world)
     late = world.store.read().reservation(X)
     for _ in range(2):
@@ -389,7 +390,7 @@ def test_a_command_about_an_earlier_reservation_changes_nothing(world):
 
 
 def test_what_another_command_took_back_is_not_granted(world):
-    """It took slots back, as hosts had shrunk, and was interrupted then."""
+    """The other command took slots from shrunk hosts and was interrupted."""
     begin(world)
     revisions = []
     taken = []

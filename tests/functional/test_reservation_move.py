@@ -29,7 +29,7 @@ def reserve(world, amount, affinity=None, servers=0):
 
 
 def evacuated(world, found, server):
-    """Have a server on the other host, and on the failed one still."""
+    """Add a server with allocations on both hosts, as after an evacuation."""
     allocations = {
         uuid(1, host): {'resources': NEEDS} for host in ('h1', 'h2')
     }
@@ -53,7 +53,7 @@ def is_back(world, found, server):
 
 
 def write_allocations(world, server, allocations):
-    """Replace what a server has."""
+    """Replace the allocations of a server."""
     path = f'/allocations/{uuid(3, server)}'
     before = world.direct.get(path)
     world.direct._service.request(
@@ -83,7 +83,7 @@ def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
     found = reserve(world, 2, affinity, servers=2)
     world.fail_host('h1')
     status = reservations.move(world.store, found, NOW)
-    # No server comes to the one, and both have a place on the other.
+    # h1 has no open slots, and h2 has one for each server.
     assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 0)}
     assert (status.slots, status.missing) == (2, 0)
     assert status.reservation.leaving == ('h1',)
@@ -126,7 +126,7 @@ def test_a_healthy_host_is_left_where_it_is_named(world):
         reservations.move(world.store, found, NOW, ['h2'])
     status = reservations.move(world.store, found, NOW, ['h1'])
     assert on(status) == {'h1': (1, 0, 1), 'h2': (2, 2, 0)}
-    # Once more is as good.
+    # Repeating it changes nothing.
     before = world.picture()
     reservations.move(world.store, found, NOW, ['h1'])
     assert world.picture() == before

@@ -72,7 +72,7 @@ def test_slots_are_open_from_the_start_on_only(world):
     assert world.nova.access[found.id] == {PROJECT}
     assert world.boot('s1', 'h1', found.id, NEEDS)
     assert world.boot('s2', 'h1', found.id, NEEDS)
-    # Nothing but the count of the slots is in the way.
+    # Only the number of slots prevents it.
     assert not world.boot('s3', 'h1', found.id, {'VCPU': 1})
 
     [status] = reservations.reconcile_all(world.store, NOW + 2 * HOUR)
@@ -164,7 +164,7 @@ def test_a_later_end_is_refused_where_another_one_comes(world):
     assert reservations.update(world.store, found.id, NOW, end=NOW + 2 * HOUR)
     with pytest.raises(exception.ReservationError, match='room for'):
         reservations.update(world.store, found.id, NOW, end=NOW + 3 * HOUR)
-    # With fewer slots it would have been possible.
+    # With fewer slots it is possible.
     status = reservations.update(
         world.store, found.id, NOW, amount=2, end=NOW + 3 * HOUR
     )
@@ -183,8 +183,8 @@ def test_ordinary_servers_on_a_host_count(world):
     assert world.boot('o1', 'h1', flavor_needs={'VCPU': 5, 'MEMORY_MB': 9})
     found = reserve(world, 1, affinity=True).reservation
     assert 'room for 2 on h2' in refused(world, 3)
-    # One that boots from a volume takes less than its slot has, which must
-    # not make the ordinary one look smaller.
+    # A server booted from a volume uses less than its slot. The usage of an
+    # ordinary server must not be underestimated because of it.
     assert world.boot('s1', 'h1', found.id, {'VCPU': 4, 'MEMORY_MB': 1024})
     disk = {'VCPU': 1, 'MEMORY_MB': 9, 'DISK_GB': 70}
     assert world.boot('o2', 'h1', flavor_needs=disk)
@@ -255,7 +255,7 @@ def test_racing_creators_never_oversell(world):
     assert all(total <= 2 for total in by_host.values())
     assert sum(by_host.values()) == 2 * len(made)
     assert sorted(world.records()) == sorted(made)
-    # Not all of them are turned away for each other's sake.
+    # They do not all refuse each other.
     assert len(made) >= 2
 
 
@@ -456,7 +456,7 @@ def test_start_project_and_affinity_change_before_the_start(world):
     assert (one.project, one.affinity) == (OTHER, False)
     assert totals(change(world, found.id, affinity=True)) == {'h1': 2}
     assert totals(change(world, found.id, affinity=None)) == {'h1': 2}
-    # Its room is that of its new time.
+    # The error states the room at the new time.
     assert 'room for 2 on h2.' in refused(world, 3, start=3, end=4)
     later = change(
         world, found.id, start=NOW + 8 * HOUR, end=NOW + 9 * HOUR, amount=4
@@ -498,7 +498,7 @@ def test_a_reservation_that_has_started_keeps_its_terms(world, values):
     found = reserve(world, 1, start=1).reservation
     reservations.reconcile_all(world.store, NOW + HOUR)
     before = world.picture()
-    # By a slow clock it has not started yet, but its slots are open.
+    # With a slow clock it has not started yet, but its slots are open.
     for now in (NOW + HOUR, NOW):
         with pytest.raises(exception.ReservationError) as caught:
             change(world, found.id, now, amount=2, **values)
@@ -642,7 +642,7 @@ def test_to_show_one_reservation_only_its_hosts_are_read(world):
     found = reserve(world, 1, start=1, end=2)
     for start in (2, 3):
         reserve(world, 4, start=start, end=start + 1)
-    # A host that is full is in no answer, and might have some.
+    # A full host is in no answer, but may have slots.
     assert world.boot('o1', 'h3', flavor_needs={'VCPU': 3})
     world.store = world.new_store()
     world.wire.calls.clear()
@@ -662,7 +662,7 @@ def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
     world.wire.calls.clear()
     reservations.reconcile_all(world.store, NOW)
     few = len(world.wire.calls)
-    # One world is read, and nothing else.
+    # The state is read once, and nothing else.
     assert few < 10
     for start in range(3, 9):
         reserve(world, 4, start=start + 1, end=start + 2)

@@ -11,7 +11,7 @@ from isolate_aggregates.reservations import names
 
 @pytest.fixture
 def world(embedded):
-    """A cloud with one host for reservations and one that is none."""
+    """A cloud with one host for reservations and one other host."""
     world = World(embedded)
     world.add_host('h1')
     world.add_host('h2', enable=False)
@@ -25,7 +25,7 @@ def test_a_pool_without_hosts_can_be_deleted(world):
     reservations.delete_pool(world.store)
     assert world.nova.aggregates == {}
     assert names.TRAIT not in custom('traits')
-    # Once more is as good.
+    # Repeating it does no harm.
     reservations.delete_pool(world.store)
     assert reservations.enable_host(world.store, 'h2').is_enabled
 
@@ -70,7 +70,7 @@ def test_a_pool_of_blazar_is_left_alone(world):
         reservations.enable_host(world.store, 'h2')
     assert 'aggregate_freepool_name' in str(caught.value)
     assert world.picture() == before
-    # Where an operator says whose it is, and where nobody is in it yet.
+    # It works if an operator marks the aggregate, or if it is empty.
     pool['metadata'][names.POOL_KEY] = 'true'
     assert reservations.enable_host(world.store, 'h2').is_enabled
     pool.update(hosts=[], metadata={})
@@ -108,11 +108,11 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
             act(world.store, 'h2')
         assert names.POOL_KEY in str(caught.value)
     assert world.picture() == before
-    # What was enabled here is known by its reservation provider.
+    # Hosts enabled by this package have a reservation provider.
     reservations.disable_host(world.store, 'h1')
     pool = world.nova.aggregates[1]
     assert pool['hosts'] == ['h2']
-    # Where an operator says whose it is.
+    # An operator marks the aggregate.
     pool['metadata'][names.POOL_KEY] = 'true'
     reservations.disable_host(world.store, 'h2')
     assert pool['hosts'] == []

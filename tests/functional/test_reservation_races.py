@@ -95,7 +95,7 @@ def begin(world, case):
     if case == 'repair':
         world.fail_host('h1')
     if case == 'restore':
-        # Somebody has deleted two slots of a later one.
+        # Another client has deleted slots of a later reservation.
         make(world.store, 3, 3, name=LATER)
         name = names.resource_class(LATER)
         path = f'/resource_providers/{world.child("h1")}/inventories/{name}'
@@ -170,5 +170,5 @@ def test_nothing_is_sold_twice(world, case):
             action(world)
         world.wire.meddle = None
         made.add(check(world))
-    # Neither of them is turned away without a need.
+    # At least one of both is always created.
     assert 0 not in made

@@ -105,7 +105,7 @@ def test_the_last_end_there_is_leaves_no_cleaning_time(world):
 
 
 class Clock:
-    """What time passes on."""
+    """A clock for tests."""
 
     def __init__(self):
         self.now = 100.0
