@@ -22,7 +22,7 @@ def _shared() -> Iterator[tuple[adapter.Adapter, sqlite3.Connection]]:
 def embedded(
     _shared: tuple[adapter.Adapter, sqlite3.Connection],
 ) -> adapter.Adapter:
-    """The adapter of a real Placement without anything in it."""
+    """The adapter of a real Placement that is empty."""
     client, empty = _shared
     placement_backup.put_back(empty)
     return client

@@ -58,13 +58,13 @@ def some(chance, things):
 
 
 def change_tags(chance, world):
-    """Let operators change aggregates, through Nova alone."""
+    """Change aggregates as operators do, only in Nova."""
     for name in NAMES:
         world.require(name, some(chance, HOSTS), *some(chance, TRAITS))
 
 
 def change_placement(chance, world):
-    """Let others change what Placement has."""
+    """Change traits and memberships in Placement as other clients do."""
     uuids = [a.uuid for a in world.nova.groups.values()]
     uuids += [rollups.uuid_of(f'trait:{trait}') for trait in TRAITS]
     for host in some(chance, HOSTS):
@@ -91,8 +91,8 @@ def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
         safe = {f.kind for f in before if f.safe}
         assert {f.repair for f in before if f.safe} <= {repairs.SYNC}
         todo = world.todo()
-        # Nothing that sync would do for isolation goes unnoticed: but for
-        # the first rollups, and marks that nobody misses.
+        # If no finding is safe to repair, sync has nothing left to do except
+        # for the first rollups and marks, which have no finding.
         if not safe:
             assert all('rollup' in what for what in todo), (todo, before)
         world.sync()

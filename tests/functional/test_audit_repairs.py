@@ -35,7 +35,7 @@ def test_plain_words_stay_as_they_are() -> None:
 
 def test_what_no_command_line_can_say_is_no_repair() -> None:
     assert repairs.shown((('openstack', 'a\0b'),)) == ''
-    # For the client the value begins behind the first "=".
+    # The client splits the argument at the first "=".
     aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')
     assert repairs.replace_tag(aggregate, 'K', 'k=x', 'v') == ()
     assert repairs.replace_spec(flavor, 'K', 'k=x', 'v') == ()

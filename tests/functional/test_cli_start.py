@@ -18,7 +18,7 @@ from isolate_aggregates.cli.listed import DESCRIPTIONS
 ROOT = pathlib.Path(__file__).parents[2]
 FILE = str(ROOT / 'examples' / 'gpu-hosts.yaml')
 
-# What asks a live cloud, and what only some commands need.
+# Packages for a live cloud, and packages that only some commands need.
 CLOUD = {'keystoneauth1', 'novaclient', 'openstack', 'requests', 'urllib3'}
 OTHERS = {
     *('jinja2', 'networkx', 'nova', 'placement', 'sqlalchemy'),
@@ -104,7 +104,7 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
     assert finished.stdout + finished.stderr == ''
 
 
-# What is said of a command that is not imported
+# The help lines of commands that are not imported
 
 
 def test_the_help_says_of_each_command_what_it_says_of_itself() -> None:

@@ -70,7 +70,7 @@ def test_a_change_waits_for_a_yes(change, answer):
     assert finished.code == (1 if 'isolate-aggregates' in told else 3)
     assert written == []
     assert f'  {told}\n' in finished.err
-    # The audit has more to show than what was declined.
+    # The audit has more output than the declined changes.
     assert bool(finished.out) is ('isolate-aggregates' in told)
     answer('y\n')
     finished, written = run_it()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One of several processes is elected, over locks of tooz's real drivers."""
+"""One of several processes is elected, by locks of real drivers of tooz."""
 
 from collections.abc import Callable, Iterator
 import contextlib
@@ -34,9 +34,9 @@ Elect = Callable[..., contextlib.AbstractContextManager[IsElected]]
 
 
 class Server:
-    """A server with locks, on free ports.
+    """A lock service on free ports.
 
-    :param folder: Where it may write.
+    :param folder: The directory for its data.
     """
 
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class Server:
         raise NotImplementedError
 
     def ask(self) -> None:
-        """Send a request, which fails until it runs."""
+        """Send a request, which fails until the server runs."""
         raise NotImplementedError
 
     def forget(self) -> None:
@@ -66,7 +66,7 @@ class Server:
 
     @classmethod
     def program(cls) -> str:
-        """Return its path."""
+        """Return the path of the program, or skip the test."""
         path = f'{os.environ["PATH"]}:/usr/bin'
         if found := shutil.which(cls.name, path=path):
             return found
@@ -156,7 +156,7 @@ def free_port() -> int:
 
 @pytest.fixture
 def memcached(tmp_path: pathlib.Path) -> Iterator[Memcached]:
-    """A memcached that does not run yet."""
+    """A memcached that is not started yet."""
     server = Memcached(tmp_path)
     server.program()
     yield server
@@ -167,7 +167,7 @@ def memcached(tmp_path: pathlib.Path) -> Iterator[Memcached]:
 def server(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path
 ) -> Iterator[Server]:
-    """A server with locks that does not run yet."""
+    """A lock service that is not started yet."""
     server: Server = request.param(tmp_path)
     server.program()
     yield server
@@ -180,7 +180,7 @@ def server(
 def url(
     request: pytest.FixtureRequest, tmp_path: pathlib.Path
 ) -> Iterator[str]:
-    """The URL of something with locks."""
+    """The URL of a lock service that runs."""
     if request.param == 'file':
         yield f'file://{tmp_path}'
         return
@@ -219,7 +219,7 @@ def elect(conf: cfg.ConfigOpts) -> Elect:
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return what was logged of elections since this was asked last."""
+    """Return the log messages on elections since the last call."""
     lines = [
         record.getMessage()
         for record in caplog.records
@@ -333,7 +333,7 @@ def test_where_nobody_can_be_asked_all_work(
         server.stop()
         assert (a(), b()) == (True, True)
         server.start()
-        # Each may have to find out first that its connection is gone.
+        # Each process may first have to notice that its connection is lost.
         assert True in (a(), b())
         assert True in (a(), b())
         assert sorted((a(), b())) == [False, True]
@@ -366,7 +366,7 @@ def test_what_has_the_locks_may_be_away_when_a_process_ends(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A process that waits for it could not be ended by SIGTERM."""
+    """A process that waits for the thread could not be ended by SIGTERM."""
     memcached.start()
     refresh = MemcachedDriver.heartbeat
     failures: queue.Queue[MemcachedDriver] = queue.Queue()
@@ -386,7 +386,7 @@ def test_what_has_the_locks_may_be_away_when_a_process_ends(
         failed = {failures.get()}
         while len(failed) < 2:
             failed.add(failures.get())
-    # Nor is each attempt to refresh a lock told.
+    # tooz does not log each attempt to refresh a lock.
     assert {record.name.split('.')[0] for record in caplog.records} <= {
         'isolate_aggregates'
     }

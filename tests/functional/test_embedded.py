@@ -90,7 +90,7 @@ def test_it_may_be_closed_twice_without_harm_to_the_next():
 
 
 def test_a_missing_placement_is_refused_with_what_to_install(monkeypatch):
-    # What an import finds when a package is not there.
+    # Makes the import fail as if the package were not installed.
     monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)
     with pytest.raises(exception.EmbeddedPlacementUnavailable) as caught:
         EmbeddedPlacement().open()
@@ -111,7 +111,7 @@ def test_threads_see_one_and_the_same_database(placement):
 def test_no_configuration_of_this_machine_gets_a_say(
     monkeypatch, tmp_path, where
 ):
-    """A limit of one candidate is what a service here might have."""
+    """A Placement service on this machine may limit candidates to one."""
     if where == 'a file':
         folder = tmp_path / '.placement'
         folder.mkdir()

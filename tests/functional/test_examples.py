@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comment at the head of each example promises comes true."""
+"""The commands in the comment of each example have the stated results."""
 
 import json
 import pathlib

@@ -61,7 +61,7 @@ class LiveServer(Live):
         return made
 
     def has_ports(self, server_id: str, *ports: Any) -> None:
-        """Have a Neutron, and a server with these ports."""
+        """Run a fake Neutron with these ports of a server."""
         FakeKeystone(
             self._http,
             {
@@ -77,7 +77,7 @@ class LiveServer(Live):
         )
 
     def has_segments(self, network: str, *segments: str | None) -> None:
-        """Have a network with a subnet on each of these segments."""
+        """Add a network with a subnet on each of these segments."""
         self._http.get(
             f'{NEUTRON}/v2.0/subnets?network_id={network}',
             json={'subnets': [{'segment_id': each} for each in segments]},
@@ -108,7 +108,7 @@ def _server(
         'tenant_id': 'a-project',
         'image': image,
         'flavor': {
-            # Not the flavor of that name any more: it has been changed.
+            # The flavor of this name has been changed since.
             'original_name': 'm1.small',
             'vcpus': 1,
             'ram': 2048,
@@ -221,7 +221,7 @@ def test_the_hints_of_a_server_count_where_nova_tells_them(
     finished = explain_live('--server', SERVER)
     assert (finished.code, finished.err) == (0, err)
     assert rows(finished)['linux-1'] == ('candidate' if err else refused)
-    # Given by hand they count in any case.
+    # Hints on the command line are always used.
     finished = explain_live('--server', SERVER, '--hint', 'rack:9=true')
     assert rows(finished)['linux-1'] == refused
 
@@ -430,7 +430,7 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
     assert found['linux-1'] == (
         'a segment of the network of port p5 has no aggregate'
     )
-    # Neutron does not tell of that one.
+    # Neutron fails for this network.
     http.get(f'{NEUTRON}/v2.0/subnets?network_id=dark', status_code=500)
     assert not_known(explain(port('p4', 'dark')))[-1] == (
         'the segments of port p4 are not known, whose aggregates Nova requires'

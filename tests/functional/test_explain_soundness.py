@@ -47,7 +47,7 @@ from isolate_aggregates.placement.provider import Inventory
 
 EXAMPLES = int(os.environ.get('EXPLAIN_EXAMPLES', '40'))
 
-# Sets of requirements that are tried out one by one to find smaller remedies.
+# The most sets of requirements to try when searching for smaller remedies.
 MOST_SETS = 30
 
 AGGREGATES = {
@@ -60,8 +60,8 @@ AGGREGATES = {
 def clouds(draw):
     """A cloud whose trees are compute nodes, unless they share.
 
-    A candidate does not tell which host it is for. Where only whole trees
-    share, it can only be for the one it takes from.
+    A candidate does not name its host. If only whole trees share, the host is
+    the one whose resources it uses.
     """
     return tuple(
         dataclasses.replace(
@@ -104,7 +104,7 @@ def groups(draw, suffix, uuids):
         group.aggregates.append(frozenset(draw(aggregates)))
     if 'outside' in wishes:
         group.forbidden_aggregates.update(draw(aggregates))
-    # Only a filter says so of the group without a suffix.
+    # For the group without a suffix, only filters restrict the tree.
     if suffix and 'tree' in wishes:
         group.in_tree = draw(st.sampled_from(uuids))
     return group
@@ -228,7 +228,7 @@ class Judge:
         return self._known[query]
 
     def offered_with(self, kept):
-        """Return the hosts that are offered with some requirements alone."""
+        """Return the hosts that are offered with only some requirements."""
         kept = set(map(id, kept))
         return self.offered(
             [c for c in self._divided.requirements if id(c) not in kept]
@@ -247,7 +247,7 @@ def placement():
 
 @pytest.fixture
 def explained(placement):
-    """Explain a request and return that with the judge of it."""
+    """Explain a request; return the explanation and its judge."""
 
     def explain_and_load(cloud, request, destination):
         snapshot = Snapshot(
@@ -262,7 +262,7 @@ def explained(placement):
 
 
 def examples(share):
-    """So many of the examples of a run, however long they take."""
+    """Settings for a share, in percent, of the examples of a run."""
     return settings(
         max_examples=max(EXAMPLES * share // 100, 1),
         deadline=None,
@@ -296,7 +296,7 @@ def test_a_host_has_reasons_if_and_only_if_placement_does_not_offer_it(
 
 
 def spelled_out(group):
-    """Fold the reasons of all hosts of a group, none left out."""
+    """Fold the reasons of all hosts of a group without abbreviation."""
     texts = {}
     for verdict in group.verdicts:
         for reason in verdict.reasons:
@@ -308,7 +308,7 @@ def spelled_out(group):
 
 
 def check_reasons(verdict, judge):
-    """Each is one, nothing in it is needless, and no other is missing."""
+    """Each reason excludes the host, is minimal, and none is missing."""
     named = [c for reason in verdict.reasons for c in reason.cause]
     assert verdict.provider in judge.offered(named)
     for reason in verdict.reasons:

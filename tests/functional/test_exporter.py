@@ -27,7 +27,7 @@ from isolate_aggregates.inspect.metrics import scheduler
 metrics = scheduler.WorkerMetrics(['isolate_tenants'], sys.argv[1])
 metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
 """
-# Seconds that nothing here takes, even on a slow machine.
+# A timeout in seconds that is long enough even on a slow machine.
 LONG = 300
 
 
@@ -62,7 +62,7 @@ class Exporter:
         return process, match[1]
 
     def run(self, *arguments):
-        """Run it to its end."""
+        """Run it until it exits."""
         return subprocess.run(
             self._command(*arguments),
             env=self._environment,
@@ -72,7 +72,7 @@ class Exporter:
         )
 
     def stop(self):
-        """End what still runs."""
+        """Kill the processes that still run."""
         for process in self._running:
             process.kill()
             process.communicate()
@@ -242,7 +242,7 @@ def test_a_file_is_written_and_kept_when_the_cloud_is_gone(exporter, tmp_path):
 
 
 def current_umask():
-    """Return which permissions new files do not get."""
+    """Return the umask of this process."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a stranger meets in the first hour, on a terminal of 80 columns."""
+"""What new users see in the first hour, on a terminal of 80 columns."""
 
 from collections.abc import Callable
 import contextlib
@@ -196,7 +196,7 @@ providers:
 
 
 def fits(shown: str) -> bool:
-    """Return whether it fits the terminal and has no traceback."""
+    """Check for tracebacks; return whether the output fits the terminal."""
     assert shown.strip()
     assert 'Traceback' not in shown
     assert 'usage:' not in shown
@@ -235,7 +235,7 @@ def test_the_list_of_filters_has_each_name_in_full() -> None:
     shown = on_terminal('filter', 'list')
     assert ' isolate_aggregates ' in shown
     assert ' AggregateMultiTenancyIsolation ' in shown
-    # Where it comes from is told to those who ask.
+    # The origin is shown only on request.
     assert 'Origin' not in shown
     assert 'Origin' in on_terminal('filter', 'list', '-c', 'Origin')
 
@@ -257,7 +257,7 @@ def test_the_tutorial_fits_the_terminal(tmp_path: pathlib.Path) -> None:
     assert all(map(fits, typed))
 
 
-# A cloud file of one's own. Each has one mistake; what is said names the line.
+# A user's own cloud file. Each test has one mistake; the error names the line.
 OWN = """\
 version: 1
 aggregates:

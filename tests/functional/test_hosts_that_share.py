@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is a host where compute nodes or children of other trees share.
+"""Which providers are hosts if compute nodes or child providers share.
 
 The answer is that of a real Placement. ``explain`` and ``capacity``, which
 have the providers before them, have to agree with it.
@@ -60,7 +60,7 @@ STORAGE_BELOW_A_ROOT = f"""
         pytest.param(
             SHARING_NODE,
             'small',
-            # The lender shares all it has, so there are three ways.
+            # The lender shares all its resources: three candidates.
             {'borrower': 3, 'lender': 1},
             id='a compute node that shares, and one that borrows',
         ),

@@ -16,7 +16,7 @@ from isolate_aggregates.filters import mirrored
 ROOT = pathlib.Path(__file__).parents[2]
 LINT_IMPORTS = pathlib.Path(sys.executable).with_name('lint-imports')
 
-# Modules that other packages' filters would load needlessly.
+# Modules that filters of other packages must not load.
 CLIENTS = {'keystoneauth1', 'novaclient', 'openstack', 'oslo_log', 'stevedore'}
 
 
@@ -149,7 +149,7 @@ def test_helpers_for_tests_load_no_client_of_nova_and_no_service():
 
 
 def test_nova_scheduler_loads_nothing_that_only_commands_need():
-    """Its modules are those that ``available_filters`` and workers load."""
+    """``available_filters`` and the workers load these modules."""
     loaded = _loads(
         'isolate_aggregates.nova',
         'isolate_aggregates.nova.registration',

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The everyday commands, where a cloud is not as it should be.
+"""The everyday commands on clouds with inconsistencies or errors.
 
-On a real Placement. What they do in an ordinary cloud is in
-``tests/nova_functional/test_day_two.py``.
+Placement is real. ``tests/nova_functional/test_day_two.py`` tests the commands
+on an ordinary cloud.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ Run = Callable[..., Any]
 
 
 class Operator:
-    """Somebody with the rights of an operator in the example.
+    """A user with the rights of an operator in the example.
 
     :param run: Runs the program.
     :param live: The example.
@@ -65,13 +65,13 @@ class Operator:
         def answer(request: Any, context: Any) -> Any:
             self.written.append((request.path, request.json()))
             self._tag(request)
-            # What novaclient looks for in any answer.
+            # novaclient expects these in any response.
             return {'aggregate': {}, 'extra_specs': {}}
 
         self.http.register_uri(method, url, json=answer)
 
     def _tag(self, request: Any) -> None:
-        """Keep the metadata of an aggregate that is written."""
+        """Store the metadata that is written to an aggregate."""
         written = request.json().get('set_metadata')
         aggregates = self.live.nova.aggregates
         for place, found in enumerate(aggregates):
@@ -493,7 +493,7 @@ BROKEN = """
 
 @pytest.fixture
 def broken(run: Run, write_cloud: Callable[[str], Any]) -> Run:
-    """Ask a cloud that is not as it should be."""
+    """Run a command on a cloud that is inconsistent."""
     path = str(write_cloud(BROKEN))
 
     def ask(*arguments: str) -> Any:
@@ -587,7 +587,7 @@ def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
         'trait:CUSTOM_A,2,2,4,,,0,,',
         'trait:CUSTOM_B,1,2,4,,,0,,',
     ]
-    # A cell with nothing in it would be taken for the next one.
+    # An empty cell could not be told from its separator.
     assert broken('list', '-f', 'value').out.splitlines() == [
         'trait:CUSTOM_A 2 2 4 - - 0 - -',
         'trait:CUSTOM_B 1 2 4 - - 0 - -',

@@ -200,7 +200,7 @@ def test_a_sharing_child_is_told_with_the_error_that_it_makes(
 
 @pytest.fixture
 def live(http, write_cloud, in_environment):
-    """Have a cloud file as a live cloud."""
+    """Serve a cloud file as a live cloud."""
     clouds = []
 
     def start(text):
@@ -255,7 +255,7 @@ def test_all_providers_are_only_read_if_a_mistake_may_show(
 def test_of_a_large_file_it_is_said_what_may_be_wrong(
     run, told, write_cloud, monkeypatch
 ):
-    """To ask it would take minutes; candidates does that anyway."""
+    """Loading it into Placement takes minutes; only ``candidates`` does."""
     monkeypatch.setattr(saved, '_FEW', 4)
     path = write_cloud(SHARED_DISK)
     found = told('explain', path, 'grouped')['summary']

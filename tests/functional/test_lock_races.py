@@ -30,7 +30,7 @@ def world(embedded, conf):
 
 
 def fresh(world):
-    """A cloud of which nothing was read yet."""
+    """A cloud without cached data."""
     cloud = LiveCloud(world.conf, connect=None)
     cloud.nova, cloud.placement = world.nova, world.placement
     return cloud
@@ -161,7 +161,7 @@ def test_two_commands_end_in_step_whenever_the_other_one_runs(
         assert error is None, (at, error)
         assert disagreements(world) == [], at
         at += EVERY
-    # Each of them makes some calls.
+    # The command makes several calls.
     assert at > 5
 
 
@@ -191,7 +191,7 @@ def test_a_command_that_others_undo_all_the_time_says_so(
 
 
 def test_a_trait_that_was_deleted_meanwhile_is_created_again(world):
-    """As by an unlock that finds its mark on no host any more."""
+    """An unlock deletes a mark that is on no host any more."""
     unlocked(world)
     first = lock.plan(fresh(world), 'a', [LICENSED])
 

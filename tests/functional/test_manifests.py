@@ -22,7 +22,7 @@ MANIFESTS = sorted(FOLDER.glob('*.yaml'))
 EXAMPLE = ROOT / 'examples' / 'windows-licensing.yaml'
 CONFIGURATION = '/etc/isolate-aggregates/isolate-aggregates.conf'
 
-# The oldest that is still in use somewhere, and the newest that is known.
+# An old release that is still in use, and the newest known one.
 RELEASES = ['1.29', kubernetes_validate.latest_version()]
 
 
@@ -60,7 +60,7 @@ def test_a_word_that_kubernetes_does_not_know_is_noticed() -> None:
 def test_a_pod_is_allowed_where_the_standard_is_restricted(
     pod: dict[str, Any],
 ) -> None:
-    """That is the strictest of Kubernetes' Pod Security Standards."""
+    """Restricted is the strictest of the Pod Security Standards."""
     assert pod['securityContext']['runAsNonRoot'] is True
     assert pod['securityContext']['runAsUser'] > 0
     assert pod['securityContext']['seccompProfile'] == {
@@ -133,7 +133,7 @@ def test_the_example_of_a_configuration_is_one(
     assert 'isolate_aggregates,True' in finished.out
 
 
-# As on a file system that is read-only.
+# As on a read-only file system.
 READ_ONLY = """
 import errno, os, sys
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT

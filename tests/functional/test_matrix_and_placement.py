@@ -45,7 +45,7 @@ def compared(conf, snapshot):
             except exception.RequestRefused:
                 offered = set()
             except exception.BadQuery as exc:
-                # Nobody ever created it, so no host can have it.
+                # The trait was never created, so no host can have it.
                 if 'No such trait(s): CUSTOM_FPGA' not in str(exc):
                     raise
                 offered = set()

@@ -36,8 +36,8 @@ Run = Callable[..., Any]
 class Prometheus(threading.Thread):
     """Scrapes the exporter of this process, and stops it.
 
-    :param steps: Each is what to do first, and what the values have to be
-        like before the next one.
+    :param steps: The steps: each an action, and the condition on the values to
+        wait for before the next step.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Prometheus(threading.Thread):
 
     def run(self) -> None:
         """Do all steps."""
-        # Before it is there, a signal would end the tests.
+        # Without the handler, a signal would end the tests.
         while not self._scrape():
             time.sleep(0.01)
         try:
@@ -115,7 +115,7 @@ def test_a_live_cloud_is_read_again_and_again(
     assert first[hosts] == 2
     assert first['isolate_aggregates_lock_used', 'VCPU', LICENSED] == 4
     assert found not in first
-    # What was there stays until there is something new.
+    # The old values stay until there are new ones.
     assert broken[hosts] == 2
     assert repaired[hosts] == 3
     assert repaired[found] == 1
@@ -136,7 +136,7 @@ def test_servers_that_cannot_be_listed_cost_the_slots_alone(
         *('--config-file', config(ISOLATE)),
         *('exporter', '--textfile', str(path)),
     )
-    # So many that it matters which are used most.
+    # So many flavors that it matters which are used most.
     live.nova.flavors += [
         Flavor(f'new-{number}', f'new-{number}', 1) for number in range(9)
     ]

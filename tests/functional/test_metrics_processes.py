@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What processes that were forked count is added up."""
+"""The counts of forked processes are added up."""
 
 import subprocess
 import sys
@@ -44,7 +44,7 @@ EVENTLET = 'import eventlet; eventlet.monkey_patch()'
 def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
     if first:
         pytest.importorskip('eventlet')
-    # As nova-scheduler: loaded once, then forked.
+    # Like nova-scheduler: loaded once, then forked.
     subprocess.run(
         [sys.executable, '-W', 'ignore', '-c', first + WORKERS, tmp_path],
         check=True,

@@ -41,7 +41,7 @@ def real() -> Iterator[adapter.Adapter]:
 
 @pytest.fixture
 def mocked() -> testing.PlacementFixture:
-    """A mocked one that has it too, to be started."""
+    """A mocked Placement with the same cloud, not started yet."""
     return testing.PlacementFixture(NESTED)
 
 
@@ -52,7 +52,7 @@ def ask(
     method: str = 'GET',
     **headers: str,
 ) -> Comparable:
-    """Return an answer without what may differ."""
+    """Return an answer without the parts that may differ."""
     headers = {name.replace('_', '-'): text for name, text in headers.items()}
     if version is not None:
         headers['OpenStack-API-Version'] = version
@@ -166,7 +166,7 @@ CONSUMER = load.consumer(NESTED.providers[1])
         '/allocation_candidates?resources_A=VCPU:1&required_B=CUSTOM_A'
         '&group_policy=none&same_subtree=_A,_B',
         '/allocation_candidates?resources=VCPU:1&required=in:CUSTOM_A,CUSTOM_B',
-        # Of several, an old Placement takes the last.
+        # An old Placement uses only the last of several parameters.
         '/allocation_candidates?resources=VCPU:1&required=CUSTOM_A'
         '&required=HW_CPU_X86_AVX',
         '/allocation_candidates?resources=VCPU:1&required=,&required=CUSTOM_A',
@@ -442,7 +442,7 @@ def test_in_memory_and_over_http_the_same_hosts_are_found(path):
         try:
             return testing.hosts_for(request, cloud, filters, *client)
         except exception.BadQuery:
-            # A trait that nothing has, as in a cloud to be audited.
+            # No provider has the trait, as in the example for an audit.
             return ['none: the query is invalid']
 
     with testing.PlacementFixture(cloud) as placement:
@@ -474,7 +474,7 @@ def test_several_answer_at_the_same_time():
         empty.start()
         assert len(two.client.resource_providers()) == 2
         assert empty.client.resource_providers() == []
-    # The one that was started first is stopped first.
+    # The fixture that was started first was stopped first.
     assert empty.client.resource_providers() == []
     with pytest.raises(requests_mock.NoMockAddress):
         two.client.resource_providers()

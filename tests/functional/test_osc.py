@@ -101,7 +101,7 @@ def sentence(finished: Any) -> str:
     return str(finished.err).rstrip('\n')
 
 
-# Which commands there are
+# The commands
 
 
 def test_each_command_is_offered_to_the_client_and_nothing_else() -> None:
@@ -237,7 +237,7 @@ def test_a_start_of_the_client_imports_no_command_of_ours(
     assert finished.stdout.splitlines()[-1] == 'imported:'
 
 
-# What they were called before
+# Former names
 
 
 @pytest.mark.parametrize(('before', 'now'), DEPRECATED.items())
@@ -433,7 +433,7 @@ def test_the_usual_configuration_file_is_found(
     directory.mkdir()
     path = directory / 'isolate-aggregates.conf'
     path.write_text(only('isolate_tenants'))
-    # That of a program of another name is none of ours.
+    # The file of another program is not read.
     (directory / 'openstack.conf').write_text(only('blazar_reservation'))
     assert enabled(openstack(*ASK_FILTERS)) == {'isolate_tenants'}
 
@@ -467,7 +467,7 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
     assert finished.code == 0
     assert finished.out.splitlines() == [
         'Command "isolation" matches:',
-        # By cliff, which does not look whether one is deprecated.
+        # cliff lists deprecated commands here, too.
         *sorted(
             f'  isolation {name}' for name in (*NAMES.values(), *DEPRECATED)
         ),

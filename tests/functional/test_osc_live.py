@@ -56,7 +56,7 @@ def clouds(
 
 @pytest.fixture
 def ask(openstack: Run) -> Run:
-    """Ask for candidates, with options of the client before."""
+    """Run ``candidate list`` with options of the client."""
 
     def ask_cloud(*options: str, command: str = 'candidate list') -> Any:
         form = ('-f', 'json') if command == 'candidate list' else ()

@@ -92,7 +92,7 @@ def requests(draw):
 
 
 def claimed(snapshot, request):
-    """Ask real Placement and claim, host by host, until nothing is offered."""
+    """Claim candidates of real Placement, host by host, until none is left."""
     hosts = {p.uuid: p.host for p in snapshot.providers if p.host}
     servers = dict.fromkeys(hosts, 0)
     with EmbeddedPlacement() as placement, placement_repairs.repaired():

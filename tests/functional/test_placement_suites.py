@@ -40,7 +40,7 @@ SUITES = pathlib.Path(functional.__file__).parent / 'gabbits'
 DIFFERENT = yaml.safe_load(
     pathlib.Path(__file__).with_name('placement_suites.yaml').read_text()
 )
-# Of each kind one, to be run more often.
+# One file of each kind, which is run more often.
 QUICK = (
     'allocation-candidates-mappings-sharing',
     'basic-http',
@@ -54,7 +54,7 @@ NO_NOVA = types.SimpleNamespace(compute_nodes=lambda: None)
 
 
 class InProcess(adapter.Adapter):
-    """Has a WSGI application answer, one request at a time."""
+    """Runs a WSGI application, one request at a time."""
 
     def __init__(self, application: Any) -> None:
         url = 'http://placement.test'
@@ -88,7 +88,7 @@ class InProcess(adapter.Adapter):
 
 
 class Compared:
-    """Placement, which notes how the mocked one answers what only reads.
+    """Placement, which records how a mocked one answers GET requests.
 
     :param different: What was asked and answered otherwise, by the name of
         the test.
@@ -125,7 +125,7 @@ class Compared:
 
     def _compare(self, asked: webob.Request) -> None:
         expected = _of_real(asked.get_response(self._real))
-        # The mocked one takes each token for that of an administrator.
+        # The mocked one treats each token as that of an administrator.
         if expected.status == 403:
             return
         self.asked += 1
@@ -179,14 +179,14 @@ class Result(unittest.TestResult):
         self._compared = compared
 
     def startTest(self, test: Any) -> None:  # noqa: N802
-        """Note the name that a test has in its file."""
+        """Record the name that a test has in its file."""
         self._compared.test = test.test_data['name']
         super().startTest(test)
 
 
 @pytest.fixture
 def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
-    """A Placement without its many messages."""
+    """A Placement that logs little."""
     monkeypatch.setattr(logging.root.manager, 'disable', logging.CRITICAL)
     # Its fixtures set environment variables.
     with mock.patch.dict(os.environ):

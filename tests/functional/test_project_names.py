@@ -21,7 +21,7 @@ def kept(
     http: requests_mock.Mocker,
     config: Callable[[str], str],
 ) -> str:
-    """Keep linux-1 for a project; return the configuration that heeds it."""
+    """Reserve linux-1 for a project; return a configuration for it."""
     FakeProjects(http)
     closed, rack = live.nova.aggregates
     live.nova.aggregates[:] = [

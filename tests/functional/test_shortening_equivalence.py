@@ -82,7 +82,7 @@ def hosts_without(placement, forbidden):
 
 
 def place(placement, index, missing, stale):
-    """Make the hosts members of their aggregates and rollups, or nearly."""
+    """Set memberships of hosts, with missing and stale rollups."""
     known = rollups(FILTERS.locks(index))
     for host, provider in HOSTS.items():
         held = index.aggregates_of.get(host, frozenset())
@@ -107,7 +107,7 @@ def shorten(placement, index, request, limit):
 
 
 def some_rollups(data, index):
-    """Draw for each host some of all rollups."""
+    """Draw some of the rollups for each host."""
     uuids = sorted(r.uuid for r in rollups(FILTERS.locks(index)))
     if not uuids:
         return {}
@@ -161,7 +161,7 @@ def test_stale_rollups_let_nobody_in(placement, found, request, limit, data):
     wanted = hosts_without(placement, plain)
     event(f'kept out for nothing: {len(wanted - offered)}')
     assert offered <= wanted
-    # Only a rollup can keep out more.
+    # Only stale members of rollups are excluded in addition.
     uuids = {rollup.uuid for rollup in shortened.rollups}
     stale = {
         host

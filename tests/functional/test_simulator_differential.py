@@ -49,7 +49,7 @@ NEWEST = Feature(39, 'a test', 'Yoga')
 
 
 def examples(share):
-    """So many of the examples of a run, however long they take."""
+    """Settings for a share, in percent, of the examples of a run."""
     return settings(
         max_examples=max(EXAMPLES * share // 100, 1),
         deadline=None,
@@ -77,7 +77,7 @@ def placement(real):
 
 @pytest.fixture
 def both(placement):
-    """Have a cloud in Placement and in a simulator."""
+    """Load a cloud into Placement and into a simulator."""
 
     def load(cloud):
         placement_rows.load(cloud)
@@ -247,7 +247,7 @@ def test_placement_lists_the_same_providers(both, world):
         assert len(ours) == len(theirs['resource_providers'])
 
 
-# Those that changed how queries are read, and those right before them.
+# The microversions that changed the parsing of queries, and those before.
 MINORS = [
     9,
     10,
@@ -278,7 +278,7 @@ def old_worlds(draw):
     paths = [('/allocation_candidates', unlimited(q)) for q in queries]
     paths.append(('/resource_providers', draw(listing)))
     minors = draw(st.lists(st.sampled_from(MINORS), min_size=4, max_size=4))
-    # What is new in the newest microversion would be refused by the others.
+    # Without values that only the newest microversions accept.
     plain = [
         (path, [(k, v) for k, v in params if not v.startswith('in:')])
         for path, params in paths

@@ -9,7 +9,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.placement.group import ResourceRequest
 
-# A branch of one tree, and the root of another, belong to somebody.
+# A branch of one tree, and the root of another, have the trait of an owner.
 BRANCHES = """
 providers:
 - name: cn1
@@ -144,7 +144,7 @@ def test_a_trait_both_required_and_forbidden_is_a_bad_query(cloud):
 def test_a_list_of_providers_takes_the_contradiction_and_is_empty(cloud):
     """The spec wants a 400 here as well; Placement gives one for candidates.
 
-    ``GET /resource_providers`` answers that no provider is like that.
+    ``GET /resource_providers`` returns an empty list.
     """
     traits = 'required=CUSTOM_MASSIVE_GPU,!CUSTOM_MASSIVE_GPU'
     assert cloud.providers_of(traits) == []

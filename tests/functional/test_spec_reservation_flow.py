@@ -203,7 +203,7 @@ def test_each_prefix_has_to_be_satisfied(racks, find, keys, names):
 
 
 def test_the_value_of_a_key_means_nothing(racks, find):
-    """The key alone is compared, so a value of false names it as well."""
+    """Only the key is compared, so the value may be false."""
     named = Flavor(
         'f', vcpus=1, extra_specs={'reservation:2': '', 'rack:a': 'false'}
     )

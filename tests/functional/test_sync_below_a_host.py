@@ -14,7 +14,7 @@ MARK = marks.of_trait(LICENSED)
 
 @pytest.fixture
 def world(embedded, conf):
-    """A host that shall have a trait, and has it on a card."""
+    """A host whose aggregate requires a trait."""
     world = World(embedded, conf)
     world.add_host('h1')
     world.require('gpus', ['h1'], LICENSED)
@@ -38,7 +38,7 @@ def test_sync_puts_nothing_on_a_host_that_a_provider_below_it_has(
 ):
     add_card(world)
     if tagged == 'meanwhile':
-        # Another trait is missing, and while that is put there ...
+        # Plan for another trait; LICENSED is required only after the plan.
         world.require('gpus', ['h1'], 'CUSTOM_GOLD')
         plan = world.plan()
         world.require('gpus', ['h1'], 'CUSTOM_GOLD', LICENSED)

@@ -66,7 +66,7 @@ class Live:
         return providers.traits(self.placement, UUIDS[host])
 
     def refuse(self, method: str, path: str, status: int) -> None:
-        """Let Placement answer some calls so, from now on."""
+        """Make Placement answer some calls with an error from now on."""
         self.http.register_uri(
             method,
             re.compile(f'{re.escape(self.url)}{path}'),
@@ -420,7 +420,7 @@ def end() -> None:
 
 
 def nothing() -> None:
-    """Let a round be."""
+    """Do nothing in a round."""
 
 
 def test_a_watch_writes_what_changes_until_it_is_told_to_end(

@@ -28,12 +28,12 @@ def lost(number):
 
 
 def cut(number):
-    """From one call on nothing gets through."""
+    """From one call on, all connections fail."""
     return lambda call: 'cut' if call >= number else None
 
 
 def cut_behind(number):
-    """One call is done, its answer is lost, and nothing gets through then."""
+    """One call is done, its answer is lost, and later connections fail."""
     return lambda call: lost(number)(call) or cut(number)(call)
 
 
@@ -100,7 +100,7 @@ def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
         except exception.IsolateAggregatesError:
             complete = False
         world.wire.fault = None
-        # It must not pass for a success.
+        # It must not count as a success.
         assert not complete or world.picture() == expected, call
         assert world.sync().is_complete, call
         assert world.picture() == expected, call

@@ -25,7 +25,7 @@ class Quiet(simple_server.WSGIRequestHandler):
     """Writes no log to the standard error of the tests."""
 
     def log_message(self, *args):
-        """Say nothing."""
+        """Log nothing."""
 
 
 class Cloud:
@@ -40,8 +40,8 @@ class Cloud:
         self.session = requests.Session()
         self.placement = world.wire.get_endpoint()
         self.changes = 0
-        # The number of the change that is the last one, and whether it is
-        # carried out.
+        # The number of the change at which sync is killed, and whether that
+        # change is still carried out.
         self.kill = None
         self.process = None
         self.server = simple_server.make_server(
@@ -161,8 +161,8 @@ class Cloud:
     def finish(self):
         """Wait for the end; return the exit status and the output."""
         output, _ = self.process.communicate(timeout=300)
-        # What was asked before this is answered before this, also to a
-        # process that is gone.
+        # The server handles one request at a time, so after this request, all
+        # requests of the killed process have been handled.
         requests.get(f'{self.url}/compute', timeout=300).raise_for_status()
         return self.process.returncode, output
 

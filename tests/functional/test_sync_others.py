@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Others write to the same resource providers while sync does.
+"""Other clients write to the same resource providers during a sync.
 
-nova-compute does once a minute: traits of its driver come and go, and so do
-memberships when hosts are moved between aggregates. Nothing of theirs is lost,
-and nothing of sync's.
+nova-compute writes once a minute: traits of its driver come and go.
+Memberships change when hosts are moved between aggregates. No data of other
+clients is lost, and no data of sync.
 """
 
 from concurrent import futures
@@ -121,7 +121,7 @@ def test_writers_at_the_same_time_lose_nothing(world):
     kept = {'h1': SRIOV, 'h2': 'HW_GPU_API_VULKAN'}
 
     def compute(host):
-        """Be the nova-compute of a host."""
+        """Write traits as the nova-compute of a host does."""
         for number in range(rounds):
             odd = number % 2
             providers.change_traits(
@@ -145,7 +145,7 @@ def test_writers_at_the_same_time_lose_nothing(world):
         while syncs < 4 or not all(future.done() for future in computes):
             traits = [LICENSED] if syncs % 2 else [LICENSED, GOLD]
             world.require('b', ['h1', 'h2'], *traits)
-            # One that gives up because the others are faster is repeated.
+            # A sync that gives up because of conflicts is repeated.
             world.sync(parallel=2)
             syncs += 1
         for future in computes:
@@ -229,7 +229,7 @@ def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
     assert world.of('h2', 'traits') == set()
     hosts, traits = world.picture()
     assert hosts['h1']['traits'] == everything[0]['h1']['traits']
-    # Its mark stays too, or it would not be known later.
+    # The mark stays, too, so that sync can remove the trait later.
     assert MARK in traits
     # The correct rollups are known only from Placement.
     assert hosts['h1']['aggregates'] == {uuid(2, 'a'), uuid(2, 'b')}

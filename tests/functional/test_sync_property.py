@@ -116,7 +116,7 @@ class Life:
         }  # fmt: skip
 
     def end(self):
-        """Take all tags away: then nothing of sync's is left."""
+        """Remove all tags; then no marks of sync are left."""
         for name in NAMES:
             self.tag(name, [])
         self.sync()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Placement offers the hosts that Nova's host filter would pass.
 
-Asked in full, with little room for what is required, and with none.
+The query is complete, has little room for required aggregates, or has none.
 """
 
 import random
@@ -137,7 +137,7 @@ def test_the_same_hosts_are_left_before_and_after_placement(placement):
             if plain is None:
                 continue
             seen['all'] += 1
-            # Room for what is forbidden, and for less and less beside it.
+            # Room for all forbidden, and for ever fewer required aggregates.
             forbidden = forbidden_length(
                 len(plain.decision.destination.forbidden_aggregates)
             )
@@ -153,5 +153,5 @@ def test_the_same_hosts_are_left_before_and_after_placement(placement):
                     assert alone == right
                 except exception.QueryNotShortened:
                     seen['refused'] += 1
-    # None of them is rare.
+    # Each case occurs often.
     assert min(seen.values()) > 2, seen
