@@ -319,7 +319,7 @@ def test_an_answer_is_json(real, mocked, accept):
 
 
 def test_the_questions_that_are_compared_are_telling(mocked):
-    """A few of the answers, lest all of them are empty."""
+    """A sample of the answers, to prove that they are not all empty."""
     candidates = '/allocation_candidates?resources=VCPU:2,DISK_GB:10'
     usages = f'/resource_providers/{UUIDS["numa0"]}/usages'
     with mocked:

@@ -90,8 +90,7 @@ class InProcess(adapter.Adapter):
 class Compared:
     """Placement, which records how a mocked one answers GET requests.
 
-    :param different: What was asked and answered otherwise, by the name of
-        the test.
+    ``different`` has the requests with different answers by test name.
     """
 
     def __init__(self) -> None:
@@ -132,7 +131,7 @@ class Compared:
         self._mocked = self._mocked or _mocked(self._real)
         answer = self._mocked.answer(
             asked.method,
-            # As it is: gabbi does not encode it as WSGI would have it.
+            # As it is: gabbi does not encode it as WSGI requires.
             asked.environ['PATH_INFO'],
             asked.query_string,
             asked.headers,

@@ -51,12 +51,12 @@ def listening(
         try:
             yield address, connections
         finally:
-            # They are accepted in turn: this one after all others.
+            # Connections are accepted in turn: this one after all others.
             last.connect(server.getsockname())
             thread.join()
 
 
-# Far more than any of this takes, also on a busy machine.
+# A timeout that is long enough even on a busy machine.
 _SECONDS = 120
 
 

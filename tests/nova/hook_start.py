@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts a nova-scheduler that has the hook, and prints what it does.
 
-A program of its own, as Nova's configuration is one for a process. It is given
-the path of nova.conf and prints JSON. Nova comes with the hook patched in.
+It is a separate program, as Nova's configuration is global in a process. Its
+argument is the path of nova.conf, and it prints JSON. The caller provides a
+Nova with the hook.
 """
 
 import json

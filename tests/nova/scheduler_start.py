@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the part of nova-scheduler that reads nova.conf, prints the result.
+"""Starts the part of nova-scheduler that reads nova.conf; prints the result.
 
-A program of its own, as Nova's configuration is one for a process. It is given
-the path of nova.conf, or of a directory of such files, and prints JSON.
+It is a separate program, as Nova's configuration is global in a process. Its
+argument is the path of nova.conf, or of a directory of such files, and it
+prints JSON.
 """
 
 import json
@@ -20,7 +21,7 @@ CONF = nova.conf.CONF
 
 
 class HostManager(host_manager.HostManager):
-    """Nova's, in a cloud without a database."""
+    """Nova's host manager, without a database."""
 
     def refresh_cells_caches(self):
         pass
@@ -51,7 +52,7 @@ class Options(iniparser.BaseParser):
 
 
 def is_known(group, name):
-    """Return whether Nova or this package has such an option."""
+    """Return whether Nova or this package has an option."""
     try:
         (CONF if group == 'DEFAULT' else CONF[group])[name]
     except (cfg.NoSuchGroupError, cfg.NoSuchOptError, KeyError):

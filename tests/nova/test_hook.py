@@ -183,7 +183,7 @@ def patched(tmp_path_factory):
                 (folder / path).write_bytes(entry.read_bytes())
             elif path not in above and entry.name != '__pycache__':
                 (folder / path).symlink_to(entry)
-    # As if it were not in a clone.
+    # As if it were not in a git clone.
     alone = {**os.environ, 'GIT_CEILING_DIRECTORIES': str(folder.parent)}
     subprocess.run(['git', 'apply', PATCH], cwd=folder, env=alone, check=True)
     return folder

@@ -211,7 +211,7 @@ class Cloud:
         )
 
     def admits(self, demand, host, left):
-        """Tell whether a host may serve a request, with nothing shortened.
+        """Return whether a host may serve a request with an unshortened query.
 
         :param left: The constraints left to host filters, for which membership
             in Nova counts; see decision record 27.
