@@ -156,6 +156,31 @@ def test_the_same_command_again_changes_nothing(done, world):
     assert world.picture() == before
 
 
+@pytest.mark.parametrize(
+    'given',
+    [
+        ('--start', '2127-03-02T08:00Z', '--end', '2127-03-08T08:00Z'),
+        ('--start', '2127-03-01T08:00Z', '--end', '2127-03-09T08:00Z'),
+        ('--start', '2127-03-01T08:00Z'),
+    ],
+)
+def test_creating_again_with_other_times_says_that_they_stay(
+    command, done, world, given
+):
+    when = ('--start', '2127-03-01T08:00Z', '--end', '7d')
+    made = done(*CREATE, '--id', ID, *when)
+    assert done(*CREATE, '--id', ID, *when) == made
+    before = world.picture()
+    finished = command(*CREATE, '--id', ID, *given, '-f', 'json')
+    assert finished.code == 0
+    assert finished.err == (
+        f'Reservation {ID} was created before, with other times, and keeps '
+        'them; reservation update changes them.\n'
+    )
+    assert json.loads(finished.out) == made
+    assert world.picture() == before
+
+
 def test_an_interrupted_command_says_what_to_do(command, done, world):
     calls = len(world.wire.calls)
     world.wire.fault = lambda number: number > calls + 20 and 'refused'

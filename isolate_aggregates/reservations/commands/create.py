@@ -128,7 +128,7 @@ class CreateReservation(consent.Asking, _Sized):
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
             return common.one(planned)
         try:
-            return common.one(reservations.create(store, found, store.now()))
+            status = reservations.create(store, found, store.now())
         except exception.ServiceError:
             LOG.warning(
                 'Reservation %s may be incomplete; reservation reconcile '
@@ -136,6 +136,29 @@ class CreateReservation(consent.Asking, _Sized):
                 found.id,
             )
             raise
+        if _has_other_times(parsed_args, status.reservation):
+            LOG.warning(
+                'Reservation %s was created before, with other times, and '
+                'keeps them; reservation update changes them.',
+                found.id,
+            )
+        return common.one(status)
+
+
+def _has_other_times(args: argparse.Namespace, found: Reservation) -> bool:
+    """Return whether a reservation has other times than the arguments.
+
+    Durations are not compared: they count from the time of the command.
+    """
+
+    settled = found.settled
+    return any(
+        given != kept and not isinstance(given, datetime.timedelta)
+        for given, kept in (
+            (args.start, settled.start),
+            (args.end, settled.end),
+        )
+    )
 
 
 def _is_there(
