@@ -173,13 +173,13 @@ def _check_prefixes(option: str, prefixes: Iterable[str]) -> None:
             raise exception.ConfigError(
                 option,
                 f'has the prefix {prefix!r}; a prefix must not be empty or '
-                'have white space in it, such as "reservation:".',
+                'contain white space; use one such as "reservation:".',
             )
         for taken in _TAKEN:
             if taken.startswith(prefix) or prefix.startswith(taken):
                 raise exception.ConfigError(
                     option,
-                    f'has the prefix {prefix!r}, which takes in keys such as '
-                    f'{taken!r} that mean something else to Nova; choose a '
-                    'prefix of its own, such as "reservation:".',
+                    f'has the prefix {prefix!r}, which also matches keys such '
+                    f'as {taken!r} that have another meaning in Nova; choose '
+                    'another prefix, such as "reservation:".',
                 )

@@ -63,6 +63,6 @@ Metadata key of a reserved aggregate that holds the owner's project id.
     _SharedStrOpt(
         'blazar_az_prefix',
         default='blazar_',
-        help='How the availability zones of reserved aggregates start.',
+        help='Prefix of the availability zones of reserved aggregates.',
     ),
 ]

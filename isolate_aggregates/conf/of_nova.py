@@ -60,10 +60,11 @@ Related options:
         default=1000,
         min=1,
         help="""
-The most allocation candidates to ask Placement for.
+Maximum number of allocation candidates to request from Placement.
 
-Placement returns that many and no more, so hosts beyond the limit are not
-seen. A ``--limit`` on the command line takes precedence over this option.
+Placement returns no more than that, so hosts beyond the limit are not
+considered. A ``--limit`` on the command line takes precedence over this
+option.
 """,
     ),
 ]
@@ -106,7 +107,7 @@ Nova's own option.
         'image_metadata_prefilter',
         default=False,
         help="""
-Require hosts that have the devices which properties of the image name.
+Require hosts that support the devices named by image properties.
 
 Nova's own option.
 """,
@@ -115,7 +116,7 @@ Nova's own option.
         'query_placement_for_routed_network_aggregates',
         default=False,
         help="""
-Require hosts on a segment of each routed network that is asked for.
+Require hosts on a segment of each requested routed network.
 
 Nova's own option.
 """,
@@ -126,7 +127,7 @@ default_opts: list[cfg.Opt] = [
     cfg.StrOpt(
         'default_schedule_zone',
         help="""
-The availability zone of servers that are asked for in none.
+Availability zone for servers that request none.
 
 Nova's own option.
 """,
@@ -139,15 +140,15 @@ filter_scheduler_opts = [
         help="""
 The host filters that Nova runs after Placement has answered.
 
-Nova's own option. Commands take into account those that look at aggregates
-alone, and name the others in their answer. If it is not set here, they do not
-know which ones run.
+Nova's own option. Commands take into account those that check only aggregates,
+and name the others in their output. If this option is not set here, commands
+do not know which host filters run.
 """,
     ),
     cfg.StrOpt(
         'aggregate_image_properties_isolation_namespace',
         help="""
-How metadata starts that ``AggregateImagePropertiesIsolation`` looks at.
+Prefix of the metadata keys that ``AggregateImagePropertiesIsolation`` checks.
 
 Nova's own option.
 """,
@@ -156,7 +157,7 @@ Nova's own option.
         'aggregate_image_properties_isolation_separator',
         default='.',
         help="""
-What stands after that namespace in metadata.
+Separator between that prefix and the rest of a metadata key.
 
 Nova's own option.
 """,
@@ -165,7 +166,7 @@ Nova's own option.
         'isolated_hosts',
         default=[],
         help="""
-Hosts that ``IsolatedHostsFilter`` keeps for isolated images.
+Hosts that ``IsolatedHostsFilter`` reserves for isolated images.
 
 Nova's own option.
 """,

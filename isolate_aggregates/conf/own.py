@@ -9,10 +9,11 @@ isolate_aggregates_opts = [
         min=31,
         max=34,
         help="""
-Release of Nova whose scheduling the commands repeat.
+Release of Nova whose scheduling the commands reproduce.
 
-Newer releases add more to a request. By default the release is known from the
-microversions of Nova's API. For a cloud file it is the newest supported one.
+Newer releases add more to a request. By default it is derived from the
+microversions that Nova's API offers. For a cloud file it is the newest
+supported release.
 """,
     ),
     cfg.ListOpt(
@@ -35,9 +36,9 @@ filter that silently did nothing would let servers in where they must not be.
         item_type=types.String(choices=['flavor', 'image']),
         default=['flavor', 'image'],
         help="""
-Where the required traits that open an isolated aggregate may come from.
+Sources of the required traits that open an isolated aggregate.
 
-By default from flavor and image, as in Nova. Any tenant who can upload an
+By default the flavor and the image, as in Nova. Any tenant who can upload an
 image can then set ``trait:<NAME>=required`` on it and use the isolated hosts.
 With only ``flavor``, an image's traits still constrain the request but open
 nothing; the traits of ports and device profiles count as the flavor's.
@@ -55,8 +56,9 @@ Where a request may name a reservation, in addition to the flavor.
 Tenants set image properties and scheduler hints, so a reservation named there
 counts only for a project that owns it: the aggregate's ``blazar:owner`` is the
 project's id, or one of its metadata keys is. Otherwise the request is refused.
-With ``image``, nova-scheduler reads from Nova's databases the image properties
-of the moment when the server was accepted; without ``image`` it need not.
+With ``image``, nova-scheduler reads the image properties from Nova's
+databases, as they were when the server was accepted; without ``image`` it does
+not need to.
 
 Related options:
 
@@ -98,11 +100,12 @@ Maximum number of bytes in the query string of a request to Placement.
 The query string is everything after the ``?``, as nova-scheduler sends it:
 resources, traits and aggregates, including those that other request filters
 add. ``isolate-aggregates-status upgrade check`` measures how long it may be on
-the way to Placement, and advises a value. By default, gunicorn accepts about
-4,050 bytes, for which the default is right, uWSGI 1,650, Apache 8,150 and
-HAProxy in front of any of them 14,700. kolla-ansible, OpenStack-Ansible,
-openstack-helm, Atmosphere and DevStack raise the limit of uWSGI to 30,000 or
-more, so that the server in front of it decides.
+the way to Placement, and recommends a value. The default suits gunicorn, which
+by default accepts about 4,050 bytes. By default, uWSGI accepts about 1,650,
+Apache 8,150 and HAProxy in front of any of them 14,700. kolla-ansible,
+OpenStack-Ansible, openstack-helm, Atmosphere and DevStack raise the limit of
+uWSGI to 30,000 or more, so that the limit of the server in front of it
+applies.
 
 In a longer query, rollup aggregates, which ``isolate-aggregates sync``
 maintains, replace the aggregates they stand for. If that does not suffice, the
@@ -112,9 +115,9 @@ Related options:
 
 * ``[filter_scheduler] enabled_filters`` must name
   ``IsolatedAggregatesFilter``. Without it no query is shortened: a longer one
-  is refused. If it also names ``AggregateInstanceExtraSpecsFilter``, a query
-  leaves to that filter what it has no room to require for the request filter
-  ``aggregate_instance_extra_specs``.
+  is refused. If it also names ``AggregateInstanceExtraSpecsFilter``, that
+  filter enforces the requirements of the request filter
+  ``aggregate_instance_extra_specs`` that do not fit into a query.
 """,
     ),
     cfg.StrOpt(
@@ -146,10 +149,10 @@ for every request, so a tag takes effect for every request after it. The
 default is 0 with ``aggregate_source = nova``, where reading takes
 milliseconds, and 30 with any other source, where it may take seconds.
 
-With ``nova``, use more than 0 only to reduce the load of the database; older
+With ``nova``, use more than 0 only to reduce the load on the database; older
 aggregates are never used. With any other source, one thread reads the
-aggregates again when the time is over. Meanwhile requests use the old ones,
-for at most the same time once more and only until a read fails.
+aggregates again when this time has passed. Meanwhile requests use the old
+ones, for at most the same time again and only until a read fails.
 """,
     ),
     cfg.FloatOpt(
@@ -157,13 +160,15 @@ for at most the same time once more and only until a read fails.
         default=5,
         min=0.1,
         help="""
-Number of seconds for which a request may wait for the aggregates.
+Maximum number of seconds that a request waits for the aggregates.
 
-It includes retries and tokens, and limits each call to Nova or Keystone too. A
-request that has waited this long is refused, or uses old aggregates if
-``on_source_failure`` permits it. With ``aggregate_source = nova`` it applies
-only to the read at the start of nova-scheduler: each request reads for itself,
-and ``[api_database]`` limits how long it waits for the database.
+This includes retries and requests for tokens. It also limits each call to Nova
+or Keystone. A request that has waited this long is refused, or uses old
+aggregates if ``on_source_failure`` permits it.
+
+With ``aggregate_source = nova`` this option applies only to the read at the
+start of nova-scheduler: each request reads for itself, and ``[api_database]``
+limits how long it waits for the database.
 
 Related options:
 
@@ -175,13 +180,13 @@ Related options:
         default='refuse',
         choices=[
             ('refuse', 'Refuse requests until the aggregates can be read'),
-            ('stale', 'Use the aggregates read last for a while'),
+            ('stale', 'Use the last aggregates read, for a limited time'),
         ],
         help="""
 What nova-scheduler does when it cannot read the aggregates.
 
 ``stale`` is for short failures, such as a failover of the database. A tag that
-is set meanwhile has no effect yet.
+is set meanwhile has no effect until the aggregates can be read again.
 
 Related options:
 
@@ -193,11 +198,11 @@ Related options:
         default=300,
         min=0,
         help="""
-Number of seconds for which ``on_source_failure = stale`` may use aggregates.
+Maximum age of the aggregates for ``on_source_failure = stale``, in seconds.
 
-It is counted from when they were read. After it, requests are refused. With a
-source other than ``nova``, requests use them for half a minute after a failed
-read, without waiting for the next read.
+If the aggregates were read longer ago, requests are refused. With a source
+other than ``nova``, requests use them for half a minute after a failed read,
+without waiting for the next read.
 """,
     ),
     cfg.StrOpt(
@@ -217,25 +222,25 @@ some tens of microseconds for each request.
         help="""
 The flavors whose free slots the exporter counts.
 
-Names or ids. By default the ten that most servers have. The exporter learns
-that from a list of all servers, which it reads at each reading with
-``--servers`` or ``--textfile``, and once an hour without. A cloud with no more
-than ten flavors is not asked for it.
+Names or ids. By default the ten flavors with the most servers. To find them,
+the exporter lists all servers: at each reading with ``--servers`` or
+``--textfile``, otherwise once an hour. If the cloud has at most ten flavors,
+the exporter does not list the servers for this.
 """,
     ),
     cfg.StrOpt(
         'coordination_url',
         secret=True,
         help="""
-Where processes that do the same elect one of them.
+URL of the service in which redundant processes elect one of them to work.
 
-The URL of a driver of tooz, such as ``memcached://192.0.2.11:11211``,
+The URL selects a driver of tooz, such as ``memcached://192.0.2.11:11211``,
 ``etcd3+http://192.0.2.11:2379`` or ``file:///var/lock/isolate-aggregates``. It
 is for ``sync --watch`` and ``reservation reconcile --watch`` on several
-machines: the one that has a lock works, the others wait until it ends or is
-gone. By default all of them work, which does no harm. Where the lock cannot be
-asked for they all do, too. It needs the extra ``coordination``, and what the
-driver needs.
+machines: the process that holds a lock works, and the others wait until it
+ends or disappears. By default all of them work, which does no harm. They also
+all work if the service of the lock cannot be used. The option requires the
+extra ``coordination`` and the requirements of the driver.
 """,
     ),
     cfg.StrOpt(
@@ -246,7 +251,7 @@ driver needs.
         'valid_interfaces',
         default=['internal', 'public'],
         help="""
-Kinds of endpoints to look for in the service catalog, best first.
+Endpoint interfaces to use from the service catalog, in order of preference.
 """,
     ),
 ]

@@ -186,8 +186,8 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
             '[scheduler]\nplacement_req_required_member_prefix = trait:\n',
             'Configuration option [scheduler] '
             "placement_req_required_member_prefix has the prefix 'trait:', "
-            "which takes in keys such as 'trait' that mean something else to "
-            'Nova; choose a prefix of its own, such as "reservation:".',
+            "which also matches keys such as 'trait' that have another "
+            'meaning in Nova; choose another prefix, such as "reservation:".',
             id='a prefix that Nova uses',
         ),
         pytest.param(
