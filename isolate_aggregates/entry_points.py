@@ -30,7 +30,7 @@ def load(
         known = sorted(metadata.entry_points(group=namespace).names)
         raise error(
             ', '.join(sorted(absent)),
-            f'is not installed; known are {", ".join(known)}.',
+            f'is not installed; choose from {", ".join(known)}.',
         )
 
     def broken(

@@ -116,9 +116,9 @@ class ChangedMeanwhile(IsolateAggregatesError):
     def __init__(self, steps: Iterable[str]) -> None:
         self.steps = tuple(steps)
         super().__init__(
-            'Another command changes the same thing at the same time; these '
-            f'changes may not have lasted: {"; ".join(self.steps)}. Wait '
-            'until it has ended, and run this again.'
+            'Another command is changing the same objects; these changes may '
+            f'have been undone: {"; ".join(self.steps)}. Wait until it has '
+            'ended, and run this command again.'
         )
 
 
@@ -260,10 +260,10 @@ class QueryTooLong(ServiceError):
             service,
             url,
             f'{happened}: the query of {length:,} bytes is too long. By '
-            'default the most is about 1,600 for uWSGI, 4,050 for gunicorn, '
-            '8,150 for Apache and 14,700 for HAProxy; "isolate-aggregates '
-            'limit show" measures it. Raise that limit, or set '
-            '[isolate_aggregates] max_query_length below it.',
+            'default the maximum is about 1,600 for uWSGI, 4,050 for '
+            'gunicorn, 8,150 for Apache and 14,700 for HAProxy; '
+            '"isolate-aggregates limit show" measures it. Raise that limit, '
+            'or set [isolate_aggregates] max_query_length below it.',
         )
 
 

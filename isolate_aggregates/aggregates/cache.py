@@ -214,7 +214,7 @@ class IndexCache:
 
     def _late(self, reading: _Reading) -> exception.IsolateAggregatesError:
         error = exception.IsolateAggregatesError(
-            'they were not there within [isolate_aggregates] '
+            'reading them took longer than [isolate_aggregates] '
             f'aggregate_deadline = {self._deadline:g} seconds'
         )
         self._failed(reading, error)
@@ -256,9 +256,9 @@ class IndexCache:
             error = exception.AggregatesUnreadable(exc, age)
             if self._is_news(logging.ERROR, now):
                 LOG.error(
-                    '%(error)s Until they can be, requests are refused. '
-                    '"isolate-aggregates-status upgrade check" on this '
-                    'machine tries it again.%(reported)s',
+                    '%(error)s Requests are refused until they can be read. '
+                    'To try again, run "isolate-aggregates-status upgrade '
+                    'check" on this machine.%(reported)s',
                     {'error': error, 'reported': _reported(exc)},
                 )
             raise error from exc

@@ -78,24 +78,25 @@ def problem(key: str, value: str) -> str | None:
     prefix, trait = key[: len(TRAIT_PREFIX)], key[len(TRAIT_PREFIX) :]
     if not is_lock(key, value):
         if prefix == TRAIT_PREFIX and value.strip().lower() == REQUIRED:
-            return f'isolates nothing; the value has to be {REQUIRED!r}'
+            return f'isolates nothing; the value must be {REQUIRED!r}'
         return None
     if prefix != TRAIT_PREFIX:
-        return f'cannot be opened; the key has to start with {TRAIT_PREFIX!r}'
+        return f'cannot be opened; the key must start with {TRAIT_PREFIX!r}'
     if not is_trait_name(trait):
         return (
-            'cannot be opened; the name of a trait has only upper case '
+            'cannot be opened; a trait name may contain only uppercase '
             'letters, digits and _'
         )
     if not os_traits.is_custom(trait) and trait not in _standard_traits():
         return (
-            'cannot be opened unless Placement knows the trait; it is no '
-            'standard trait of os-traits here, and others start with CUSTOM_'
+            'cannot be opened unless Placement knows the trait; it is not a '
+            'standard trait of the os-traits installed here, and all other '
+            'traits start with CUSTOM_'
         )
     if value != REQUIRED:
         return (
-            "isolates, but with Nova's own filter not in every database; the "
-            f'value has to be {REQUIRED!r}'
+            "isolates, but with Nova's own filter only in some databases; the "
+            f'value must be {REQUIRED!r}'
         )
     return None
 

@@ -80,7 +80,9 @@ def as_configured(value: object) -> str | list[str]:
         return [str(as_configured(item)) for item in value]
     if isinstance(value, str | int | float):
         return str(value).replace('$', '$$')
-    raise TypeError('write a text, a number, true, false or a list of them')
+    raise TypeError(
+        'it must be text, a number, true, false or a list of these'
+    )
 
 
 def _text(value: Any) -> str:
@@ -162,7 +164,7 @@ class _Reader:
                     host,
                     known,
                     'which no provider has',
-                    '; with mirror_host_aggregates: false it may',
+                    '; to allow this, set mirror_host_aggregates: false',
                 )
 
     def _look_up(
@@ -199,7 +201,8 @@ class _Reader:
             if value in seen:
                 self._note(
                     place,
-                    f'another has {what} {value!r} too; give each its own',
+                    f'another one also has {what} {value!r}; each must have '
+                    'its own',
                 )
             seen.add(value)
 
@@ -214,8 +217,8 @@ class _Reader:
                     self._note(
                         place,
                         'is not a setting of a cloud file'
-                        f'{meant(f"{group}.{option}", known)}; known are '
-                        f'{", ".join(known)}',
+                        f'{meant(f"{group}.{option}", known)}; the settings '
+                        f'are {", ".join(known)}',
                     )
                     continue
                 try:
@@ -253,7 +256,7 @@ class _Reader:
         if parent and host:
             self._note(
                 (*place, 'host'),
-                'is set, but only a root can be a compute node',
+                'is set, but only a root provider can be a compute node',
             )
         self._check_names(entry, place)
         members = {
@@ -320,7 +323,7 @@ class _Reader:
             if used and resource_class not in entry.get('inventories', {}):
                 self._note(
                     (*place, 'usages', resource_class),
-                    'is used but not in the inventories',
+                    'has usage but no inventory',
                 )
             elif used:
                 yield resource_class, used

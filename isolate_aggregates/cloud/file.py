@@ -201,7 +201,7 @@ def _explain(error: jsonschema.ValidationError) -> str:
 _TYPES = {
     'array': 'a list',
     'boolean': 'true or false',
-    'integer': 'a whole number',
+    'integer': 'an integer',
     'null': 'null',
     'number': 'a number',
     'object': 'a mapping of keys to values',
@@ -224,4 +224,4 @@ def _colon(error: jsonschema.ValidationError) -> str:
     if not isinstance(text, str) or ':' not in text:
         return ''
     name, _, value = text.rpartition(':')
-    return f'; YAML wants a blank after a colon, "{name}: {value.strip()}"'
+    return f'; YAML requires a space after a colon, "{name}: {value.strip()}"'

@@ -25,7 +25,7 @@ class FileSource:
         if not self._path:
             raise exception.ConfigError(
                 f'[{ia_conf.GROUP}] cloud_file',
-                'is not set, but aggregate_source = file needs it.',
+                'is not set, but aggregate_source = file requires it.',
             )
 
     def aggregates(self) -> Sequence[Aggregate]:

@@ -127,7 +127,7 @@ class KeystoneClient:
         return exception.ServiceDenied(
             'Keystone',
             self._service.endpoint,
-            f'does not let these credentials look for the {kind} {name!r} '
+            f'does not let these credentials look up the {kind} {name!r} '
             f'({answer.status_code}); give its id, or use credentials with '
             'the admin role.',
         )

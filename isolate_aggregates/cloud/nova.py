@@ -325,8 +325,8 @@ class NovaClient:
         )
         if not self.tells_hints:
             LOG.warning(
-                'Nova before 2.100 does not show the scheduler hints of '
-                'server %s; give them with --hint if it had any.',
+                'Nova before microversion 2.100 does not show the scheduler '
+                'hints of server %s; give them with --hint if it had any.',
                 server_id,
             )
         return found

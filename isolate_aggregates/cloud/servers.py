@@ -173,7 +173,8 @@ def listed(
             raise exception.ServiceError(
                 'Nova',
                 nova.endpoint,
-                f'lists the servers after {marker} with {marker} again.',
+                f'returned a page of servers after {marker} that ends with '
+                f'{marker} again.',
             )
         query['marker'] = marker
 

@@ -202,8 +202,8 @@ def test_without_an_image_it_boots_from_a_volume(
         pytest.param('2.100', '', id='a Nova that tells hints'),
         pytest.param(
             '2.96',
-            'Nova before 2.100 does not show the scheduler hints of server '
-            f'{SERVER}; give them with --hint if it had any.\n',
+            'Nova before microversion 2.100 does not show the scheduler hints '
+            f'of server {SERVER}; give them with --hint if it had any.\n',
             id='an older Nova',
         ),
     ],

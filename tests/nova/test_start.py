@@ -198,7 +198,7 @@ def test_a_server_that_hangs_holds_the_start_no_longer_than_the_deadline(
             if thread.name == 'isolate-aggregates':
                 thread.join(PATIENCE)
     assert (
-        'within [isolate_aggregates] aggregate_deadline = 0.1 seconds'
+        'longer than [isolate_aggregates] aggregate_deadline = 0.1 seconds'
         in (told(caplog, logging.ERROR)[0])
     )
 

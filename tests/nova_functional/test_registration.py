@@ -103,10 +103,11 @@ class LogTest(CloudTest):
         # Each invalid item is logged once, though it is read three times.
         assert [line for line in lines if line.startswith('WARNING')] == [
             'WARNING aggregate typo: trait:CUSTOM_A= required isolates '
-            "nothing; the value has to be 'required'.",
+            "nothing; the value must be 'required'.",
             'WARNING aggregate gpu: trait:HW_GPU=required cannot be opened '
-            'unless Placement knows the trait; it is no standard trait of '
-            'os-traits here, and others start with CUSTOM_.',
+            'unless Placement knows the trait; it is not a standard trait of '
+            'the os-traits installed here, and all other traits start with '
+            'CUSTOM_.',
         ]
         # One line per request that passes, at DEBUG.
         debug = [line for line in lines if line.startswith('DEBUG')]
@@ -234,7 +235,7 @@ def test_options_are_shared_with_nova_and_blazar(start_scheduler, available):
         (
             {'request_filters': 'isolate_aggregates,isolate_tenant'},
             'FilterError: Request filter isolate_tenant is not installed; '
-            'known are ',
+            'choose from ',
         ),
         (
             {'scheduler': 'placement_req_required_member_prefix = trait:'},

@@ -172,7 +172,7 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
     [
         pytest.param(
             '[isolate_aggregates]\nrequest_filters = nope\n',
-            'Request filter nope is not installed; known are ',
+            'Request filter nope is not installed; choose from ',
             id='a filter there is not',
         ),
         pytest.param(
@@ -327,9 +327,9 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         ),
         pytest.param(
             'scheduler: {enable_isolated_aggregate_filtering: }',
-            'settings.scheduler.enable_isolated_aggregate_filtering '
-            '(line 2): cannot be empty: write a text, a number, true, false '
-            'or a list of them.',
+            'settings.scheduler.enable_isolated_aggregate_filtering (line 2): '
+            'cannot be empty: it must be text, a number, true, false or a '
+            'list of these.',
             id='nothing, which is not "false"',
         ),
         pytest.param(
@@ -347,14 +347,14 @@ def test_a_configuration_directory_that_is_not_there_is_named(
         pytest.param(
             'isolate_aggregates: {request_filters: {isolate_tenants: true}}',
             'settings.isolate_aggregates.request_filters (line 2): cannot be '
-            "{'isolate_tenants': True}: write a text, a number, true, false "
-            'or a list of them.',
+            "{'isolate_tenants': True}: it must be text, a number, true, "
+            'false or a list of these.',
             id='a mapping for a list',
         ),
         pytest.param(
             'scheduler: {host_manager: x}',
             'settings.scheduler.host_manager (line 2): is not a setting of a '
-            'cloud file; known are '
+            'cloud file; the settings are '
             'scheduler.enable_isolated_aggregate_filtering, ',
             id='a setting there is not',
         ),
@@ -684,7 +684,7 @@ def test_a_source_of_aggregates_there_is_not_is_refused_with_those_there_are(
     finished = run('--config-file', path, 'query', *SMALL)
     assert sentence(finished).startswith(
         'Configuration option [isolate_aggregates] aggregate_source names '
-        'ldap, which is not installed; known are file, '
+        'ldap, which is not installed; choose from file, '
     )
 
 

@@ -267,14 +267,14 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: many}}]',
-            'provider a, inventories.VCPU (line 2): must be a whole '
-            "number, not 'many'",
+            'provider a, inventories.VCPU (line 2): must be an integer, not '
+            "'many'",
             id='text for a total',
         ),
         pytest.param(
             'providers: [{name: a, inventories: {VCPU: 4.0}}]',
-            'provider a, inventories.VCPU (line 2): must be a whole '
-            'number, not 4.0',
+            'provider a, inventories.VCPU (line 2): must be an integer, not '
+            '4.0',
             id='fraction for a total',
         ),
         pytest.param(
@@ -352,70 +352,70 @@ def test_a_part_of_the_wrong_shape_is_named_by_its_path(
         ),
         pytest.param(
             'providers: [{name: a, children: [{name: b, usages: {VGPU: 1}}]}]',
-            'provider a, child b, usages.VGPU (line 2): is used but not '
-            'in the inventories',
+            'provider a, child b, usages.VGPU (line 2): has usage but no '
+            'inventory',
             id='usage without inventory',
         ),
         pytest.param(
             'providers: [{name: a, children: [{name: b, host: b}]}]',
             'provider a, child b, host (line 2): is set, but only a root '
-            'can be a compute node',
+            'provider can be a compute node',
             id='a child as a compute node',
         ),
         pytest.param(
             'aggregates: [{name: a}, {name: a}]',
-            "aggregate a (line 2): another has the name 'a' too; give "
-            'each its own',
+            "aggregate a (line 2): another one also has the name 'a'; each "
+            'must have its own',
             id='two aggregates of one name',
         ),
         pytest.param(
             f'aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG.upper()}}}]',
-            'aggregate b (line 2): another has the uuid '
-            f"'{AGG}' too; give each its "
-            'own',
+            f"aggregate b (line 2): another one also has the uuid '{AGG}'; "
+            'each must have its own',
             id='two aggregates with one uuid, written differently',
         ),
         pytest.param(
             'aggregates: [{name: a}]\nplacement_aggregates: [{name: a}]',
-            "placement aggregate a (line 3): another has the name 'a' "
-            'too; give each its own',
+            'placement aggregate a (line 3): another one also has the name '
+            "'a'; each must have its own",
             id='a host aggregate and a placement aggregate of one name',
         ),
         pytest.param(
             f'placement_aggregates: [{{name: a, uuid: {AGG}}}, '
             f'{{name: b, uuid: {AGG}}}]',
-            'placement aggregate b (line 2): another has the uuid '
-            f"'{AGG}' too; give each its "
-            'own',
+            'placement aggregate b (line 2): another one also has the uuid '
+            f"'{AGG}'; each must have its own",
             id='two placement aggregates with one uuid',
         ),
         pytest.param(
             'providers: [{name: a}, {name: b, children: [{name: a}]}]',
-            "provider b, child a (line 2): another has the name 'a' too; "
-            'give each its own',
+            "provider b, child a (line 2): another one also has the name 'a'; "
+            'each must have its own',
             id='two providers of one name, in different trees',
         ),
         pytest.param(
             'flavors: [{name: a}, {name: a}, {name: a}]',
-            "flavor a (line 2): another has the name 'a' too; give each "
-            'its own',
+            "flavor a (line 2): another one also has the name 'a'; each must "
+            'have its own',
             id='three flavors of one name',
         ),
         pytest.param(
             'flavors: [{name: a, id: 1}, {name: b, id: "1"}]',
-            "flavor b (line 2): another has the id '1' too; give each its own",
+            "flavor b (line 2): another one also has the id '1'; each must "
+            'have its own',
             id='two flavors with one id, as a number and as text',
         ),
         pytest.param(
             'images: [{name: a, id: x}, {name: b, id: x}]',
-            "image b (line 2): another has the id 'x' too; give each its own",
+            "image b (line 2): another one also has the id 'x'; each must "
+            'have its own',
             id='two images with one id',
         ),
         pytest.param(
             'images: [{name: a}, {name: a}]',
-            "image a (line 2): another has no id and the name 'a' too; "
-            'give each its own',
+            "image a (line 2): another one also has no id and the name 'a'; "
+            'each must have its own',
             id='two images that nothing tells apart',
         ),
     ],
@@ -430,8 +430,8 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
     path = write_cloud('settings: {scheduler: {max_results: 5}}')
     assert problem_of(path).startswith(
         'settings.scheduler.max_results (line 2): is not a setting of a cloud '
-        'file (did you mean scheduler.max_placement_results?); known are '
-        'scheduler.enable_isolated_aggregate_filtering, '
+        'file (did you mean scheduler.max_placement_results?); the settings '
+        'are scheduler.enable_isolated_aggregate_filtering, '
         'scheduler.placement_req_required_member_prefix, '
     )
 
@@ -483,7 +483,7 @@ def test_a_colon_without_a_blank_is_noticed(write_cloud, metadata, place):
     told = problem_of(path)
     assert told.startswith(f'{place}: must be ')
     assert told.endswith(
-        '; YAML wants a blank after a colon, "trait:CUSTOM_WIN: required"'
+        '; YAML requires a space after a colon, "trait:CUSTOM_WIN: required"'
     )
 
 
@@ -979,6 +979,6 @@ def test_a_misspelt_host_of_an_aggregate_is_a_mistake(
         cloud_file.load(path)
     assert str(caught.value) == (
         f"Cloud file {path}: aggregate win, hosts (line 2): names 'cn-1', "
-        'which no provider has (did you mean cn1?); with '
-        'mirror_host_aggregates: false it may.'
+        'which no provider has (did you mean cn1?); to allow this, set '
+        'mirror_host_aggregates: false.'
     )

@@ -364,7 +364,7 @@ def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
             cache.get()
         assert clock.now - began == 5
     assert str(caught.value) == (
-        'The host aggregates cannot be read (they were not there within '
+        'The host aggregates cannot be read (reading them took longer than '
         '[isolate_aggregates] aggregate_deadline = 5 seconds); they were '
         'never read.'
     )
@@ -493,9 +493,9 @@ def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
     assert caplog.record_tuples[0][1:] == (
         logging.ERROR,
         'The host aggregates cannot be read (Nova at http://nova is down); '
-        'they were never read. Until they can be, requests are refused. '
-        '"isolate-aggregates-status upgrade check" on this machine tries it '
-        'again.',
+        'they were never read. Requests are refused until they can be read. '
+        'To try again, run "isolate-aggregates-status upgrade check" on this '
+        'machine.',
     )
     assert caplog.record_tuples[-1][1:] == (
         logging.INFO,

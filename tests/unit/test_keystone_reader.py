@@ -112,7 +112,7 @@ def test_without_rights_a_name_is_refused(
     with pytest.raises(exception.ServiceDenied) as caught:
         reader().project('acme', domain)
     assert str(caught.value) == (
-        f'Keystone at {AUTH_URL} does not let these credentials look for the '
+        f'Keystone at {AUTH_URL} does not let these credentials look up the '
         f'{what} (403); give its id, or use credentials with the admin role.'
     )
 

@@ -202,7 +202,7 @@ def test_a_filter_that_is_not_installed_stops_everything(conf):
     with pytest.raises(exception.FilterError) as caught:
         loading.deciding(conf)
     assert str(caught.value) == (
-        'Request filter nonesuch is not installed; known are '
+        'Request filter nonesuch is not installed; choose from '
         'aggregate_instance_extra_specs, blazar_reservation, '
         'isolate_aggregates, isolate_tenants, reservation_prefix.'
     )

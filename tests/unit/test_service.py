@@ -108,7 +108,7 @@ def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
     http.get(requests_mock.ANY, status_code=414, headers=HTML)
     assert str(failing(service(client(PLACEMENT)), LONG)) == (
         'Placement at http://placement.test answered 414: the query of 4,014 '
-        'bytes is too long. By default the most is about 1,600 for uWSGI, '
+        'bytes is too long. By default the maximum is about 1,600 for uWSGI, '
         '4,050 for gunicorn, 8,150 for Apache and 14,700 for HAProxy; '
         '"isolate-aggregates limit show" measures it. Raise that '
         'limit, or set [isolate_aggregates] max_query_length below it.'

@@ -98,7 +98,7 @@ def test_the_file_source_says_when_it_has_no_file(
         sources.load(conf, never)
     assert str(caught.value) == (
         'Configuration option [isolate_aggregates] cloud_file is not set, '
-        'but aggregate_source = file needs it.'
+        'but aggregate_source = file requires it.'
     )
 
 
@@ -110,7 +110,7 @@ def test_a_source_nobody_installed_is_refused_with_those_there_are(
         sources.load(conf, never)
     assert str(caught.value).startswith(
         'Configuration option [isolate_aggregates] aggregate_source names '
-        'ldap, which is not installed; known are file, '
+        'ldap, which is not installed; choose from file, '
     )
 
 

@@ -6,8 +6,8 @@ import pytest
 from isolate_aggregates.aggregates import Aggregate, AggregateIndex, tags
 
 NOT_EVERYWHERE = (
-    "isolates, but with Nova's own filter not in every database; the value "
-    "has to be 'required'"
+    "isolates, but with Nova's own filter only in some databases; the value "
+    "must be 'required'"
 )
 
 
@@ -20,35 +20,36 @@ NOT_EVERYWHERE = (
         (
             'trait:CUSTOM_A',
             ' required',
-            "isolates nothing; the value has to be 'required'",
+            "isolates nothing; the value must be 'required'",
         ),
         (
             'trait:CUSTOM_A',
             ' REQUIRED',
-            "isolates nothing; the value has to be 'required'",
+            "isolates nothing; the value must be 'required'",
         ),
         (
             'Trait:CUSTOM_A',
             'required',
-            "cannot be opened; the key has to start with 'trait:'",
+            "cannot be opened; the key must start with 'trait:'",
         ),
         (
             'trait:CUSTOM_A ',
             'required',
-            'cannot be opened; the name of a trait has only upper case '
+            'cannot be opened; a trait name may contain only uppercase '
             'letters, digits and _',
         ),
         (
             'trait:custom_a',
             'Required',
-            'cannot be opened; the name of a trait has only upper case '
+            'cannot be opened; a trait name may contain only uppercase '
             'letters, digits and _',
         ),
         (
             'trait:HW_NO_SUCH_THING',
             'required',
-            'cannot be opened unless Placement knows the trait; it is no '
-            'standard trait of os-traits here, and others start with CUSTOM_',
+            'cannot be opened unless Placement knows the trait; it is not a '
+            'standard trait of the os-traits installed here, and all other '
+            'traits start with CUSTOM_',
         ),
     ],
 )
