@@ -40,7 +40,7 @@ class WantsMetadata:
     wanted: Wanted
 
     def __str__(self) -> str:
-        return f'flavor {self.flavor} wants {self.wanted}'
+        return f'flavor {self.flavor} requires {self.wanted}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +49,8 @@ class NoSuchMetadata(WantsMetadata):
 
     def __str__(self) -> str:
         return (
-            f'no aggregate has metadata that meets {self.wanted}, which '
-            f'flavor {self.flavor} wants'
+            f'no aggregate has metadata that matches {self.wanted}, which '
+            f'flavor {self.flavor} requires'
         )
 
 

@@ -59,7 +59,7 @@ class HintNamesNothing(HintNames):
     """The cause: the hint names no existing reservation."""
 
     def __str__(self) -> str:
-        return f'{super().__str__()} names no reservation'
+        return f'{super().__str__()} names no existing reservation'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,8 +105,8 @@ class ReservationRequired:
 
     def __str__(self) -> str:
         return (
-            'every server needs a reservation here; give the scheduler '
-            f'hint {_HINT}=<id>'
+            'every server needs a reservation in this cloud; give the '
+            f'scheduler hint {_HINT}=<id>'
         )
 
 

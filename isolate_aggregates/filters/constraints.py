@@ -86,7 +86,7 @@ class Require:
     def reason(self) -> str:
         """Which aggregates are required, and why."""
         if not self.aggregates:
-            return f'one of no aggregates is required: {self.cause}'
+            return f'an aggregate from an empty list is required: {self.cause}'
         return f'{naming(self.aggregates)}: {self.cause}'
 
     def narrow(self, destination: Destination) -> None:

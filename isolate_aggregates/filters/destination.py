@@ -129,7 +129,7 @@ class Destination:
         """
         choice = frozenset(uuids)
         if not choice:
-            self.refuse('one of no aggregates is required')
+            self.refuse('an aggregate from an empty list is required')
             return
         if choice not in self.required_aggregates:
             self.required_aggregates.append(choice)

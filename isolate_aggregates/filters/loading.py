@@ -86,8 +86,8 @@ class UnusedTags:
     def __str__(self) -> str:
         return (
             f'{naming(self.aggregates)}: the tags for the request filter '
-            f'{self.filter_name} have no effect, as {self.why}; set it to '
-            'true, or remove the tags'
+            f'{self.filter_name} have no effect, because {self.why}; set it '
+            'to true, or remove the tags'
         )
 
 
@@ -139,8 +139,8 @@ def load(conf: cfg.ConfigOpts) -> tuple[LoadedFilter, ...]:
     if mirrored:
         raise exception.ConfigError(
             _OPTION,
-            f'names {", ".join(mirrored)}, which repeats what Nova itself '
-            'adds and always runs where there is no Nova; remove it.',
+            f'names {", ".join(mirrored)}, which reproduces a filter of '
+            'Nova and always runs outside Nova; remove it.',
         )
     return _load(NAMESPACE, names, conf)
 
@@ -309,7 +309,7 @@ def _build(name: str, plugin: Any, conf: cfg.ConfigOpts) -> LoadedFilter:
         made = plugin(**settings)
     except TypeError as exc:
         raise exception.FilterError(
-            name, f'cannot be made from its SETTINGS: {exc}.'
+            name, f'cannot be created from its SETTINGS: {exc}.'
         ) from exc
     switch = (
         plugin.ENABLED_BY if isinstance(plugin, contract.HasSwitch) else None

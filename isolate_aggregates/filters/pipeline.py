@@ -116,7 +116,8 @@ class NamedFilter:
         except Exception as exc:
             raise exception.FilterError(
                 self.name,
-                f'failed to name its locks with {type(exc).__name__}: {exc}.',
+                f'failed to return its locks, with {type(exc).__name__}: '
+                f'{exc}.',
             ) from exc
 
     def narrow(

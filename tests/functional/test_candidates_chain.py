@@ -75,7 +75,7 @@ def test_what_the_request_filter_has_said_is_not_said_again(
     assert document['dropped'] == []
     assert {
         'filter': 'aggregate_instance_extra_specs',
-        'reason': 'aggregate ssd: flavor fast wants ssd=true',
+        'reason': 'aggregate ssd: flavor fast requires ssd=true',
     } in document['constraints']
     named = {each['filter'] for each in document['constraints']}
     assert 'AggregateInstanceExtraSpecsFilter' not in named
@@ -90,7 +90,7 @@ def test_what_the_request_filter_has_said_is_not_said_again(
         (
             'no',
             'aggregate_instance_extra_specs',
-            'aggregate ssd: flavor fast wants ssd=true',
+            'aggregate ssd: flavor fast requires ssd=true',
         )
     ]
     capacity = run('capacity', *asked, '-f', 'value')
@@ -111,7 +111,7 @@ def test_what_is_left_to_a_host_filter_is_said(
     ]
     left = {
         'filter': 'aggregate_instance_extra_specs',
-        'reason': 'aggregate ssd: flavor fast wants ssd=true',
+        'reason': 'aggregate ssd: flavor fast requires ssd=true',
         'host_filter': 'AggregateInstanceExtraSpecsFilter',
     }
     assert document['left_to_host_filters'] == [left]
@@ -120,7 +120,7 @@ def test_what_is_left_to_a_host_filter_is_said(
     said = (
         'Left to host filters, as the query would be too long:\n'
         '  to AggregateInstanceExtraSpecsFilter: '
-        'aggregate_instance_extra_specs: aggregate ssd: flavor fast wants '
+        'aggregate_instance_extra_specs: aggregate ssd: flavor fast requires '
         'ssd=true\n'
     )
     for command in ('candidates', 'explain'):

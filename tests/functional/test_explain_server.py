@@ -346,7 +346,7 @@ def test_what_the_ports_of_a_server_ask_for_counts(
     finished = explain_live('--server', SERVER)
     assert rows(finished)['linux-1'] == (
         f'has no trait COMPUTE_REMOTE_MANAGED_PORTS: port {PORT} is '
-        'remote-managed, which needs trait COMPUTE_REMOTE_MANAGED_PORTS on '
+        'remote-managed, which requires trait COMPUTE_REMOTE_MANAGED_PORTS on '
         f'the host; group {PORT}: has no trait CUSTOM_PHYSNET_X; '
         f'group {PORT}: NET_BW_EGR_KILOBIT_PER_SEC: has none'
     )
@@ -433,7 +433,8 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
     # Neutron fails for this network.
     http.get(f'{NEUTRON}/v2.0/subnets?network_id=dark', status_code=500)
     assert not_known(explain(port('p4', 'dark')))[-1] == (
-        'the segments of port p4 are not known, whose aggregates Nova requires'
+        'the segments of port p4, whose aggregates Nova requires, are not '
+        'known'
     )
 
 

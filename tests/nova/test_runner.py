@@ -617,7 +617,7 @@ def test_no_host_passes_without_request_filters(install, caplog):
 
 # What is left to host filters.
 
-LEFT = Require((A, B), 'flavor f wants ssd=true', 'TheirFilter')
+LEFT = Require((A, B), 'flavor f requires ssd=true', 'TheirFilter')
 
 
 def leaving(*constraints, **fields):
@@ -636,7 +636,7 @@ def test_what_is_left_is_not_asked_of_placement_and_looked_at_again(caplog):
     assert worker.spec.requested_destination.aggregates == []
     assert worker.objections() == {
         'host-a': [],
-        'host-c': ['aggregates a, b: flavor f wants ssd=true'],
+        'host-c': ['aggregates a, b: flavor f requires ssd=true'],
     }
     assert worker.observer.told == [True]
     assert caplog.messages == [
@@ -644,7 +644,7 @@ def test_what_is_left_is_not_asked_of_placement_and_looked_at_again(caplog):
         'longer than [isolate_aggregates] max_query_length, so it leaves what '
         'follows to TheirFilter. That one looks only at the hosts that '
         'Placement returns, up to [scheduler] max_placement_results. This is '
-        'said once: aggregates a, b: flavor f wants ssd=true'
+        'said once: aggregates a, b: flavor f requires ssd=true'
     ]
     caplog.clear()
     worker.spec = worker.spec.obj_clone()

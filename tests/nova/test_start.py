@@ -123,8 +123,9 @@ def test_tags_that_a_filter_would_read_if_it_were_on_are_a_warning(
         runner._cache.get()
     assert told(caplog, logging.WARNING) == [
         'aggregate win: the tags for the request filter isolate_aggregates '
-        'have no effect, as [scheduler] enable_isolated_aggregate_filtering '
-        'is false; set it to true, or remove the tags.'
+        'have no effect, because [scheduler] '
+        'enable_isolated_aggregate_filtering is false; set it to true, or '
+        'remove the tags.'
     ]
 
 
@@ -156,7 +157,9 @@ def test_a_filter_that_fails_does_not_hide_the_aggregates(conf, caplog):
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         registration._Warnings(conf.conf, [one])(AggregateIndex())
     [warning] = told(caplog, logging.WARNING)
-    assert warning.startswith('Request filter broken failed to name its locks')
+    assert warning.startswith(
+        'Request filter broken failed to return its locks'
+    )
 
 
 def test_a_wrong_password_shows_at_the_start_and_does_not_end_it(

@@ -40,7 +40,7 @@ class BlazarReservationTest(CloudTest):
         unknown = {'reservation': 'none-such'}
         message = self.refusal_of(plain, hints=unknown, project=OWNER)
         assert message == (
-            f'{refused}reservation=none-such names no reservation'
+            f'{refused}reservation=none-such names no existing reservation'
         )
 
     def test_the_class_of_an_instance_reservation_picks_the_host(self):

@@ -158,8 +158,8 @@ class ForkedFilterTest(CloudTest):
             False, True, ['IsolatedAggregatesFilter'], required=True
         )
         assert self.refusal_of(self.plain) == (
-            'every server needs a reservation here; give the scheduler hint '
-            'reservation=<id>'
+            'every server needs a reservation in this cloud; give the '
+            'scheduler hint reservation=<id>'
         )
         # No host has slots; it is not refused before.
         message = self.refusal_of(of_instances)

@@ -128,7 +128,7 @@ class LogTest(CloudTest):
         assert re.fullmatch(
             r'INFO Refused to schedule server [0-9a-f-]{36} of project \w+, '
             r'request req-[0-9a-f-]{36}: the hint '
-            r'reservation=x names no reservation',
+            r'reservation=x names no existing reservation',
             refusal,
         )
         assert server['id'] not in refusal

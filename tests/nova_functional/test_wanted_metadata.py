@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Flavors go where the metadata of aggregates is what they want."""
+"""Flavors go where the metadata of aggregates is what they require."""
 
 from urllib import parse
 
@@ -42,7 +42,7 @@ class BeforePlacementTest(Flavors, CloudTest):
         assert self.host_for(self.ssd) in ('host2', 'host3')
         assert self.host_for(self.both) == 'host3'
         reason = self.refusal_of(self.flavor({SCOPE + 'ssd': 'false'}))
-        assert 'no aggregate has metadata that meets ssd=false' in reason
+        assert 'no aggregate has metadata that matches ssd=false' in reason
         reason = self.refusal_of(self.flavor({'gpus': '>= many'}))
         assert 'many is not a number' in reason
 

@@ -644,8 +644,8 @@ def test_a_host_is_only_told_of_what_it_lacks(
     path = tmp_path / 'cloud.yaml'
     path.write_text(TWO)
     found = run('explain', '--snapshot', str(path), '--flavor', 'f').out
-    gpus = 'not in aggregate gpus: flavor f wants gpus >= 2'
-    ssd = 'not in aggregate ssd: flavor f wants ssd=true'
+    gpus = 'not in aggregate gpus: flavor f requires gpus >= 2'
+    ssd = 'not in aggregate ssd: flavor f requires ssd=true'
     rows = [
         [cell.strip() for cell in line.strip('|').split('|')]
         for line in found.splitlines()

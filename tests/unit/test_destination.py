@@ -103,7 +103,9 @@ def test_every_refusal_is_told_at_once():
 def test_requiring_none_of_no_aggregates_directly_is_refused_too():
     destination = Destination()
     destination.require_aggregates([])
-    assert destination.refusals == ['one of no aggregates is required']
+    assert destination.refusals == [
+        'an aggregate from an empty list is required'
+    ]
 
 
 def test_two_different_trees_leave_nothing():
@@ -133,7 +135,7 @@ def test_a_reason_names_five_aggregates_and_counts_the_rest():
 
 def test_requiring_one_of_no_aggregates_is_refused_with_its_cause():
     [constraint] = NOTHING
-    reason = 'one of no aggregates is required: nothing'
+    reason = 'an aggregate from an empty list is required: nothing'
     assert constraint.reason == reason
     assert folded(constraint).refusals == [reason]
 

@@ -1015,7 +1015,7 @@ def test_a_host_filter_says_only_what_its_request_filter_does_not() -> None:
             explain(cloud, resources.resource_request(request), concluded)
         )
 
-    outside = 'not in aggregate ssd: flavor f wants ssd=true'
+    outside = 'not in aggregate ssd: flavor f requires ssd=true'
     assert told('true') == {
         'fast': [],
         'late': [outside],
@@ -1025,7 +1025,7 @@ def test_a_host_filter_says_only_what_its_request_filter_does_not() -> None:
         'slow': [outside],
     }
     refused = (
-        'no aggregate has metadata that meets ssd=x, which flavor f wants'
+        'no aggregate has metadata that matches ssd=x, which flavor f requires'
     )
     hosts = ('fast', 'late', 'left', 'slow')
     assert told('x') == {host: [refused] for host in hosts}

@@ -105,13 +105,14 @@ def test_the_causes_say_what_to_do():
             BadMetadata('f', wanted, 'a', 'many'),
         )
     ] == [
-        'flavor f wants gpus >= 2',
-        'flavor f wants ssd=true',
-        'no aggregate has metadata that meets gpus >= 2, which flavor f wants',
+        'flavor f requires gpus >= 2',
+        'flavor f requires ssd=true',
+        'no aggregate has metadata that matches gpus >= 2, which flavor f '
+        'requires',
         'flavor f has the extra spec aggregate_instance_extra_specs:gpus='
         '>= two, and two is not a number; correct the extra spec',
         'flavor f has the extra spec gpus=<or>, and <or> has no value after '
         'it; correct the extra spec',
-        'flavor f wants gpus >= 2, and aggregate a has gpus=many, which is '
+        'flavor f requires gpus >= 2, and aggregate a has gpus=many, which is '
         'not a number; correct the metadata',
     ]

@@ -175,7 +175,7 @@ def test_a_cloud_may_require_a_reservation_of_everybody():
         (HintNames(('r1', 'r2')), 'the hint reservation=r1,r2'),
         (
             HintNamesNothing(('r9',)),
-            'the hint reservation=r9 names no reservation',
+            'the hint reservation=r9 names no existing reservation',
         ),
         (
             HintNamesForeign(('r3',), 'me'),
@@ -186,8 +186,8 @@ def test_a_cloud_may_require_a_reservation_of_everybody():
         (Preemptible('spot'), 'preemptible servers use aggregate spot'),
         (
             ReservationRequired(),
-            'every server needs a reservation here; give the scheduler hint '
-            'reservation=<id>',
+            'every server needs a reservation in this cloud; give the '
+            'scheduler hint reservation=<id>',
         ),
     ],
 )

@@ -131,8 +131,8 @@ def test_a_routed_network_is_the_aggregates_of_its_segments():
     assert found == [
         'aggregates elsewhere, zone: network routed is routed, and its '
         'segments are there',
-        'the segments of network dark are not known, whose aggregates Nova '
-        'requires',
+        'the segments of network dark, whose aggregates Nova requires, are '
+        'not known',
         'network odd has no segments',
     ]
 
@@ -171,12 +171,12 @@ def test_an_unknown_model_takes_all_others_along_as_in_nova():
     on = {'image_metadata_prefilter': True}
     assert said('image_metadata', asked(image=image), **on) == [
         'the image has hw_vif_model=nonesuch, but there is no trait '
-        'COMPUTE_NET_VIF_MODEL_NONESUCH; Nova requires none of the traits of '
-        'this filter then'
+        'COMPUTE_NET_VIF_MODEL_NONESUCH, so Nova requires none of the traits '
+        'of this filter'
     ]
     del image['hw_vif_model']
     assert said('image_metadata', asked(image=image), **on) == [
-        'the image has hw_disk_bus=virtio, which needs trait '
+        'the image has hw_disk_bus=virtio, which requires trait '
         'COMPUTE_STORAGE_BUS_VIRTIO on the host'
     ]
 
@@ -184,8 +184,8 @@ def test_an_unknown_model_takes_all_others_along_as_in_nova():
 def test_a_disk_format_that_is_not_known_is_told():
     on = {'query_placement_for_image_type_support': True}
     assert said('image_type_support', asked(image={}), **on) == [
-        'the disk format of the image is not known, for which Nova requires '
-        'a trait'
+        'Nova requires a trait for the disk format of the image, which is not '
+        'known'
     ]
     volume = asked(image={}, boot_from_volume=True)
     assert said('image_type_support', volume, **on) == []
@@ -198,8 +198,8 @@ def test_a_disk_format_that_is_not_known_is_told():
         (places.UnknownHost('cn9'), 'there is no compute host named cn9'),
         (
             places.SeveralNodes('ironic', 2),
-            'host ironic was requested, which has 2 compute nodes; Nova '
-            'drops all others after Placement has answered',
+            'host ironic, which has 2 compute nodes, was requested; Nova '
+            'drops all other hosts after Placement has answered',
         ),
         (
             traits.DisabledService(),

@@ -351,7 +351,7 @@ def test_a_filter_may_bring_its_own_options(conf):
             Unregistered,
             'reads the option [mine] color, which is not registered.',
         ),
-        (WrongArguments, 'cannot be made from its SETTINGS'),
+        (WrongArguments, 'cannot be created from its SETTINGS'),
     ],
 )
 def test_settings_that_do_not_fit_stop_everything(conf, broken, problem):

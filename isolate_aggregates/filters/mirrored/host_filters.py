@@ -124,7 +124,7 @@ def instance_extra_specs(
         aggregates,
         judge,
         f'hosts in no aggregate with {told}, which flavor '
-        f'{request.flavor.name} wants',
+        f'{request.flavor.name} requires',
     )
 
 
@@ -165,7 +165,7 @@ def image_properties(
     yield from _dropping(
         aggregates,
         judge,
-        'hosts whose aggregates name other values for properties of the image',
+        'hosts whose aggregates have other values for image properties',
     )
 
 
@@ -235,9 +235,12 @@ def isolated_hosts(
         return ''
 
     if is_isolated:
-        what = 'hosts that are not in isolated_hosts, as the image is isolated'
+        what = (
+            'hosts that are not in isolated_hosts, because the image is '
+            'isolated'
+        )
     elif hosts and restricted:
-        what = f'hosts in isolated_hosts, as {others}'
+        what = f'hosts in isolated_hosts, because {others}'
     else:
         return
     yield DropHosts(objection, DroppedLater(what))

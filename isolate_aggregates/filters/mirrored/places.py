@@ -58,9 +58,9 @@ class ZoneWithoutAggregate:
 
     def __str__(self) -> str:
         return (
-            f'no aggregate has availability zone {self.zone}, so Nova asks '
-            'for no zone; if it is not the default zone, its API refuses new '
-            'servers there'
+            f'no aggregate has availability zone {self.zone}, so Nova '
+            "requests no zone; if it is not the default zone, Nova's API "
+            'refuses new servers in it'
         )
 
 
@@ -145,8 +145,9 @@ class SeveralNodes:
 
     def __str__(self) -> str:
         return (
-            f'host {self.host} was requested, which has {self.nodes} compute '
-            'nodes; Nova drops all others after Placement has answered'
+            f'host {self.host}, which has {self.nodes} compute nodes, was '
+            'requested; Nova drops all other hosts after Placement has '
+            'answered'
         )
 
 
@@ -204,8 +205,8 @@ def routed_networks(
     for network in request.networks:
         if network.aggregates is None:
             yield Remark(
-                f'the segments of {network.name} are not known, whose '
-                'aggregates Nova requires'
+                f'the segments of {network.name}, whose aggregates Nova '
+                'requires, are not known'
             )
         elif network.broken:
             yield Refuse(network.broken)

@@ -46,7 +46,7 @@ class Needs:
     trait: str
 
     def __str__(self) -> str:
-        return f'{self.why}, which needs trait {self.trait} on the host'
+        return f'{self.why}, which requires trait {self.trait} on the host'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,8 +62,8 @@ class UnknownTraits:
 
     def __str__(self) -> str:
         return (
-            f'{self.what}, but there is no trait {self.trait}; Nova requires '
-            'none of the traits of this filter then'
+            f'{self.what}, but there is no trait {self.trait}, so Nova '
+            'requires none of the traits of this filter'
         )
 
 
@@ -87,8 +87,8 @@ def image_type_support(
     disk_format = request.image.disk_format if request.image else None
     if disk_format is None:
         yield Remark(
-            'the disk format of the image is not known, for which Nova '
-            'requires a trait'
+            'Nova requires a trait for the disk format of the image, which is '
+            'not known'
         )
         return
     trait = f'COMPUTE_IMAGE_TYPE_{disk_format.upper()}'
@@ -160,8 +160,8 @@ def _is_asked(request: Request, name: str) -> bool:
     if len(set(given)) > 1:
         raise exception.InvalidRequest(
             f'The flavor has {name}={settings.flavor(name)} but the image has '
-            f'{name.replace(":", "_")}={settings.image(name)}; make them '
-            'agree.'
+            f'{name.replace(":", "_")}={settings.image(name)}; set both '
+            'to the same value.'
         )
     return any(given)
 
@@ -253,7 +253,7 @@ def owner_nova(
     """Require the trait OWNER_NOVA once all compute nodes have it."""
     if request.owner_nova:
         yield _require(
-            'OWNER_NOVA', 'all compute nodes say that they are of Nova'
+            'OWNER_NOVA', 'all compute nodes are marked as owned by Nova'
         )
 
 
