@@ -234,7 +234,7 @@ class Details:
         """
         if aggregate.uuid not in node.aggregates:
             consequence = (
-                'the locks of the aggregate do not hold'
+                'the locks of the aggregate have no effect there'
                 if self._on([aggregate])
                 else 'servers that are sent there cannot use it'
             )
@@ -264,9 +264,8 @@ class Details:
             names = named('provider', (p.name for p in holders))
             yield (
                 f'host {host} has {trait} on {names}, and no flavor that '
-                'requires it asks for one of their resources, so that no '
-                'server '
-                'finds it there'
+                'requires it also requests any of their resources, so no '
+                'server finds it there'
             )
 
 

@@ -30,15 +30,15 @@ class Mistake(enum.Enum):
 
 _EFFECTS = {
     Mistake.LOST_ANCHORS: (
-        'where nothing but providers that share serves the request group '
-        'without a suffix, it keeps one of the hosts that they share with'
+        'if only sharing providers serve the request group without a suffix, '
+        'it keeps only one of the hosts that they share with'
     ),
     Mistake.ADDED_AMOUNTS: (
-        'where several request groups ask for the same resource class, it '
-        'adds up amounts of different candidates'
+        'if several request groups request the same resource class, it adds '
+        'up amounts of different candidates'
     ),
     Mistake.SHARING_CHILD: (
-        'it fails over a provider that shares and is not the root of its tree'
+        'it fails if a sharing provider is not the root of its tree'
     ),
 }
 
@@ -81,13 +81,14 @@ class Difference:
         """Sentences that describe the difference and what to do."""
         for mistake in self.suspects:
             yield (
-                'Placement may answer otherwise, by its known mistake '
-                f'"{mistake.value}": {mistake.effect}.'
+                'Placement may answer differently, because of its known '
+                f'mistake "{mistake.value}": {mistake.effect}.'
             )
         if self.suspects:
             yield (
-                'It was not asked, as it takes long to put so many resource '
-                'providers into it; candidates does so.'
+                'Placement itself was not queried, because loading so many '
+                'resource providers into it takes long; the command '
+                'candidates does so.'
             )
             return
         if self.failure:
@@ -96,16 +97,17 @@ class Difference:
             yield (
                 f'Placement leaves out {len(self.left_out)} of '
                 f'{text.counted(self.documented, "host")} that it should '
-                f'offer by its documentation: {ranges.folded(self.left_out)}.'
+                'offer according to its documentation: '
+                f'{ranges.folded(self.left_out)}.'
             )
         if self.added:
             yield (
-                'Placement offers, against its documentation, also '
+                'Contrary to its documentation, Placement also offers '
                 f'{ranges.folded(self.added)}.'
             )
         if self.other_amounts:
             yield (
-                'Placement offers other amounts than were asked for on '
+                'Placement offers amounts that were not requested on '
                 f'{ranges.folded(self.other_amounts)}.'
             )
         for mistake in self.mistakes:
@@ -115,17 +117,17 @@ class Difference:
             )
         if not self.mistakes and not self.failure:
             yield (
-                'No known mistake of Placement does that; if the cloud has '
-                'changed meanwhile, ask again.'
+                'No known mistake of Placement explains this; if the cloud '
+                'has changed meanwhile, run the command again.'
             )
         yield from self._advice()
 
     def _advice(self) -> Iterator[str]:
         if self.instead:
-            less = f' in place of {_written(self.of)}' if self.of else ''
+            less = f' instead of {_written(self.of)}' if self.of else ''
             yield (
                 f'With {_written(self.instead)}{less} in the flavor, '
-                'Placement answers as it should.'
+                'Placement gives the documented answer.'
             )
         elif Mistake.SHARING_CHILD in self.mistakes:
             for name, uuid in self.sharing:
@@ -136,8 +138,8 @@ class Difference:
                 )
         elif self.mistakes:
             yield (
-                'No other way to write the flavor was found to which '
-                'Placement gives the documented answer.'
+                'No equivalent flavor was found for which Placement gives the '
+                'documented answer.'
             )
 
 

@@ -124,10 +124,10 @@ def sent_without_key(
         by_image = 'image' in conf[ia_conf.GROUP].trait_sources
         yield (
             f'{text.named("flavor", found, most=10)} '
-            f'{text.plural(number, "wants", "want")} metadata of aggregate '
-            f'{aggregate.name} and {text.plural(number, "does", "do")} not '
-            f'require {", ".join(sorted(traits))}, so servers cannot use its '
-            f'hosts{" unless their image requires it" if by_image else ""}'
+            f'{text.plural(number, "requires", "require")} metadata of '
+            f'aggregate {aggregate.name} but not '
+            f'{text.named("trait", traits, most=None)}, so servers cannot use '
+            f'its hosts{" unless their image requires it" if by_image else ""}'
         )
 
 
@@ -185,4 +185,4 @@ def after_unlock(
 
 
 def _unread(found: Openers) -> str:
-    return f'the images were not looked at: {str(found.unread).rstrip(".")}'
+    return f'the images were not checked: {str(found.unread).rstrip(".")}'

@@ -100,8 +100,8 @@ def test_one_document_for_monitoring(audit):
         'subject': 'aggregate win',
         'problem': 'requires trait CUSTOM_A, which is missing in Placement '
         'on h1',
-        'consequence': 'no server can land there: those that ask for the '
-        'trait do not find it, and others are kept out',
+        'consequence': 'no server can land there: servers that require '
+        'the trait do not find it, and all others are kept out',
         'repair': 'isolate-aggregates sync',
         'safe': True,
         'instead': '',

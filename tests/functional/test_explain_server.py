@@ -192,7 +192,7 @@ def test_without_an_image_it_boots_from_a_volume(
     live.boots(image={'id': live.images['debian-12']}, disk=5000)
     found = rows(explain_live('--server', SERVER))
     assert found['linux-1'] == (
-        'DISK_GB: asks 5000, free 1000 (1000 total x 1.0 - 0 used)'
+        'DISK_GB: requested 5000, free 1000 (1000 total x 1.0 - 0 used)'
     )
 
 

@@ -206,13 +206,13 @@ def test_a_lock_names_the_flavors_that_metadata_sends_there_in_vain(
     lock = ('lock', 'rack-1', '--trait', 'CUSTOM_A', '--dry-run')
     told = operator.document(*lock, config=config)['notes']
     assert told[-1] == (
-        'flavor fast wants metadata of aggregate rack-1 and does not require '
-        f'CUSTOM_A, so servers cannot use its hosts{unless}'
+        'flavor fast requires metadata of aggregate rack-1 but not '
+        f'trait CUSTOM_A, so servers cannot use its hosts{unless}'
     )
     told = operator.document(*lock, '--trait', 'CUSTOM_B', config=config)
     assert told['notes'][-1].startswith(
-        'flavors fast, render want metadata of aggregate rack-1 and do not '
-        'require CUSTOM_A, CUSTOM_B, so'
+        'flavors fast, render require metadata of aggregate rack-1 but not '
+        'traits CUSTOM_A, CUSTOM_B, so'
     )
     # No filter reads metadata.
     told = operator.document(*lock)['notes']
@@ -305,7 +305,7 @@ def test_lock_does_without_glance_and_says_so(operator: Operator) -> None:
     made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
     assert {change['result'] for change in made['changes']} == {'done'}
     note = made['notes'][-1]
-    assert note.startswith('the images were not looked at: Glance at ')
+    assert note.startswith('the images were not checked: Glance at ')
     [left] = made['left']
     assert left.startswith('no flavor requires CUSTOM_A yet')
 
@@ -523,7 +523,7 @@ def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:
     assert shown['name'] == 'trait:CUSTOM_A'
     assert shown['problems'] == [
         'host cn1 is in aggregate cn1, but its resource provider cn1 is not, '
-        'so that the locks of the aggregate do not hold',
+        'so that the locks of the aggregate have no effect there',
         'host cn1 lacks CUSTOM_B, so that servers for aggregate cn1 cannot '
         'use it',
         'host gone has no compute node in Placement',

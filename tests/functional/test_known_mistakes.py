@@ -154,15 +154,16 @@ def test_people_are_told_in_sentences(run, write_cloud):
     )
     lines = said.splitlines()
     assert lines[2].endswith(
-        'of 3 hosts that it should offer by its documentation: cn-[1-3].'
+        'of 3 hosts that it should offer according to its documentation: '
+        'cn-[1-3].'
     ) or lines[2].startswith('Placement leaves out 2 of 3 hosts that')
     assert lines[3].startswith(
-        'That is a known mistake of Placement, "lost anchors": where '
+        'That is a known mistake of Placement, "lost anchors": if '
     )
     assert lines[4] == (
-        'With resources:MEMORY_MB=2048 and resources:VCPU=2 in place of '
+        'With resources:MEMORY_MB=2048 and resources:VCPU=2 instead of '
         'resources1:MEMORY_MB=2048 and resources1:VCPU=2 in the flavor, '
-        'Placement answers as it should.'
+        'Placement gives the documented answer.'
     )
 
 
@@ -186,7 +187,7 @@ def test_a_sharing_child_is_told_with_the_error_that_it_makes(
     finished = run('candidates', *asked)
     assert (finished.code, finished.out) == (1, '')
     assert ' with 500: ' in finished.err
-    assert '"sharing child": it fails over a provider' in finished.err
+    assert '"sharing child": it fails if a sharing provider' in finished.err
     assert finished.err.endswith(f'{ADVICE}\n')
 
     finished = run('explain', *asked)
@@ -265,11 +266,12 @@ def test_of_a_large_file_it_is_said_what_may_be_wrong(
     asked = ('--snapshot', str(path), '--flavor', 'grouped')
     lines = run('explain', *asked).out.splitlines()
     assert lines[2].startswith(
-        'Placement may answer otherwise, by its known mistake "lost anchors": '
+        'Placement may answer differently, because of its known mistake "lost '
+        'anchors": '
     )
     assert lines[3] == (
-        'It was not asked, as it takes long to put so many resource providers '
-        'into it; candidates does so.'
+        'Placement itself was not queried, because loading so many resource '
+        'providers into it takes long; the command candidates does so.'
     )
     found = told('candidates', path, 'grouped')['placement_differs']
     assert lost(found)

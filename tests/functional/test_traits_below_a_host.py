@@ -90,7 +90,7 @@ def test_nobody_finds_it_who_does_not_ask_for_the_card(told):
     [problem] = found.pop('problems')
     assert problem == (
         'host gpu-1 has CUSTOM_GPU on provider card, and no flavor that '
-        'requires it asks for one of their resources, so that no server finds '
+        'requires it also requests any of their resources, so no server finds '
         'it there'
     )
     assert found == {

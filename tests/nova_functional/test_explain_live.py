@@ -52,9 +52,9 @@ class ExplainTest(LiveTest):
             'host1': [
                 f'in aggregate licensed, locked by trait {LICENSED}, which '
                 'flavor big does not require',
-                'VCPU: asks 11, max_unit 10',
+                'VCPU: requested 11, max_unit 10',
             ],
-            'host2': ['VCPU: asks 11, max_unit 10'],
+            'host2': ['VCPU: requested 11, max_unit 10'],
         }
 
 

@@ -57,7 +57,7 @@ def test_a_host_that_placement_lacks_in_an_aggregate(metadata, severity):
     )
     assert (found.kind, found.severity) == ('not-in-placement', severity)
     assert found.subject == 'aggregate win'
-    assert found.problem == 'Placement does not have in it: h1'
+    assert found.problem == 'does not have h1 in Placement'
     assert (found.repair_text, found.safe) == (SYNC, True)
 
 
@@ -160,8 +160,8 @@ def test_a_trait_below_a_host_that_no_flavor_asks_for_is_out_of_reach():
         Severity.ERROR,
     )
     assert found.problem == (
-        'on h1, only provider gpu has it, and no flavor that requires it asks '
-        'for one of their resources'
+        'on h1, only provider gpu has it, and no flavor that requires it also '
+        'requests any of their resources'
     )
 
 

@@ -51,8 +51,8 @@ def test_a_flavor_that_wants_what_no_host_has(conf, name):
     )
     assert found.repair_text == f'openstack flavor unset --property {KEY} 42'
     assert found.instead == (
-        'openstack aggregate set --property ssd=true <aggregate>, if hosts '
-        'have it: put them into an aggregate of their own'
+        'openstack aggregate set --property ssd=true <aggregate>, if some '
+        'hosts have it; first put those into an aggregate of their own'
     )
     # An aggregate that has it may have no hosts.
     empty = make_aggregate('empty', {'ssd': 'true'})
@@ -87,7 +87,7 @@ def test_an_extra_spec_on_which_nova_fails(conf, name):
     [found] = findings([], [H1], [flavor(**{GPUS: '>= many'})], conf=conf)
     assert found.kind == 'extra-spec-not-comparable'
     assert found.problem == f'has {GPUS}=>= many, and many is not a number'
-    assert found.consequence == f'{name} lets its servers go to no host'
+    assert found.consequence == f'{name} excludes all hosts for its servers'
     assert found.repair_text == f'openstack flavor unset --property {GPUS} 42'
 
 
@@ -101,7 +101,7 @@ def test_metadata_on_which_nova_fails(conf, name):
         'aggregate a',
     )
     assert found.problem == (
-        'has gpus=many, which is not a number, and is compared with numbers '
+        'has gpus=many, which is not a number, but is compared with numbers '
         'for flavor fast (gpus >= 2)'
     )
     assert found.repair_text == 'openstack aggregate unset --property gpus 7'

@@ -68,7 +68,7 @@ def test_a_table_has_a_line_for_each_reason(run: Run) -> None:
 
         Hosts excluded by each constraint (in brackets: by it alone):
           2 (0)  requires trait CUSTOM_MASSIVE_GPU
-          2 (0)  asks VGPU 1
+          2 (0)  requests VGPU 1
 
         +---------+-----------+---------------------------------+
         | Host    | Verdict   | Reasons                         |
@@ -102,7 +102,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
             'only_it_excludes': 0,
         },
         {
-            'constraint': 'asks MEMORY_MB 32768',
+            'constraint': 'requests MEMORY_MB 32768',
             'excludes': 0,
             'only_it_excludes': 0,
         },
@@ -221,16 +221,16 @@ def test_if_several_have_to_go_at_once_each_way_is_shown(
             0 of 2 hosts may be used.
 
             Hosts excluded by each constraint (in brackets: by it alone):
-              1 (0)  asks DISK_GB 40
-              2 (0)  asks MEMORY_MB 2048
-              1 (0)  asks VCPU 4
+              1 (0)  requests DISK_GB 40
+              2 (0)  requests MEMORY_MB 2048
+              1 (0)  requests VCPU 4
 
             No host fits. To get one, drop all of:
-              asks DISK_GB 40
-              asks MEMORY_MB 2048
+              requests DISK_GB 40
+              requests MEMORY_MB 2048
             or all of:
-              asks MEMORY_MB 2048
-              asks VCPU 4
+              requests MEMORY_MB 2048
+              requests VCPU 4
 
             +""")
     )
@@ -261,19 +261,19 @@ def test_constraints_that_exclude_only_together_are_counted_together(
         '',
         'Hosts excluded by each constraint (in brackets: by it alone):',
         '  1 (1)  together: group _NUMA: requires trait HW_NUMA_ROOT; '
-        'group _NUMA: asks VCPU 8',
+        'group _NUMA: requests VCPU 8',
     ]
     assert rows(finished) == {
-        'host': 'group _NUMA: no one provider meets everything: numa0: VCPU: '
-        'asks 8, free 3 (16 total x 1.0 - 13 used); numa1: has no trait '
-        'HW_NUMA_ROOT'
+        'host': 'group _NUMA: no single provider meets everything: numa0: '
+        'VCPU: requested 8, free 3 (16 total x 1.0 - 13 used); numa1: has no '
+        'trait HW_NUMA_ROOT'
     }
     document = json.loads(run(*asked, '--flavor', 'pinned', '-f', 'json').out)
     assert document['summary']['together'] == [
         {
             'constraints': [
                 'group _NUMA: requires trait HW_NUMA_ROOT',
-                'group _NUMA: asks VCPU 8',
+                'group _NUMA: requests VCPU 8',
             ],
             'excludes': 1,
             'only_they_exclude': 1,
@@ -505,13 +505,13 @@ def test_hosts_and_constraints_are_told_by_filter_and_cause(
     path.write_text(many(hosts=20, locks=8))
     finished = run('explain', '--snapshot', str(path), '--flavor', 'big')
     lock = 'locked by trait CUSTOM_[01-08], which flavor big does not require'
-    short = 'VCPU: asks 4, free 1 to 2 (16 total x 1.0 - 14 to 15 used)'
+    short = 'VCPU: requested 4, free 1 to 2 (16 total x 1.0 - 14 to 15 used)'
     assert finished.out.splitlines()[:5] == [
         '2 of 20 hosts may be used.',
         '',
         'Hosts excluded by each constraint (in brackets: by it alone):',
         f'  16 (16)  isolate_aggregates: aggregate lock-[01-08]: {lock}',
-        '  2 (2)  asks VCPU 4',
+        '  2 (2)  requests VCPU 4',
     ]
     assert [
         [cell.strip() for cell in line.strip('|').split('|')]
@@ -545,7 +545,7 @@ def test_what_to_drop_is_told_by_filter_and_cause(
         'No host fits. Dropping any one of these would help:',
         '  isolate_aggregates: aggregate lock-[01-08]: locked by trait '
         'CUSTOM_[01-08], which flavor big does not require',
-        '  asks VCPU 4',
+        '  requests VCPU 4',
         '',
     ]
 

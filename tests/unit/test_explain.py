@@ -269,7 +269,7 @@ def test_a_disabled_compute_service_is_called_so() -> None:
         pytest.param(
             [node()],
             'resources1=VCPU:1&resources2=VCPU:1&group_policy=isolate',
-            'group_policy isolate: groups 1, 2 find no provider each',
+            'group_policy isolate: groups 1, 2 find no separate providers',
             id='group_policy',
         ),
         pytest.param(
@@ -289,7 +289,7 @@ def test_a_disabled_compute_service_is_called_so() -> None:
             ],
             'resources1=VCPU:1&resources2=VGPU:1&same_subtree=1,2'
             '&group_policy=none',
-            'groups 1, 2 find no providers in one subtree',
+            'groups 1, 2 find no providers in a single subtree',
             id='same_subtree',
         ),
     ],
@@ -358,7 +358,7 @@ def test_an_amount_is_set_against_what_is_left(
 ) -> None:
     host = node(vcpus=inventory, usages={'VCPU': used})
     found = explained([host], VCPU_8)
-    assert reasons(found) == {'host': [f'VCPU: asks 8, {said}']}
+    assert reasons(found) == {'host': [f'VCPU: requested 8, {said}']}
 
 
 def test_all_that_excludes_a_host_is_said() -> None:
@@ -375,7 +375,7 @@ def test_all_that_excludes_a_host_is_said() -> None:
             'has trait CUSTOM_GPU: for others',
             'has no trait HW_CPU_X86_AVX2',
             'has forbidden trait CUSTOM_GPU',
-            'VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+            'VCPU: requested 8, free 4 (4 total x 1.0 - 0 used)',
         ]
     }
 
@@ -409,20 +409,21 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
         pytest.param(
             [tree(numa('numa0', 13), numa('numa1', 12))],
             VCPU_8,
-            'VCPU: numa0: asks 8, free 3 (16 total x 1.0 - 13 used); '
-            'numa1: asks 8, free 4 (16 total x 1.0 - 12 used)',
+            'VCPU: numa0: requested 8, free 3 (16 total x 1.0 - 13 used); '
+            'numa1: requested 8, free 4 (16 total x 1.0 - 12 used)',
             id='nobody has the room',
         ),
         pytest.param(
             [tree(numa('numa0', 13), numa('numa1', 13))],
             VCPU_8,
-            'VCPU: numa0, numa1: asks 8, free 3 (16 total x 1.0 - 13 used)',
+            'VCPU: numa0, numa1: requested 8, free 3 (16 total x 1.0 - 13 '
+            'used)',
             id='all have as little room',
         ),
         pytest.param(
             [tree(numa('numa0'), usages={'DISK_GB': 99})],
             DISK_8,
-            'DISK_GB: asks 8, free 1 (100 total x 1.0 - 99 used)',
+            'DISK_GB: requested 8, free 1 (100 total x 1.0 - 99 used)',
             id='the root alone has any',
         ),
         pytest.param(
@@ -434,8 +435,8 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
         pytest.param(
             [tree(numa('numa0'), traits=['CUSTOM_A'])],
             f'{VCPU_8}&required=CUSTOM_A',
-            'trait CUSTOM_A is only on host, where there is nothing of what '
-            'is asked',
+            'trait CUSTOM_A is only on host, where none of the requested '
+            'resources are',
             id='the trait is where nothing is asked from',
         ),
         pytest.param(
@@ -458,9 +459,9 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
                 )
             ],
             'resources_NUMA=VCPU:8&required_NUMA=CUSTOM_A',
-            'group _NUMA: no one provider meets everything: numa0: VCPU: asks '
-            '8, free 3 (16 total x 1.0 - 13 used); numa1: has no trait '
-            'CUSTOM_A',
+            'group _NUMA: no single provider meets everything: numa0: VCPU: '
+            'requested 8, free 3 (16 total x 1.0 - 13 used); numa1: has no '
+            'trait CUSTOM_A',
             id='one has the room and another the trait',
         ),
         pytest.param(
@@ -474,8 +475,8 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
                 )
             ],
             f'{VCPU_8}&required=CUSTOM_A',
-            'no provider of VCPU meets everything: numa0: VCPU: asks 8, free '
-            '3 (16 total x 1.0 - 13 used); numa1, numa2: has no trait '
+            'no provider of VCPU meets everything: numa0: VCPU: requested 8, '
+            'free 3 (16 total x 1.0 - 13 used); numa1, numa2: has no trait '
             'CUSTOM_A',
             id='the same without a suffix',
         ),
@@ -487,7 +488,7 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
                 )
             ],
             'resources_NUMA=VCPU:8&required_NUMA=CUSTOM_A,CUSTOM_B',
-            'group _NUMA: no one provider meets everything: numa0: has no '
+            'group _NUMA: no single provider meets everything: numa0: has no '
             'trait CUSTOM_B; numa1: has no trait CUSTOM_A',
             id='each has one of two traits',
         ),
@@ -500,8 +501,8 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
                 ),
             ],
             'resources=VCPU:8&required=CUSTOM_A,CUSTOM_B',
-            'trait CUSTOM_B is only on host, where there is nothing of what '
-            'is asked',
+            'trait CUSTOM_B is only on host, where none of the requested '
+            'resources are',
             id='a trait in vain',
         ),
         pytest.param(
@@ -519,8 +520,9 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
             ],
             'resources=VCPU:8,MEMORY_MB:8&required=CUSTOM_A',
             'no providers of MEMORY_MB, VCPU together meet everything: host: '
-            'has no trait CUSTOM_A; numa0: MEMORY_MB: asks 8, free 4 (4 total '
-            'x 1.0 - 0 used), VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+            'has no trait CUSTOM_A; numa0: MEMORY_MB: requested 8, free 4 (4 '
+            'total x 1.0 - 0 used), VCPU: requested 8, free 4 (4 total x 1.0 '
+            '- 0 used)',
             id='who has the trait has no room for anything',
         ),
         pytest.param(
@@ -531,22 +533,22 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
                 )
             ],
             'resources1=VCPU:8,MEMORY_MB:8',
-            'group 1: no one provider meets everything: host: has no VCPU; '
+            'group 1: no single provider meets everything: host: has no VCPU; '
             'numa0: has no MEMORY_MB',
             id='one provider has to give all of a group',
         ),
         pytest.param(
             [tree(numa('numa0', 4))],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
-            'cannot be met together: group 1: asks VCPU 8; group 2: asks '
-            'VCPU 8; VCPU: numa0: free 12 (16 total x 1.0 - 4 used)',
+            'cannot be met together: group 1: requests VCPU 8; group 2: '
+            'requests VCPU 8; VCPU: numa0: free 12 (16 total x 1.0 - 4 used)',
             id='two groups ask for the same',
         ),
         pytest.param(
             [node(vcpus=12)],
             'resources1=VCPU:8&resources2=VCPU:8&group_policy=none',
-            'cannot be met together: group 1: asks VCPU 8; group 2: asks '
-            'VCPU 8; VCPU: free 12 (12 total x 1.0 - 0 used)',
+            'cannot be met together: group 1: requests VCPU 8; group 2: '
+            'requests VCPU 8; VCPU: free 12 (12 total x 1.0 - 0 used)',
             id='two groups ask for the same of a host without a tree',
         ),
     ],
@@ -571,8 +573,9 @@ def test_no_providers_together_bring_all_traits() -> None:
     )
     assert reasons(found) == {
         'host': [
-            'no provider of MEMORY_MB meets everything: host: MEMORY_MB: asks '
-            '8, free 4 (4 total x 1.0 - 0 used); memory: has no trait CUSTOM_A'
+            'no provider of MEMORY_MB meets everything: host: MEMORY_MB: '
+            'requested 8, free 4 (4 total x 1.0 - 0 used); memory: has no '
+            'trait CUSTOM_A'
         ]
     }
 
@@ -582,8 +585,8 @@ def test_no_providers_together_bring_all_traits() -> None:
     [
         pytest.param(
             Forbid((LEASE,), 'locked'),
-            'no provider of VCPU meets everything: numa0: VCPU: asks 8, free '
-            '3 (16 total x 1.0 - 13 used); numa1: in aggregate lease-1, '
+            'no provider of VCPU meets everything: numa0: VCPU: requested 8, '
+            'free 3 (16 total x 1.0 - 13 used); numa1: in aggregate lease-1, '
             'locked',
             id='forbidden',
         ),
@@ -665,13 +668,14 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
         pytest.param(
             shared(used=99),
             'resources=VCPU:8,DISK_GB:8',
-            'DISK_GB: storage: asks 8, free 1 (100 total x 1.0 - 99 used)',
+            'DISK_GB: storage: requested 8, free 1 (100 total x 1.0 - 99 '
+            'used)',
             id='it is full',
         ),
         pytest.param(
             shared(vcpus=4),
             'resources=VCPU:8,DISK_GB:8',
-            'VCPU: asks 8, free 4 (4 total x 1.0 - 0 used)',
+            'VCPU: requested 8, free 4 (4 total x 1.0 - 0 used)',
             id='the host is full, and it is not to blame',
         ),
         pytest.param(
@@ -691,8 +695,8 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
         pytest.param(
             shared(),
             f'{VCPU_8}&required={SHARES[0]}',
-            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, where there '
-            'is nothing of what is asked',
+            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, where none '
+            'of the requested resources are',
             id='it has the trait, but nothing to give',
         ),
     ],
@@ -792,7 +796,7 @@ def test_it_is_counted_what_excludes_hosts_and_what_alone_does() -> None:
     found = explained([*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU')
     assert counts(found) == {
         'forbids trait CUSTOM_GPU': (2, 1),
-        'asks VCPU 8': (2, 1),
+        'requests VCPU 8': (2, 1),
     }
     assert found.remedies == ()
 
@@ -811,7 +815,7 @@ def test_it_is_counted_what_excludes_hosts_and_what_alone_does() -> None:
         ('root_required=CUSTOM_A', 'root provider: requires trait CUSTOM_A'),
         ('root_required=!CUSTOM_A', 'root provider: forbids trait CUSTOM_A'),
         ('required1=CUSTOM_A', 'group 1: requires trait CUSTOM_A'),
-        ('resources1=VGPU:2', 'group 1: asks VGPU 2'),
+        ('resources1=VGPU:2', 'group 1: requests VGPU 2'),
     ],
 )
 def test_constraints_are_named_by_what_they_ask_for(
@@ -834,10 +838,10 @@ def test_what_excludes_only_together_is_counted_together() -> None:
     found = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
     assert counts(found) == {
         'requires trait CUSTOM_A': (0, 1),
-        'asks VCPU 8': (0, 1),
-        'requires trait CUSTOM_A and asks VCPU 8': (1, 1),
+        'requests VCPU 8': (0, 1),
+        'requires trait CUSTOM_A and requests VCPU 8': (1, 1),
     }
-    assert labels(found) == [['requires trait CUSTOM_A'], ['asks VCPU 8']]
+    assert labels(found) == [['requires trait CUSTOM_A'], ['requests VCPU 8']]
 
 
 @pytest.mark.parametrize(
@@ -845,12 +849,12 @@ def test_what_excludes_only_together_is_counted_together() -> None:
     [
         pytest.param(
             [THREE[0], THREE[2]],
-            [['forbids trait CUSTOM_GPU'], ['asks VCPU 8']],
+            [['forbids trait CUSTOM_GPU'], ['requests VCPU 8']],
             id='any one of two',
         ),
         pytest.param(
             [THREE[1]],
-            [['forbids trait CUSTOM_GPU', 'asks VCPU 8']],
+            [['forbids trait CUSTOM_GPU', 'requests VCPU 8']],
             id='both',
         ),
         pytest.param([THREE[1], THREE[2]], [['forbids trait CUSTOM_GPU']]),
@@ -868,7 +872,7 @@ def test_fewer_constraints_help_than_all_reasons_of_a_host_name() -> None:
     # Of the three groups, each asking for 8 of 16, one has to go.
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     found = explained([tree(numa('numa0'))], f'{asked}&group_policy=none')
-    assert labels(found) == [[f'group {n}: asks VCPU 8'] for n in range(3)]
+    assert labels(found) == [[f'group {n}: requests VCPU 8'] for n in range(3)]
 
 
 def test_it_may_take_more_than_one_of_those_that_exclude_together() -> None:
@@ -876,7 +880,7 @@ def test_it_may_take_more_than_one_of_those_that_exclude_together() -> None:
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     found = explained([node(vcpus=12)], f'{asked}&group_policy=none')
     assert labels(found) == [
-        [f'group {one}: asks VCPU 8', f'group {other}: asks VCPU 8']
+        [f'group {one}: requests VCPU 8', f'group {other}: requests VCPU 8']
         for one, other in [(0, 1), (0, 2), (1, 2)]
     ]
 
@@ -932,8 +936,8 @@ def test_aggregates_need_a_group_without_a_suffix_to_go_with(
         explained([node()], 'resources1=VCPU:1', *constraints)
     assert str(caught.value) == (
         'Placement would call the request invalid (400): all resources are in '
-        'groups with a suffix, so there is no group that required or '
-        'forbidden aggregates could go with.'
+        'request groups with a suffix, so there is no group to which required '
+        'or forbidden aggregates can be added.'
     )
 
 
@@ -974,7 +978,7 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
     dropped = (
         f'dropped after Placement by {name}: in no aggregate with ssd=true'
     )
-    full = 'VCPU: asks 1, free 0 (16 total x 1.0 - 16 used)'
+    full = 'VCPU: requested 1, free 0 (16 total x 1.0 - 16 used)'
     assert reasons(found) == {
         'fast': [],
         'full': [full],

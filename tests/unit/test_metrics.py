@@ -413,7 +413,9 @@ def test_a_file_that_sync_did_not_write_is_told(text, tmp_path, caplog):
     assert samples(one) == {('isolate_aggregates_sync_up',): 0}
     messages = {record.getMessage() for record in caplog.records}
     [message] = messages
-    assert message.startswith(f'What sync has written to {path} cannot be ')
+    assert message.startswith(
+        f'The metrics that sync wrote to {path} cannot be '
+    )
 
 
 def test_a_file_does_not_keep_what_sync_wrote(tmp_path):

@@ -208,9 +208,9 @@ def test_a_disk_format_that_is_not_known_is_told():
         (places.InZone('az1'), 'availability zone az1 was requested'),
         (
             places.ZoneWithoutAggregate('az9'),
-            'no aggregate has availability zone az9, so Nova asks for no '
-            'zone; if it is not the default zone, its API refuses new servers '
-            'there',
+            'no aggregate has availability zone az9, so Nova requests no '
+            "zone; if it is not the default zone, Nova's API refuses new "
+            'servers in it',
         ),
         (places.OwnAggregate('p'), 'project p is limited to its aggregates'),
         (

@@ -99,11 +99,14 @@ def test_no_name_is_lost_or_made_up(some):
         ),
         pytest.param(
             [
-                f'VCPU: asks 4, free {16 - used} (16 total x 1.0 - {used} '
-                'used)'
+                f'VCPU: requested 4, free {16 - used} (16 total x 1.0 - '
+                f'{used} used)'
                 for used in (16, 13, 14)
             ],
-            ('VCPU: asks 4, free 0 to 3 (16 total x 1.0 - 13 to 16 used)',),
+            (
+                'VCPU: requested 4, free 0 to 3 (16 total x 1.0 - 13 to 16 '
+                'used)',
+            ),
             id='amounts',
         ),
         pytest.param(

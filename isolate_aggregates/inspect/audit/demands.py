@@ -24,7 +24,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.WARNING,
                 f'flavor {flavor.name}',
                 str(exc).rstrip('.'),
-                'servers of this flavor cannot be judged, nor booted',
+                'servers of this flavor cannot be judged or booted',
             )
     for image in cloud.snapshot.images:
         try:
@@ -35,7 +35,7 @@ def contradictions(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.INFO,
                 f'image {image.name} ({image.id})',
                 str(exc).rstrip('.'),
-                'servers of this image cannot be judged, nor booted',
+                'servers of this image cannot be judged or booted',
             )
 
 
@@ -75,8 +75,8 @@ def _nowhere(
         safe=synced,
         instead=''
         if synced
-        else f'isolate-aggregates lock <aggregate> --trait {trait}, if hosts '
-        'have it: put them into an aggregate of their own',
+        else f'isolate-aggregates lock <aggregate> --trait {trait}, if some '
+        'hosts have it; first put those into an aggregate of their own',
     )
 
 
@@ -107,7 +107,7 @@ def classes_nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
                     else 'resource-class-nowhere',
                     Severity.INFO if ended else Severity.WARNING,
                     f'flavor {flavor.name}',
-                    f'asks for {spec.name}, which no host has',
+                    f'requests {spec.name}, which no host has',
                     NOWHERE,
                     repairs.delete_flavor(flavor)
                     if ended

@@ -34,7 +34,11 @@ def hosts_that_nothing_opens(cloud: AuditedCloud) -> Iterator[Finding]:
         if not wanted or any(wanted <= key for key in keys):
             continue
         verb = plural(len(locking), 'requires', 'together require')
-        who = 'flavor and image' if cloud.images_open else 'flavor'
+        who = (
+            'combination of flavor and image'
+            if cloud.images_open
+            else 'flavor'
+        )
         yield Finding(
             'nothing-opens',
             Severity.WARNING,
@@ -107,7 +111,7 @@ def tenants_images(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'{trait}, and [{ia_conf.GROUP}] trait_sources has image',
                 'its servers may land in aggregate '
                 f'{listed(a.name for a in cloud.required_by[trait])}, whether '
-                'or not an operator wants it',
+                'or not an operator intended it',
                 repairs.unset_property(image, key)
                 if key in image.properties
                 else (),
@@ -162,7 +166,7 @@ def _image_key(
             f'names {key}, which does not belong to its project '
             f'{image.owner or "unknown"}'
         )
-        consequence = 'its servers are refused, but for those of the owner'
+        consequence = 'its servers are refused, except those of the owner'
     else:
         return
     yield Finding(

@@ -22,8 +22,8 @@ def resource_classes(cloud: AuditedCloud) -> Iterator[Finding]:
                 'reservation-class-left',
                 Severity.INFO,
                 f'resource class {name}',
-                'no resource provider has any of it',
-                'none, unless the reservation is being made right now',
+                'no resource provider has an inventory of it',
+                'none, unless the reservation is being created right now',
                 repairs.delete_class(name),
             )
 
@@ -45,8 +45,8 @@ def providers(cloud: AuditedCloud) -> Iterator[Finding]:
             'reservation-provider-left',
             Severity.INFO,
             f'resource provider {provider.name}',
-            'is below no compute node'
+            'is not below a compute node'
             + (', and servers use it' if used else ''),
-            'what it reserves is on no host',
+            'the capacity that it reserves is on no host',
             () if used else repairs.delete_provider(provider),
         )

@@ -49,7 +49,7 @@ def _not_in_placement(
         'not-in-placement',
         Severity.ERROR if locked else Severity.WARNING,
         f'aggregate {aggregate.name}',
-        f'Placement does not have in it: {listed(outside)}',
+        f'does not have {listed(outside)} in Placement',
         'the aggregate is locked, but any server may land on them'
         if locked
         else 'servers that are sent to the aggregate cannot land on them',
@@ -74,7 +74,7 @@ def not_in_nova(cloud: AuditedCloud) -> Iterator[Finding]:
                         Severity.WARNING,
                         f'host {host}',
                         'Placement has it in aggregate '
-                        f'{known[uuid].name}, where Nova does not have it',
+                        f'{known[uuid].name}, but Nova does not',
                         'it is reserved for the servers of that aggregate, or '
                         'offered to them',
                         repairs.set_members(node, without=uuid),
@@ -94,7 +94,7 @@ def without_compute_node(cloud: AuditedCloud) -> Iterator[Finding]:
                 Severity.WARNING,
                 f'aggregate {aggregate.name}',
                 f'its host {host} has no compute node in Placement',
-                'no server can land there, and a host that gets the name '
-                'later is in the aggregate at once',
+                'no server can land there, and a host that later gets this '
+                'name is in the aggregate at once',
                 repairs.remove_hosts(aggregate, [host]),
             )

@@ -49,8 +49,8 @@ def nowhere(cloud: AuditedCloud) -> Iterator[Finding]:
             NOWHERE,
             repairs.unset_spec(flavor, single.extra_spec) if single else (),
             instead='openstack aggregate set --property '
-            f'{single.key}={single.value} <aggregate>, if hosts have it: put '
-            'them into an aggregate of their own'
+            f'{single.key}={single.value} <aggregate>, if some hosts have '
+            'it; first put those into an aggregate of their own'
             if single and single.is_plain
             else '',
         )
@@ -166,7 +166,7 @@ def not_comparable(cloud: AuditedCloud) -> Iterator[Finding]:
             'metadata-not-comparable',
             Severity.ERROR,
             f'aggregate {aggregate.name}',
-            f'has {key[1]}={value}, which is not a number, and is compared '
+            f'has {key[1]}={value}, which is not a number, but is compared '
             f'with numbers for flavor {flavors}',
             'requests for such a flavor are refused, or fail in Nova',
             repairs.unset_tags(aggregate, [key[1]]),
@@ -187,6 +187,6 @@ def _bad_extra_spec(
         Severity.ERROR,
         f'flavor {flavor.name}',
         f'has {wanted.extra_spec}={wanted.value}, and {wanted.problem}',
-        f'{looking.filter_name} lets its servers go to no host',
+        f'{looking.filter_name} excludes all hosts for its servers',
         repairs.unset_spec(flavor, wanted.extra_spec),
     )

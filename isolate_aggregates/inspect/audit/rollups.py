@@ -53,7 +53,7 @@ def stale(cloud: AuditedCloud) -> Iterator[Finding]:
             Severity.WARNING,
             f'rollup {names.get(uuid, uuid)}',
             f'still has {listed(hosts)}, which it does not stand for',
-            'they may be kept from servers that could use them',
+            'they may be excluded for servers that could use them',
             repairs.SYNC,
             safe=True,
         )
@@ -90,7 +90,7 @@ def marks_left(cloud: AuditedCloud) -> Iterator[Finding]:
             'Placement',
             f'has the traits {listed(idle)}, which marked things that no '
             'longer exist',
-            'no effect, they are only clutter',
+            'none; they are only clutter',
             repairs.SYNC,
             safe=True,
         )

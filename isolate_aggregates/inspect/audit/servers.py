@@ -58,7 +58,8 @@ def unknown(cloud: AuditedCloud) -> Iterator[Finding]:
             'servers-hints-unknown',
             Severity.INFO,
             len(here),
-            'may have scheduler hints, which Nova shows from 2.100 on',
+            'may have scheduler hints, which Nova shows only since '
+            'microversion 2.100',
             'they were judged without hints',
         )
 
@@ -120,7 +121,8 @@ class _Judge:
             Severity.ERROR,
             f'server {server.name} ({server.id})',
             f'runs on host {host}: {"; ".join(reasons)}',
-            f'project {server.project_id} uses a host it would not get',
+            f'project {server.project_id} uses a host that a new server would '
+            'not get',
             () if destination.refusals else _migration(server),
         )
 
@@ -158,7 +160,10 @@ class _Judge:
             # The owner of the image can set any property on it.
             without = self._conclude(server, flavor, None)
             if isinstance(without, Destination) and not without.refusals:
-                return 'its image said something else when it was accepted'
+                return (
+                    'its image had other properties when the server was '
+                    'accepted'
+                )
         return ''
 
 

@@ -105,7 +105,7 @@ def isolation_off(cloud: AuditedCloud) -> Iterator[Finding]:
     if tagged and not cloud.isolating:
         yield _open(
             tagged.values(),
-            f'[{ia_conf.GROUP}] request_filters names no filter that looks at '
+            f'[{ia_conf.GROUP}] request_filters names no filter that checks '
             'required traits',
         )
 
@@ -116,8 +116,8 @@ def _open(aggregates: Iterable[Aggregate], why: str) -> Finding:
         Severity.ERROR,
         naming(aggregates),
         f'locked, but {why}',
-        'any server may land there, if the configuration of nova-scheduler '
-        'says the same',
+        'any server may land there, if nova-scheduler has the same '
+        'configuration',
     )
 
 

@@ -62,7 +62,7 @@ def _no_demand(
             f'flavor {flavor.name}',
             f'has {key}={value}, but only {xs.TRAIT_PREFIX}<name> with '
             f'{" or ".join(_VALUES)} has an effect',
-            'the flavor does not ask for the trait',
+            'the flavor does not require the trait',
             _corrected(flavor, key, trait, meant),
         )
 
@@ -93,6 +93,6 @@ def image_properties(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'image {image.name} ({image.id})',
                     f'has {key}={value}, but only {xs.TRAIT_PREFIX}<name>='
                     f'{xs.REQUIRED} has an effect',
-                    'the image does not ask for the trait',
+                    'the image does not require the trait',
                     repairs.unset_property(image, key),
                 )

@@ -46,7 +46,7 @@ def _misspelt(
     if not problem:
         if key.startswith(TRAIT_PREFIX):
             return
-        problem = f'isolates nothing; the key has to be {right}'
+        problem = f'isolates nothing; the key must be {right}'
     if not tags.is_lock(key, value):
         kind = 'tag-without-effect'
         consequence = 'the aggregate is not locked: any server may land there'
@@ -95,9 +95,9 @@ def _unnameable(
         'tag-that-nothing-opens',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'has {key}, and the prefix of reservations is {prefix}',
-        'servers without a reservation are kept out, and none can name this '
-        'one',
+        f'has {key}, but the prefix of reservations is {prefix}',
+        'servers without a reservation are kept out, and no server can name '
+        'this one',
         repairs.replace_tag(
             aggregate, key, prefix + key[len(prefix) :], value
         ),
@@ -111,7 +111,7 @@ def _nobodys(
         'tag-without-effect',
         Severity.ERROR,
         f'aggregate {aggregate.name}',
-        f'has {key}, and only keys that start with {prefix} name projects',
+        f'has {key}, but only keys that start with {prefix} name projects',
         'servers of other projects may land there',
         repairs.replace_tag(
             aggregate, key, prefix + key[len(prefix) :], value

@@ -53,8 +53,8 @@ def _missing(
         f'aggregate {aggregate.name}',
         f'requires trait {trait}, which is missing in Placement on '
         f'{listed(hosts)}',
-        'no server can land there: those that ask for the trait do not find '
-        'it, and others are kept out',
+        'no server can land there: servers that require the trait do not find '
+        'it, and all others are kept out',
         _give(aggregate, trait, hosts, given),
         safe=given,
     )
@@ -99,7 +99,7 @@ def out_of_reach(cloud: AuditedCloud) -> Iterator[Finding]:
                 f'trait {trait}',
                 f'on {listed(hosts)}, only {named("provider", where)} '
                 f'{plural(len(where), "has", "have")} it, and no flavor that '
-                'requires it asks for one of their resources',
+                'requires it also requests any of their resources',
                 'no server that requires it can land there: Placement looks '
                 'for a trait only on providers whose resources are requested',
             )
@@ -173,7 +173,7 @@ def left_by_sync(cloud: AuditedCloud) -> Iterator[Finding]:
                     f'host {host}',
                     f'has trait {trait} from a sync, and no aggregate '
                     'requires it any more',
-                    'servers that ask for the trait still find the host',
+                    'servers that require the trait still find the host',
                     repairs.SYNC,
                     safe=True,
                 )

@@ -102,8 +102,9 @@ class DividedRequest:
         destination.apply_to(asked)
         if '' in asked.groups and '' not in request.groups:
             raise refusal.Refused(
-                'all resources are in groups with a suffix, so there is no '
-                'group that required or forbidden aggregates could go with.'
+                'all resources are in request groups with a suffix, so there '
+                'is no group to which required or forbidden aggregates can be '
+                'added.'
             )
         query.candidates(asked.to_queryparams())
 

@@ -38,7 +38,7 @@ def reason(conflict: Sequence[Requirement], host: HostProviders) -> str:
 def _nobody(conflict: Sequence[Requirement]) -> str:
     """Return the start of a sentence that ends in what no provider meets."""
     if conflict[0].suffix:
-        return 'no one provider meets'
+        return 'no single provider meets'
     classes = [c.resource_class for c in conflict if isinstance(c, Amount)]
     if len(classes) == 1:
         return f'no provider of {classes[0]} meets'

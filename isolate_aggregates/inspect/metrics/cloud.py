@@ -32,7 +32,7 @@ _UNITS = (
 _COUNTED = ('', 1)
 _AMOUNTS = {
     'capacity': 'Capacity of the hosts behind the lock.',
-    'used': 'How much of that capacity is in use.',
+    'used': 'Used capacity of the hosts behind the lock.',
 }
 
 
@@ -55,7 +55,7 @@ def families(cloud: AuditedCloud, slots: Slots) -> tuple[Metric, ...]:
 def _of_locks(locks: Iterable[LockOverview]) -> Iterator[Metric]:
     aggregates = GaugeMetricFamily(
         f'{_PREFIX}_lock_aggregates',
-        'Host aggregates that the lock is on.',
+        'Host aggregates with the lock.',
         labels=['lock'],
     )
     hosts = GaugeMetricFamily(
@@ -143,8 +143,7 @@ def _of_servers(
 def _of_audit(findings: Iterable[Finding]) -> Metric:
     family = GaugeMetricFamily(
         f'{_PREFIX}_audit_findings',
-        'What the audit finds, by kind; kinds of which there is nothing are '
-        'left out.',
+        'Findings of the audit by kind; kinds without findings are left out.',
         labels=['kind', 'severity'],
     )
     counts = Counter((f.kind, f.severity.label) for f in findings)

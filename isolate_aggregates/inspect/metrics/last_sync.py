@@ -26,7 +26,7 @@ def write(path: str, succeeded_at: float) -> None:
     registry = prometheus_client.CollectorRegistry()
     gauge = prometheus_client.Gauge(
         SUCCEEDED_AT,
-        'When sync succeeded last.',
+        'Time of the last successful sync.',
         registry=registry,
     )
     gauge.set(succeeded_at)
@@ -55,13 +55,14 @@ class LastSync(Collector):
                 raise ValueError(f'it has no {SUCCEEDED_AT}')
         except (OSError, ValueError) as exc:
             LOG.error(
-                'What sync has written to %(path)s cannot be read: %(cause)s.',
+                'The metrics that sync wrote to %(path)s cannot be read: '
+                '%(cause)s.',
                 {'path': self._path, 'cause': exc},
             )
             found = []
         yield from found
         yield GaugeMetricFamily(
             f'{textfile.SYNC}_up',
-            'Whether the time of the last success of sync could be read.',
+            'Whether the time of the last successful sync could be read.',
             float(bool(found)),
         )

@@ -29,10 +29,10 @@ TOOK = 'isolate_aggregates_snapshot_duration_seconds'
 FAILED_AT = 'isolate_aggregates_last_failure_timestamp_seconds'
 
 _HELP = {
-    UP: 'Whether the last reading of the cloud worked.',
-    READ_AT: 'When the reading began that the values are from.',
-    TOOK: 'How long that reading took.',
-    FAILED_AT: 'When a reading failed last; absent if none did.',
+    UP: 'Whether the last reading of the cloud succeeded.',
+    READ_AT: 'Start time of the reading that the values are from.',
+    TOOK: 'Duration of that reading.',
+    FAILED_AT: 'Time of the last failed reading; absent if none failed.',
 }
 
 

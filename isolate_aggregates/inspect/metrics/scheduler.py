@@ -101,27 +101,26 @@ class WorkerMetrics(Observer):
         )
         self._refusals = prometheus_client.Counter(
             f'{PREFIX}_refusals',
-            'Requests that they have refused, by reason and by the filter '
-            'that did it, if it was one.',
+            'Requests that were refused, by reason and, if a filter refused '
+            'them, by filter.',
             ['reason', 'filter'],
             registry=None,
         )
         narrowed = prometheus_client.Counter(
             f'{PREFIX}_requests_narrowed',
-            'Requests that passed and that a filter keeps from some hosts.',
+            'Requests that passed, but that a filter keeps from some hosts.',
             ['filter'],
             registry=None,
         )
         self._verified = prometheus_client.Counter(
             f'{PREFIX}_rollup_verifications',
-            'How often a rollup was compared with what Placement says, by '
-            'the result.',
+            'Comparisons of rollups with Placement, by result.',
             ['result'],
             registry=None,
         )
         self._unreadable = prometheus_client.Counter(
             f'{PREFIX}_aggregate_read_failures',
-            'How often the host aggregates could not be read, or not in time.',
+            'Reads of the host aggregates that failed or took too long.',
             registry=None,
         )
         self._shortened = prometheus_client.Counter(

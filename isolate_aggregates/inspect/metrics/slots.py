@@ -48,7 +48,7 @@ _PREFIX = 'isolate_aggregates'
 _FLAVOR = ('flavor_id', 'flavor_name')
 _SLOTS = {
     'free_slots': 'How many more servers of the flavor fit',
-    'slots': 'How many servers of the flavor fit without all others',
+    'slots': 'How many servers of the flavor would fit, without any others,',
 }
 # Hosts by name of a zone or lock.
 _Places = Mapping[str, frozenset[str]]
@@ -225,7 +225,7 @@ class _Counting:
             if key in flavor.extra_specs:
                 raise exception.MetricsError(
                     f'It is not known which devices its extra spec {key} '
-                    'asks for.'
+                    'requests.'
                 )
         request = Request(
             flavor, nova_release=self._release, owner_nova=self._is_owned
@@ -251,7 +251,7 @@ class _Counting:
             for one in self._saved.snapshot.providers
         ):
             raise exception.MetricsError(
-                'It asks for PCPU, which no host has; Nova may use VCPU '
+                'It requests PCPU, which no host has; Nova may use VCPU '
                 'instead.'
             )
         unlocked = self._packings(query, found)

@@ -24,7 +24,7 @@ class Amount(Requirement):
 
     @property
     def label(self) -> str:
-        return f'{self.where}asks {self.resource_class} {self.amount}'
+        return f'{self.where}requests {self.resource_class} {self.amount}'
 
     @property
     def waived(self) -> str:
@@ -72,7 +72,9 @@ class Amount(Requirement):
         if provider.free(self.resource_class) < self.amount:
             problems.append(in_words(provider, self.resource_class))
         return (
-            ', '.join([f'asks {self.amount}', *problems]) if problems else ''
+            ', '.join([f'requested {self.amount}', *problems])
+            if problems
+            else ''
         )
 
 

@@ -31,7 +31,7 @@ class Isolate(Requirement):
 
     def reason(self, host: HostProviders) -> str:
         groups = ', '.join(sorted(self.suffixes))
-        return f'{self.label}: groups {groups} find no provider each'
+        return f'{self.label}: groups {groups} find no separate providers'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,4 +49,4 @@ class SameSubtree(Requirement):
 
     def reason(self, host: HostProviders) -> str:
         groups = ', '.join(sorted(self.suffixes))
-        return f'groups {groups} find no providers in one subtree'
+        return f'groups {groups} find no providers in a single subtree'

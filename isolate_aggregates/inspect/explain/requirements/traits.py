@@ -58,7 +58,7 @@ class RequiredTrait(Requirement):
             return f'{self.where}{self.objection(host.root, host)}'
         givers = {giver.uuid for giver in host.givers(self.suffix or '')}
         if givers.isdisjoint(holder.uuid for holder in holders):
-            useless = 'where there is nothing of what is asked'
+            useless = 'where none of the requested resources are'
         else:
             useless = 'and nothing would come from the host itself'
         verb = text.plural(len(self.choice), 'is', 'are')
