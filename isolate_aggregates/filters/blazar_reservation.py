@@ -96,7 +96,7 @@ class NotReserved:
     """The cause: an aggregate is Blazar's, and no reservation is named."""
 
     def __str__(self) -> str:
-        return 'managed by Blazar, and no reservation is named'
+        return 'managed by Blazar, and the request names no reservation'
 
 
 @dataclasses.dataclass(frozen=True)

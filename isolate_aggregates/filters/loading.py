@@ -272,7 +272,7 @@ def _describe_mirror(mirror: Mirror, why_off: str) -> InstalledFilter:
         mirror.name,
         f'{_PACKAGE} {version}, {rule}',
         not why_off,
-        why_off or f"repeats Nova's {mirror.nova_name}, outside Nova only",
+        why_off or f"reproduces Nova's {mirror.nova_name}, outside Nova only",
     )
 
 

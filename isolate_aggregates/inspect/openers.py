@@ -153,8 +153,8 @@ def after_lock(
             missing = 'no flavor and no image requires'
         yield (
             True,
-            f'{missing} {trait} yet, so no server can use the hosts; next is '
-            f'grant --flavor <flavor> --trait {trait}',
+            f'{missing} {trait} yet, so no server can use the hosts; next, '
+            f'run grant --flavor <flavor> --trait {trait}',
         )
 
 
@@ -180,7 +180,7 @@ def after_unlock(
                 True,
                 f'{trait} is still required by {found.named}, but by no '
                 'aggregate any more; their servers find a host only if '
-                'another program added the trait; next is revoke',
+                'another program added the trait; next, run revoke',
             )
 
 

@@ -345,7 +345,7 @@ def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
     assert made['left'] == [
         f'{LICENSED} is still required by flavor win.small and image '
         'windows-2022, but by no aggregate any more; their servers find a '
-        'host only if another program added the trait; next is revoke'
+        'host only if another program added the trait; next, run revoke'
     ]
 
 

@@ -102,7 +102,7 @@ class DayTwoTest(CommandTest):
         ]
         assert locked.document['left'] == [
             f'no flavor and no image requires {LICENSED} yet, so no server '
-            f'can use the hosts; next is grant --flavor <flavor> --trait '
+            f'can use the hosts; next, run grant --flavor <flavor> --trait '
             f'{LICENSED}'
         ]
         assert self.state()['licensed'] == {'rack': '7', TAG: 'required'}

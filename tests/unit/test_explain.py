@@ -681,15 +681,15 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
         pytest.param(
             shared(),
             DISK_8,
-            'DISK_GB: only storage has enough, and nothing would come from '
-            'the host itself',
+            'DISK_GB: only storage has enough, and the host itself would '
+            'provide nothing',
             id='it would give everything',
         ),
         pytest.param(
             shared(),
             f'{DISK_8}&required={SHARES[0]}',
-            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, and nothing '
-            'would come from the host itself',
+            'trait MISC_SHARES_VIA_AGGREGATE is only on storage, and the host '
+            'itself would provide nothing',
             id='it has the trait',
         ),
         pytest.param(

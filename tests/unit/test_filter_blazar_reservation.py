@@ -182,7 +182,10 @@ def test_a_cloud_may_require_a_reservation_of_everybody():
             'the hint reservation=r3 names a reservation that project me does '
             'not own',
         ),
-        (NotReserved(), 'managed by Blazar, and no reservation is named'),
+        (
+            NotReserved(),
+            'managed by Blazar, and the request names no reservation',
+        ),
         (Preemptible('spot'), 'preemptible servers use aggregate spot'),
         (
             ReservationRequired(),

@@ -241,7 +241,7 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
 def test_all_installed_filters_are_listed_those_that_run_first(conf):
     rows = loading.installed_filters(conf)
     found = [(row.name, row.enabled, row.note) for row in rows]
-    as_in_nova = "repeats Nova's %s, outside Nova only"
+    as_in_nova = "reproduces Nova's %s, outside Nova only"
     assert found[0] == ('reservation_prefix', True, 'number 2 of 2')
     assert found[1] == (
         'compute_status',

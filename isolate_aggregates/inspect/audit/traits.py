@@ -153,9 +153,10 @@ def _standard_outside(
         'trait-outside',
         Severity.WARNING,
         f'trait {trait}',
-        f'is on {listed(hosts)}, which are in none of the aggregates that '
-        f'require it: {listed(a.name for a in requiring)}; require a CUSTOM_ '
-        'trait instead',
+        f'is on {listed(hosts)}, which {plural(len(hosts), "is", "are")} in '
+        'none of the aggregates that require it: '
+        f'{listed(a.name for a in requiring)}; require a CUSTOM_ trait '
+        'instead',
         _LEAK.format(hosts='them'),
         repairs.add_hosts(requiring[0], hosts) if few else (),
     )

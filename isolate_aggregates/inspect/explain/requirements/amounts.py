@@ -58,8 +58,8 @@ class Amount(Requirement):
         enough = [p for p, shortage in shortages if not shortage]
         if enough:
             return (
-                f'{name}: only {provider_names(enough)} has enough, and '
-                'nothing would come from the host itself'
+                f'{name}: only {provider_names(enough)} has enough, and the '
+                'host itself would provide nothing'
             )
         return f'{name}: {host.told(shortages)}'
 

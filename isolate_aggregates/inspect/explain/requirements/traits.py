@@ -60,7 +60,7 @@ class RequiredTrait(Requirement):
         if givers.isdisjoint(holder.uuid for holder in holders):
             useless = 'where none of the requested resources are'
         else:
-            useless = 'and nothing would come from the host itself'
+            useless = 'and the host itself would provide nothing'
         verb = text.plural(len(self.choice), 'is', 'are')
         return (
             f'{self.where}{self._named} {verb} only on '
