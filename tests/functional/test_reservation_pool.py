@@ -123,6 +123,7 @@ def test_a_node_leaves_the_pool_with_the_last_of_its_service_only(world):
     assert reservations.enable_host(world.store, 'h2').is_enabled
     reservations.disable_host(world.store, 'h2')
     assert world.nova.aggregates[1]['hosts'] == ['h1']
+    assert not reservations.would_disable_host(world.store, 'h2')
     hosts = reservations.list_hosts(world.store)
     assert {host.name: host.is_enabled for host in hosts} == {
         'h1': True,
