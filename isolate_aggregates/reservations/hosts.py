@@ -222,7 +222,12 @@ def _refuse_use(
     if pool is None:
         return
     found = [_host(observed, name) for name in disabled]
-    gone = {host.service for host in found if host and host.service}
+    kept = {
+        host.service
+        for host in observed.hosts.values()
+        if host.provider and host not in found
+    }
+    gone = {host.service for host in found if host and host.service} - kept
     problem = _use(observed, pool, pool.hosts - gone)
     if problem:
         raise exception.InvalidRequest(
