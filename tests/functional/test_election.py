@@ -408,7 +408,7 @@ def test_each_process_works_if_the_lock_file_cannot_be_made(
         pytest.param('etcd3+http://:secret@etcd', id='a library is missing'),
     ],
 )
-def test_an_invalid_url_is_an_error_without_its_secrets(
+def test_an_unusable_url_is_an_error_without_its_secrets(
     elect: Elect, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'tooz.drivers.etcd3gw', None)

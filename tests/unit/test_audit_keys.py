@@ -271,7 +271,7 @@ def test_the_repair_removes_the_least_used_trait():
     )
 
 
-def test_without_flavors_no_finding_about_keys_is_possible():
+def test_missing_flavors_are_reported():
     snapshot = make_snapshot([WIN], [H1])
     [found] = audit(AuditedCloud.of(snapshot, configuration()))
     assert (found.kind, found.severity) == ('no-flavors', Severity.INFO)

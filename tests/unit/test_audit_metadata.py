@@ -150,7 +150,9 @@ def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
         ),
     ],
 )
-def test_a_flavor_that_opens_the_lock_is_accepted(more, images, options):
+def test_a_flavor_that_can_reach_wanted_hosts_is_accepted(
+    more, images, options
+):
     ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])
     both = ['isolate_aggregates', REQUEST_FILTER]
     conf = configuration(request_filters=both, **options)
