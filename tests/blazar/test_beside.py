@@ -9,8 +9,9 @@ import pytest
 BEFORE = ('physical.host.plugin', 'virtual.instance.plugin')
 
 
-@pytest.mark.parametrize('affinity', [None, False])
-@pytest.mark.parametrize('end', ['end', 'delete'])
+@pytest.mark.parametrize(
+    ('affinity', 'end'), [(None, 'end'), (False, 'delete')]
+)
 def test_old_reservations_end_with_the_old_plugin(
     start, make_manager, cloud, affinity, end
 ):

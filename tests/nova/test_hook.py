@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import nova
 from nova import context as nova_context
@@ -129,7 +130,7 @@ def test_a_hook_without_the_filters_refuses_every_request():
             one(context, objects.RequestSpec(instance_uuid=INSTANCE))
 
 
-@pytest.mark.parametrize('place', [0, 1, 2])
+@pytest.mark.parametrize('place', range(4))
 def test_requests_are_isolated_during_a_second_installation(
     conf, monkeypatch, place
 ):
@@ -147,6 +148,8 @@ def test_requests_are_isolated_during_a_second_installation(
 
     first = registration.installed()
     filters.insert(place, install_again)
+    last = mock.Mock(return_value=False)
+    filters.append(last)
     spec = objects.RequestSpec(
         instance_uuid=INSTANCE,
         flavor=objects.Flavor(
@@ -157,6 +160,7 @@ def test_requests_are_isolated_during_a_second_installation(
     request_filter.process_reqspec(nova_context.get_admin_context(), spec)
     assert registration.installed() is not first
     assert len(spec.requested_destination.forbidden_aggregates) == 1
+    last.assert_called_once()
 
 
 @pytest.fixture(scope='module')
