@@ -30,7 +30,9 @@ RESERVATION = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
         pytest.param('::1', '', 'v3', 'http://[::1]:5000/v3', id='IPv6'),
     ],
 )
-def test_keystone_is_where_blazar_conf_says(conf, host, prefix, version, url):
+def test_the_keystone_url_comes_from_blazar_conf(
+    conf, host, prefix, version, url
+):
     for name, value in (
         ('os_auth_host', host),
         ('os_auth_port', '5000'),
@@ -44,7 +46,7 @@ def test_keystone_is_where_blazar_conf_says(conf, host, prefix, version, url):
     assert found == url
 
 
-def test_each_service_has_its_kind_of_endpoint(conf):
+def test_endpoint_types_are_read_per_service(conf):
     conf.set_override('endpoint_type', 'public', 'nova')
     found = connect(conf)
     conf.clear_override('endpoint_type', 'nova')
@@ -70,7 +72,7 @@ def test_a_host_that_placement_does_not_know_is_named(blazar):
         blazar.plugin.backend.publish(RESERVATION, {'nowhere': 1})
 
 
-def test_a_flavor_says_what_a_slot_is(blazar, cloud):
+def test_a_flavor_has_the_size_of_a_slot(blazar, cloud):
     backend = blazar.plugin.backend
     backend.prepare(RESERVATION, Shape(1, 64, 1, 2, 3, {'hw:cpu_policy': 'x'}))
     backend.prepare(RESERVATION, Shape(2, 64, 1, 2, 3))
@@ -84,7 +86,7 @@ def test_a_flavor_says_what_a_slot_is(blazar, cloud):
     assert cloud.left() == []
 
 
-def test_slots_that_somebody_changed_are_right_after_a_restart(blazar, cloud):
+def test_changed_slots_are_repaired_after_a_restart(blazar, cloud):
     lease, reservation = blazar.reserve(amount=2, affinity=True)
     blazar.pass_time()
     blazar.plugin.backend.publish(reservation, {'host2': 5}, ['host1'])

@@ -12,7 +12,7 @@ BEFORE = ('physical.host.plugin', 'virtual.instance.plugin')
 @pytest.mark.parametrize(
     ('affinity', 'end'), [(None, 'end'), (False, 'delete')]
 )
-def test_reservations_made_before_the_switch_end_the_old_way(
+def test_old_reservations_end_with_the_old_plugin(
     start, make_manager, cloud, affinity, end
 ):
     old = start(plugins=BEFORE)
@@ -41,7 +41,7 @@ def test_reservations_made_before_the_switch_end_the_old_way(
     assert cloud.left() == []
 
 
-def test_reservations_made_before_the_switch_change_the_old_way(
+def test_old_reservations_change_with_the_old_plugin(
     start, make_manager, cloud
 ):
     old = start(plugins=BEFORE)
@@ -103,7 +103,7 @@ def test_a_flavor_can_be_reserved(blazar, cloud):
     assert blazar.status(lease) == 'TERMINATED'
 
 
-def test_slots_of_flavors_count_with_those_of_instances(blazar, cloud):
+def test_flavor_and_instance_reservations_share_hosts(blazar, cloud):
     name = cloud.plain_flavor(vcpus=5)
     # For flavors Blazar counts with allocation ratios: all are on host1.
     first, _ = blazar.reserve(

@@ -11,7 +11,9 @@ from isolate_aggregates.reservations.blazar.instance_plugin import (
 )
 
 
-def test_servers_that_stay_hold_up_nobody_and_are_not_forgotten(blazar, cloud):
+def test_a_server_that_is_slow_to_delete_does_not_block_other_leases(
+    blazar, cloud
+):
     slow, reservation = blazar.reserve(amount=6, vcpus=5, end=30)
     blazar.pass_time()
     server = cloud.boot(OWNER, reservation)
@@ -61,7 +63,7 @@ def test_a_deleted_lease_is_ended_though_blazar_forgets_it(blazar, cloud):
     assert cloud.left() == []
 
 
-def test_slots_in_the_database_alone_are_given_back_after_a_restart(blazar):
+def test_allocations_left_in_the_database_are_deleted_after_a_restart(blazar):
     """An end stopped when nothing else was left."""
     _, reservation = blazar.reserve(amount=1, end=30)
     [row] = db_api.host_allocation_get_all_by_values(
@@ -81,7 +83,7 @@ def test_slots_in_the_database_alone_are_given_back_after_a_restart(blazar):
     assert blazar.slots(reservation) == {}
 
 
-def test_what_others_keep_is_left_alone(blazar, cloud):
+def test_reservations_of_another_keeper_are_left_alone(blazar, cloud):
     """Reservations that are kept without Blazar have such flavors too."""
     foreign = '4d17d41a-830d-47b2-91c7-4f9fc0ae611e'
     body = {'name': f'reservation:{foreign}', 'id': foreign, 'ram': 64}

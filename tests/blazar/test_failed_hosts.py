@@ -37,7 +37,7 @@ def test_slots_move_to_other_hosts(blazar, cloud, affinity):
     assert cloud.left() == []
 
 
-def test_slots_that_fit_nowhere_are_reported_and_the_others_move(
+def test_only_slots_that_fit_elsewhere_move_and_the_rest_are_reported(
     blazar, cloud
 ):
     lease, reservation = blazar.reserve(amount=5, vcpus=5)
@@ -89,9 +89,7 @@ def recovered(blazar, cloud):
     assert blazar.slots(reservation) == {}
 
 
-def test_servers_that_stayed_on_a_host_count_once_it_recovers(
-    blazar, cloud, recovered
-):
+def test_servers_left_on_a_recovered_host_count(blazar, cloud, recovered):
     _, _, server = recovered
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
         blazar.reserve(amount=4, vcpus=5)
@@ -119,7 +117,7 @@ def test_a_host_with_servers_that_stayed_is_not_reserved_whole(
 @pytest.mark.parametrize(
     ('affinity', 'amount', 'most'), [(None, 2, 6), (False, 1, 3)]
 )
-def test_servers_that_stayed_are_in_slots_that_their_lease_gets_there(
+def test_servers_left_on_a_host_use_new_slots_of_their_lease(
     blazar, cloud, affinity, amount, most
 ):
     lease, reservation = blazar.reserve(amount, vcpus=5, affinity=affinity)
@@ -158,7 +156,7 @@ def test_servers_that_stayed_are_found_after_a_restart(
     assert blazar.slots(reservation) == {'host1': 1, 'host2': 2}
 
 
-def test_a_host_that_gets_its_slots_back_has_none_that_stayed(
+def test_a_host_that_gets_its_slots_back_has_no_servers_left_over(
     blazar, cloud, recovered
 ):
     _, reservation, _ = recovered

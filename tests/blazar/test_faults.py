@@ -161,7 +161,7 @@ def test_a_start_that_failed_is_not_completed_after_the_end(
     assert cloud.left() == []
 
 
-def test_what_cannot_be_started_is_in_error(blazar, cloud):
+def test_a_lease_that_cannot_be_started_is_in_error(blazar, cloud):
     """It would not be right to do it later either."""
     lease, reservation = blazar.reserve(2)
     blazar.plugin.backend.mark_end(reservation, 'an operator')
@@ -227,7 +227,7 @@ def test_an_end_is_completed_later(blazar, cloud, wire, mode):
 
 
 @pytest.mark.parametrize('mode', MODES)
-def test_more_slots_are_there_later(blazar, cloud, wire, mode):
+def test_added_slots_are_completed_later(blazar, cloud, wire, mode):
     for place in places(wire):
         lease, reservation = blazar.reserve(1, vcpus=5)
         blazar.pass_time()

@@ -98,7 +98,7 @@ def state(cloud):
 
 
 @pytest.mark.parametrize('plugins', [OURS, BLAZARS_OWN])
-def test_leases_are_kept_as_they_are(
+def test_imported_leases_keep_their_servers_and_slots(
     start, cloud, operator, imported, plugins
 ):
     blazar = start(plugins=plugins)
@@ -171,7 +171,7 @@ def remove_groups(cloud):
         cloud.call('DELETE', f'{path}/{found["id"]}')
 
 
-def test_reservations_like_a_flavor_are_kept_with_what_it_has(
+def test_flavor_reservations_keep_the_properties_of_the_flavor(
     blazar, cloud, operator, imported
 ):
     body = {'name': 'large', 'id': 'large', 'ram': 64, 'vcpus': 5, 'disk': 1}
@@ -194,7 +194,7 @@ def test_reservations_like_a_flavor_are_kept_with_what_it_has(
     end(operator, cloud, reservation)
 
 
-def test_what_cannot_be_carried_over_is_named(
+def test_leases_that_cannot_be_imported_are_named(
     blazar, cloud, operator, imported
 ):
     lease, reservation = blazar.reserve_hosts(1, start=60, end=90)
@@ -229,7 +229,7 @@ def test_what_cannot_be_carried_over_is_named(
         blazar.end(leases[name])
 
 
-def test_a_blazar_that_goes_on_cannot_end_what_was_imported(
+def test_a_running_blazar_cannot_end_imported_reservations(
     blazar, cloud, operator, imported
 ):
     lease, reservation = blazar.reserve(amount=1, end=30)
@@ -263,9 +263,7 @@ def test_hosts_outside_the_pool_are_named(blazar, cloud, imported, operator):
     blazar.end(lease)
 
 
-def test_without_blazars_leases_there_is_nothing_to_import(
-    blazar, operator, tmp_path
-):
+def test_without_leases_there_is_nothing_to_import(blazar, operator, tmp_path):
     path = str(tmp_path / 'blazar.conf')
     finished = operator('import', '--blazar-config-file', path)
     assert finished.code == 0
@@ -304,7 +302,7 @@ def adopt(operator, tmp_path):
     return run_it
 
 
-def test_what_was_imported_can_go_back_as_it_is_by_then(
+def test_imported_reservations_can_return_to_blazar_with_their_changes(
     blazar, cloud, operator, imported, adopt
 ):
     lease, running = blazar.reserve(amount=1, vcpus=5, end=60)
@@ -385,7 +383,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
         ({'project_id': STRANGER}, f'its lease is of project {STRANGER}'),
     ],
 )
-def test_what_blazar_has_otherwise_cannot_go_back(
+def test_a_lease_that_changed_in_blazar_cannot_be_adopted(
     blazar, cloud, imported, operator, adopt, change, problem
 ):
     lease, reservation = blazar.reserve(amount=1, start=60, end=90)

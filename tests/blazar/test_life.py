@@ -40,7 +40,7 @@ def test_a_lease_from_its_creation_to_its_end(blazar, cloud):
     assert blazar.slots(reservation) == {}
 
 
-def test_start_may_be_repeated(blazar, cloud):
+def test_a_start_can_be_repeated(blazar, cloud):
     lease, reservation = blazar.reserve(amount=2, affinity=True)
     blazar.pass_time()
     server = cloud.boot(OWNER, reservation)
@@ -62,7 +62,9 @@ def test_start_may_be_repeated(blazar, cloud):
         pytest.param(False, [1, 1, 1], id='each on its own'),
     ],
 )
-def test_affinity_is_a_matter_of_counting(blazar, cloud, affinity, numbers):
+def test_affinity_is_enforced_by_the_slots_of_each_host(
+    blazar, cloud, affinity, numbers
+):
     vcpus = 3 if affinity else 5
     lease, reservation = blazar.reserve(3, vcpus, affinity)
     blazar.pass_time()
@@ -85,7 +87,9 @@ def test_affinity_is_a_matter_of_counting(blazar, cloud, affinity, numbers):
         pytest.param(4, 1, False, id='more than there are hosts'),
     ],
 )
-def test_what_does_not_fit_is_refused(blazar, cloud, amount, vcpus, affinity):
+def test_a_lease_that_does_not_fit_is_refused(
+    blazar, cloud, amount, vcpus, affinity
+):
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
         blazar.reserve(amount, vcpus, affinity)
     assert cloud.left() == []
@@ -114,7 +118,7 @@ def test_hosts_with_reservations_come_first(blazar):
     blazar.end(second)
 
 
-def test_two_who_ask_at_once_do_not_get_the_same_slots(
+def test_concurrent_leases_do_not_get_the_same_slots(
     blazar, cloud, monkeypatch
 ):
     choose = blazar.plugin.pickup_hosts
@@ -146,7 +150,7 @@ def test_two_who_ask_at_once_do_not_get_the_same_slots(
     blazar.end(lease)
 
 
-def test_what_nova_keeps_of_a_host_is_not_reserved(blazar, cloud):
+def test_resources_that_nova_reserves_are_not_leased(blazar, cloud):
     """A host has 8,192 MiB of memory; Nova keeps 512 of them."""
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
         blazar.reserve(amount=2, affinity=True, memory_mb=4096)
@@ -157,7 +161,7 @@ def test_what_nova_keeps_of_a_host_is_not_reserved(blazar, cloud):
     blazar.end(lease)
 
 
-def test_a_lease_may_start_when_another_ends(blazar, cloud):
+def test_a_lease_can_start_when_another_ends(blazar, cloud):
     first, _ = blazar.reserve(amount=6, vcpus=5, start=0, end=30)
     second, reservation = blazar.reserve(6, vcpus=5, start=30, end=60)
     with pytest.raises(manager_exceptions.NotEnoughHostsAvailable):
@@ -172,7 +176,7 @@ def test_a_lease_may_start_when_another_ends(blazar, cloud):
     blazar.end(second)
 
 
-def test_a_lease_that_has_not_started_may_change_in_every_way(blazar, cloud):
+def test_every_property_of_a_planned_lease_can_change(blazar, cloud):
     lease, reservation = blazar.reserve(2, vcpus=2, start=10, end=20)
 
     blazar.update(
@@ -194,7 +198,7 @@ def test_a_lease_that_has_not_started_may_change_in_every_way(blazar, cloud):
     blazar.end(lease)
 
 
-def test_an_active_lease_may_grow_and_end_later(blazar, cloud):
+def test_an_active_lease_can_grow_and_be_extended(blazar, cloud):
     lease, reservation = blazar.reserve(amount=1, vcpus=5, end=30)
     blazar.pass_time()
     server = cloud.boot(OWNER, reservation)
@@ -247,7 +251,7 @@ def test_a_resize_to_an_ordinary_flavor_leaves_the_free_pool(blazar, cloud):
     blazar.end(lease)
 
 
-def test_the_manager_calls_for_what_is_left_to_do(blazar):
+def test_the_manager_polls_for_unfinished_work(blazar):
     polled = {
         plugin.get_polling_interval()
         for monitor in blazar.manager.monitors

@@ -58,7 +58,7 @@ def running(blazar, cloud):
     return lease, reservation, cloud.boot(OWNER, reservation)
 
 
-def test_the_id_of_a_database_is_kept_in_it(blazar, replace_database):
+def test_a_database_keeps_its_id(blazar, replace_database):
     first = database.database_id()
     assert database.database_id() == first
     replace_database('other')
@@ -135,7 +135,9 @@ def test_an_earlier_state_of_the_database_ends_nothing(
     assert cloud.left() == []
 
 
-def test_what_blazar_knows_ends_with_its_lease(blazar, cloud, command):
+def test_a_reservation_known_to_blazar_ends_with_its_lease(
+    blazar, cloud, command
+):
     """It would create the flavor again, and give its project access."""
     lease, reservation, server = running(blazar, cloud)
 
@@ -149,7 +151,7 @@ def test_what_blazar_knows_ends_with_its_lease(blazar, cloud, command):
     blazar.end(lease)
 
 
-def test_what_blazar_knows_again_is_not_ended_after_a_yes(
+def test_a_reservation_adopted_during_the_prompt_is_not_ended(
     blazar, cloud, command, answer
 ):
     lost, reservation, server = running(blazar, cloud)
@@ -191,7 +193,7 @@ def test_a_reservation_that_was_lost_is_adopted(blazar, cloud, command):
     assert cloud.left() == []
 
 
-def test_a_database_that_lost_its_id_adopts_what_it_knows(
+def test_a_database_that_lost_its_id_adopts_its_reservations(
     blazar, cloud, command
 ):
     lease, reservation, server = running(blazar, cloud)
@@ -211,7 +213,7 @@ def test_a_database_that_lost_its_id_adopts_what_it_knows(
     assert cloud.left() == []
 
 
-def test_another_blazar_cannot_end_what_it_knows(blazar, cloud):
+def test_a_copied_database_cannot_end_its_reservations(blazar, cloud):
     """It has a copy of the rows, but not of the id."""
     lease, _, server = running(blazar, cloud)
     backend = blazar.plugin.backend
@@ -244,7 +246,7 @@ def test_a_lease_is_not_forgotten_before_its_end_is_written_down(
     assert cloud.left() == []
 
 
-def test_a_configuration_that_is_not_there_is_named(program, conf):
+def test_a_missing_configuration_file_is_named(program, conf):
     finished = program('blazar', 'list', '--blazar-config-file', '/none')
     assert finished.code == 1
     assert '/none' in finished.err

@@ -61,7 +61,7 @@ MIDDLE = (
 )
 
 
-def test_a_bar_is_as_long_as_its_time_and_as_high_as_what_is_taken(opened):
+def test_a_bar_shows_duration_by_width_and_usage_by_height(opened):
     def part(number, which):
         box = bars(opened, 'busy').nth(number).locator(which).bounding_box()
         return box['x'], box['width'], box['height']
@@ -83,7 +83,7 @@ def test_a_bar_is_as_long_as_its_time_and_as_high_as_what_is_taken(opened):
     assert opened.requests == [opened.page.url]
 
 
-def test_the_pointer_gets_the_details(opened):
+def test_hovering_shows_the_details(opened):
     hint = detail(opened)
     bars(opened, 'busy').nth(1).hover()
     assert detail(opened) == MIDDLE
@@ -95,7 +95,7 @@ def test_the_pointer_gets_the_details(opened):
 
 
 @pytest.mark.smoke
-def test_the_keyboard_gets_the_details(opened):
+def test_keyboard_focus_shows_the_details(opened):
     page = opened.page
     stops = page.locator('#rooms [tabindex="0"]')
     assert stops.count() == 1
@@ -127,7 +127,7 @@ def test_the_keyboard_gets_the_details(opened):
     assert width == '3px'
 
 
-def test_only_what_a_host_has_is_told_of_it(open_report):
+def test_details_of_a_host_list_only_its_resources(open_report):
     opened = open_report('campus', calendar(BUSY, GPUS))
     bars(opened, 'gpus').hover()
     assert detail(opened).endswith('UTC: 1 slot, free 3 VGPU')
@@ -142,7 +142,7 @@ def test_up_and_down_keep_the_time(open_report):
     assert detail(opened).startswith('other, 07 Mar')
 
 
-def test_a_screen_reader_gets_names_and_a_table(opened):
+def test_bars_have_accessible_names_and_a_table(opened):
     page = opened.page
     assert page.get_by_role('img', name=MIDDLE, exact=True).count() == 1
     assert page.get_by_role('group', name='busy').count() == 1
@@ -173,7 +173,7 @@ def test_a_screen_reader_gets_names_and_a_table(opened):
     ]  # fmt: skip
 
 
-def test_search_leaves_the_hosts_that_are_called_so(opened):
+def test_search_keeps_hosts_with_matching_names(opened):
     names = opened.page.locator('#rooms li span')
     opened.page.get_by_label('Search').fill('BUS')
     assert names.all_inner_texts() == ['busy']
@@ -182,13 +182,13 @@ def test_search_leaves_the_hosts_that_are_called_so(opened):
     assert opened.messages == []
 
 
-def test_a_page_without_a_calendar_says_nothing_of_it(open_report):
+def test_a_page_without_a_calendar_has_no_calendar_section(open_report):
     opened = open_report('campus')
     assert opened.page.locator('#calendar').count() == 0
     assert opened.page.get_by_role('link', name='Reservations').count() == 0
 
 
-def test_many_hosts_are_shown_in_turn(open_report):
+def test_many_hosts_are_paged(open_report):
     many = [host(f'host-{n:04}', period(0, 8, 0, 10)) for n in range(1000)]
     opened = open_report('campus', calendar(*many))
     page = opened.page
@@ -200,7 +200,7 @@ def test_many_hosts_are_shown_in_turn(open_report):
     assert opened.nodes() < 8000
 
 
-def test_hostile_names_are_text_and_nothing_else(open_report):
+def test_hostile_names_are_shown_as_text(open_report):
     opened = open_report(
         'campus',
         calendar(
@@ -218,7 +218,7 @@ def test_hostile_names_are_text_and_nothing_else(open_report):
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])
 @pytest.mark.parametrize('width', [1280, 390])
-def test_every_text_can_be_read(open_report, scheme, width):
+def test_every_text_has_enough_contrast(open_report, scheme, width):
     viewport = {'width': width, 'height': 800}
     opened = open_report(
         'campus', calendar(), color_scheme=scheme, viewport=viewport

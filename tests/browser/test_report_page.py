@@ -93,7 +93,7 @@ def big_cloud():
 
 @pytest.mark.smoke
 @pytest.mark.parametrize('example', ['campus', 'no-valid-host'])
-def test_it_loads_without_an_error_and_without_a_request(open_report, example):
+def test_the_page_loads_without_errors_and_requests(open_report, example):
     opened = open_report(example)
     opened.verdict('win.large', 'win-2' if example != 'campus' else 'sec-1')
     for view in ('lock', 'aggregate', 'host', 'alike'):
@@ -104,7 +104,7 @@ def test_it_loads_without_an_error_and_without_a_request(open_report, example):
 
 
 @pytest.mark.smoke
-def test_the_policy_of_the_page_forbids_to_load_anything(open_report):
+def test_the_content_security_policy_forbids_loading_anything(open_report):
     opened = open_report('campus')
     failed = opened.page.evaluate(
         """async () => {
@@ -116,7 +116,7 @@ def test_the_policy_of_the_page_forbids_to_load_anything(open_report):
     assert any('Content Security Policy' in m for m in opened.messages)
 
 
-def test_an_empty_cloud_has_a_page_too(open_report):
+def test_the_page_of_an_empty_cloud_loads(open_report):
     opened = open_report(make_snapshot())
     assert opened.messages == []
     assert opened.page.locator('#none').inner_text() == 'There are no flavors.'
@@ -126,7 +126,7 @@ def test_an_empty_cloud_has_a_page_too(open_report):
 # The matrix.
 
 
-def test_a_cell_gives_its_reason_to_the_mouse(open_report):
+def test_clicking_a_cell_shows_its_reason(open_report):
     opened = open_report('campus')
     cell = opened.verdict('m1.small', 'sec-1')
     assert cell.get_attribute('aria-label') == 'no'
@@ -155,7 +155,7 @@ def test_a_cell_gives_its_reason_to_the_keyboard(open_report):
     assert (opened.focused()['row'], opened.focused()['column']) == (3, 8)
 
 
-def test_the_arrows_reach_every_cell_and_every_head(open_report):
+def test_arrow_keys_reach_every_cell_and_header(open_report):
     opened = open_report('campus')
     everything = opened.page.evaluate(
         "[...document.querySelectorAll('#grid [tabindex]')]"
@@ -191,7 +191,7 @@ def test_only_one_cell_is_a_stop_of_the_tabulator(open_report):
     assert stops.evaluate('(cell) => cell.parentNode.rowIndex') == 4
 
 
-def test_a_column_of_hosts_alike_can_be_looked_at_host_by_host(open_report):
+def test_a_column_of_hosts_can_be_expanded(open_report):
     opened = open_report('campus')
     heads = opened.page.locator('#grid thead th:not(:first-child)')
     opened.page.get_by_role('columnheader', name='gpus, 3 hosts').click()
@@ -212,14 +212,16 @@ def test_a_column_of_hosts_alike_can_be_looked_at_host_by_host(open_report):
         ('host', 'rack-a-4', 'yes'),
     ],
 )
-def test_columns_may_be_something_else(open_report, view, column, verdict):
+def test_columns_can_be_aggregates_or_hosts(
+    open_report, view, column, verdict
+):
     opened = open_report('campus')
     opened.page.locator(f'input[value="{view}"]').check(force=True)
     cell = opened.verdict('gpu.large', column)
     assert cell.get_attribute('aria-label') == verdict
 
 
-def test_hosts_alike_are_called_after_what_they_are(open_report):
+def test_columns_are_named_after_the_aggregate_of_their_hosts(open_report):
     one, two = (f'trait:CUSTOM_{n}' for n in 'AB')
     hosts = {n: [f'{n}-{i}' for i in range(3)] for n in 'abc'}
     opened = open_report(
@@ -264,7 +266,7 @@ def test_hosts_alike_are_called_after_what_they_are(open_report):
 # Search and filters.
 
 
-def test_search_leaves_what_is_called_so(open_report):
+def test_search_keeps_rows_with_matching_names(open_report):
     opened = open_report('campus')
     page = opened.page
     page.get_by_label('Search').fill('GPU')
@@ -286,7 +288,7 @@ def test_search_leaves_what_is_called_so(open_report):
     assert rows.count() == 12
 
 
-def test_search_that_finds_nothing_says_so_in_each_section(open_report):
+def test_each_section_says_that_search_found_nothing(open_report):
     opened = open_report('campus')
     opened.page.get_by_label('Search').fill('<no such thing>')
     for text in (
@@ -303,7 +305,7 @@ def test_search_that_finds_nothing_says_so_in_each_section(open_report):
     assert opened.messages == []
 
 
-def test_rows_may_be_those_that_may_go_nowhere(open_report):
+def test_rows_can_be_limited_to_flavors_without_a_host(open_report):
     opened = open_report('campus')
     opened.page.locator('#rows').select_option('nowhere')
     rows = opened.page.locator('#grid tbody th')
@@ -314,7 +316,7 @@ def test_rows_may_be_those_that_may_go_nowhere(open_report):
     ]  # fmt: skip
 
 
-def test_findings_may_be_those_of_a_severity(open_report):
+def test_findings_can_be_filtered_by_severity(open_report):
     opened = open_report('campus')
     opened.page.get_by_label('Severity').select_option('error')
     shown = opened.page.locator('.finding:visible')
@@ -362,7 +364,7 @@ def test_rows_and_columns_are_sorted(open_report):
     assert 'gpu.large on gpus' in open_cell(opened, 'gpu.large', 'gpus')
 
 
-def test_numbers_in_names_count_as_numbers(open_report):
+def test_names_are_sorted_by_their_numbers(open_report):
     flavors = [make_flavor(f'f{n}') for n in (10, 9, 100)]
     opened = open_report(
         make_snapshot([], [make_compute_node('a')], flavors=flavors)
@@ -394,7 +396,7 @@ def test_locks_and_findings_are_sorted(open_report):
 
 
 @pytest.mark.parametrize('width', [1280, 390])
-def test_many_locks_and_findings_keep_the_page_short(open_report, width):
+def test_many_locks_and_findings_are_paged(open_report, width):
     opened = open_report(big_cloud(), viewport={'width': width, 'height': 800})
     page = opened.page
     assert page.locator('.card').count() == 60
@@ -404,7 +406,7 @@ def test_many_locks_and_findings_keep_the_page_short(open_report, width):
     assert height < (1200 if width == 1280 else 2400)
 
 
-def test_locks_are_shown_in_turn(open_report):
+def test_locks_can_be_paged_through(open_report):
     opened = open_report(big_cloud())
     page = opened.page
     names = page.locator('.card:visible h3')
@@ -446,7 +448,7 @@ def test_a_few_locks_are_not_folded(open_report):
     assert opened.page.locator('.card .facts:visible').count() == 5
 
 
-def test_without_javascript_everything_is_there(open_report):
+def test_the_page_is_complete_without_javascript(open_report):
     opened = open_report(big_cloud(), java_script_enabled=False)
     page = opened.page
     assert page.locator('.card:visible').count() == 60
@@ -511,7 +513,7 @@ def test_a_request_is_tried(open_report):
     assert opened.requests == [page.url]
 
 
-def test_a_tried_request_says_what_the_matrix_says(open_report):
+def test_a_tried_request_agrees_with_the_matrix(open_report):
     opened = open_report('campus', images=[make_image('debian'), WINDOWS])
     page = opened.page
     page.locator('input[value="host"]').check(force=True)
@@ -546,7 +548,7 @@ def test_a_request_is_tried_by_keyboard(open_report):
     assert {answer for answer, _ in answers(opened).values()} == {'no'}
 
 
-def test_of_many_hosts_some_answer_at_a_time(open_report):
+def test_answers_for_many_hosts_are_paged(open_report):
     opened = open_report(big_cloud())
     page = opened.page
     page.locator('#try-flavor').select_option('flavor-01')
@@ -603,7 +605,7 @@ def test_a_link_opens_a_cell_that_is_on_another_page(open_report):
     assert opened.page.get_by_label('Search').input_value() == ''
 
 
-def test_a_link_to_a_cell_that_is_not_there_says_so(open_report):
+def test_a_link_to_a_missing_cell_is_reported(open_report):
     opened = open_report('campus')
     opened.page.evaluate("location.hash = '#flavor=gone&host=<b>gpu-1'")
     panel = opened.page.locator('#reason')
@@ -616,7 +618,7 @@ def test_a_link_to_a_cell_that_is_not_there_says_so(open_report):
 
 
 @pytest.mark.smoke
-def test_hostile_names_are_text_and_nothing_else(open_report):
+def test_hostile_names_are_shown_as_text(open_report):
     snapshot = make_snapshot(
         [make_aggregate(HOSTILE, {'trait:CUSTOM_X': 'required'}, [HOSTILE])],
         [make_compute_node(HOSTILE)],
@@ -639,7 +641,7 @@ def test_hostile_names_are_text_and_nothing_else(open_report):
 # Everybody.
 
 
-def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_report):
+def test_the_keyboard_reaches_every_control_with_visible_focus(open_report):
     opened = open_report('campus')
     stops = tab_stops(opened)
     assert [stop for stop in stops if stop['outline'] == 'none'] == []
@@ -660,7 +662,7 @@ def test_the_keyboard_reaches_everything_and_shows_where_it_is(open_report):
 
 @pytest.mark.parametrize('scheme', ['light', 'dark'])
 @pytest.mark.parametrize('width', [1280, 390])
-def test_every_text_can_be_read(open_report, scheme, width):
+def test_every_text_has_enough_contrast(open_report, scheme, width):
     opened = open_report(
         'campus',
         color_scheme=scheme,
@@ -671,7 +673,7 @@ def test_every_text_can_be_read(open_report, scheme, width):
     assert opened.page.evaluate(POOR_CONTRAST) == []
 
 
-def test_it_is_dark_for_those_who_like_that_and_can_be_changed(open_report):
+def test_the_color_scheme_follows_the_system_and_can_be_changed(open_report):
     opened = open_report('campus', color_scheme='dark')
 
     def paper():
@@ -696,7 +698,7 @@ def test_a_phone_scrolls_the_matrix_and_not_the_page(open_report):
     assert cell['y'] + cell['height'] <= panel['y']
 
 
-def test_a_phone_shows_the_names_of_hosts_in_one_line(open_report):
+def test_a_phone_shows_each_host_name_in_one_line(open_report):
     opened = open_report('campus', viewport={'width': 390, 'height': 800})
     opened.page.locator('#try-hosts').select_option('no')
     names = opened.page.locator('#answers th')
@@ -715,7 +717,7 @@ def test_a_phone_shows_the_names_of_hosts_in_one_line(open_report):
 
 
 @pytest.mark.smoke
-def test_paper_gets_the_matrix_and_no_controls(open_report):
+def test_print_has_the_matrix_and_no_controls(open_report):
     opened = open_report('campus')
     opened.page.emulate_media(media='print')
     assert opened.page.locator('#grid').is_visible()
@@ -724,7 +726,7 @@ def test_paper_gets_the_matrix_and_no_controls(open_report):
     assert len(opened.page.pdf()) > 1000
 
 
-def test_paper_tells_what_was_chosen_and_shows_what_is_folded(open_report):
+def test_print_names_the_selection_and_unfolds_everything(open_report):
     opened = open_report(big_cloud())
     page = opened.page
     page.get_by_label('Search').fill('CUSTOM_T')
@@ -753,7 +755,7 @@ def test_a_button_prints(open_report):
     assert opened.messages == ['printed']
 
 
-def test_lock_and_key_are_explained(open_report):
+def test_the_page_explains_lock_and_key(open_report):
     opened = open_report('campus')
     terms = opened.page.locator('#matrix dfn')
     assert terms.all_inner_texts() == ['lock', 'key']
@@ -811,7 +813,7 @@ def test_a_large_cloud_keeps_the_page_small(open_report):
     assert opened.messages == []
 
 
-def test_the_arrows_lead_on_to_the_columns_that_are_not_shown(open_report):
+def test_arrow_keys_move_on_to_the_next_columns(open_report):
     opened = open_report(big_cloud())
     page = opened.page
     page.locator('input[value="host"]').check(force=True)

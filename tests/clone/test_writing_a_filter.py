@@ -135,7 +135,7 @@ def reader(tmp_path: pathlib.Path) -> Reader:
     return Reader(tmp_path)
 
 
-def test_whoever_follows_the_page_sees_what_it_shows(reader):
+def test_following_the_page_gives_the_shown_output(reader):
     followed = 0
     for block in blocks(PAGE):
         for line, shown, printed in reader.follow(block):
@@ -170,7 +170,7 @@ def test_in_this_package_the_filter_passes_lint_and_tests(reader):
     assert len(list(notes.glob('filter-drain-*.yaml'))) == 1
 
 
-def test_what_a_reader_installs_is_what_there_is():
+def test_the_extras_shown_for_installation_exist():
     [line] = re.findall(r"pip install '\.\./.+", PAGE.read_text('utf-8'))
     extras = re.search(r'\[(.+)\]', line)[1].split(',')
     parser = configparser.ConfigParser()

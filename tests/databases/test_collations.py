@@ -110,7 +110,7 @@ tagged = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(st.lists(tagged, max_size=3), st.sets(st.sampled_from(TRAITS)))
-def test_never_less_is_closed_than_by_nova_itself(database, cloud, asked):
+def test_novas_filter_never_closes_more_aggregates(database, cloud, asked):
     database.clear()
     for number, metadata in enumerate(cloud):
         database.aggregate(f'{number}', dict(metadata))
@@ -142,9 +142,7 @@ def _near(text):
 
 @pytest.mark.on('mariadb')
 @pytest.mark.parametrize('name', COLLATIONS)
-def test_no_collation_takes_more_for_required_than_is_taken_here(
-    database, name
-):
+def test_no_collation_matches_more_values_than_our_comparison(database, name):
     charset = name.partition('_')[0]
     near = sorted({*_near('required'), *_near('REQUIRED'), 'Requ\u0131red'})
     with api_db.get_engine().connect() as connection:
@@ -172,7 +170,7 @@ def test_no_collation_takes_more_for_required_than_is_taken_here(
 
 
 @pytest.mark.on('mariadb')
-def test_the_comparison_is_no_wider_than_it_has_to_be(database):
+def test_printable_text_compares_as_in_mariadbs_default(database):
     """For what people can see, it is what MariaDB does by default."""
     near = {t for t in _near('required') if t.isprintable()}
     question = sa.text(
@@ -189,9 +187,7 @@ def test_the_comparison_is_no_wider_than_it_has_to_be(database):
 @pytest.mark.parametrize(
     'other', ['trait:custom_x', 'Trait:CUSTOM_X', 'trait:CUSTOM_X  ']
 )
-def test_an_aggregate_has_but_one_of_keys_that_mariadb_takes_for_equal(
-    database, other
-):
+def test_mariadb_keeps_one_of_two_keys_that_it_compares_equal(database, other):
     aggregate = database.aggregate('win', {'trait:CUSTOM_X': 'required'})
     with pytest.raises(nova_exception.AggregateMetadataKeyExists):
         aggregate.update_metadata({other: 'required'})
@@ -204,7 +200,7 @@ def test_an_aggregate_has_but_one_of_keys_that_mariadb_takes_for_equal(
 
 
 @pytest.mark.on('sqlite', 'postgresql')
-def test_others_have_both_and_open_to_nobody(database):
+def test_other_databases_keep_both_keys_and_close_the_aggregate(database):
     both = {'trait:CUSTOM_X': 'required', 'trait:custom_x': 'required'}
     database.aggregate('win', both)
     [win] = database.source().aggregates()

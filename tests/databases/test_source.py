@@ -20,7 +20,7 @@ UNREADABLE = (
 )
 
 
-def test_it_reads_what_nova_has_written(database):
+def test_aggregates_are_read_as_nova_wrote_them(database):
     metadata = {**LOCK, 'availability_zone': 'zürich', 'note': ' a b '}
     written = database.aggregate('win', metadata, ['host1', 'host2'])
     database.aggregate('empty')
@@ -37,7 +37,7 @@ def test_it_reads_what_nova_has_written(database):
     }
 
 
-def test_it_sees_each_change_and_knows_when_there_is_none(database):
+def test_each_change_is_seen_and_no_other(database):
     aggregate = database.aggregate('win')
     source = database.source()
     plain = source.aggregates()
@@ -83,7 +83,7 @@ def test_the_slave_connection_is_not_asked(database):
 
 
 @pytest.mark.on('mariadb', 'postgresql')
-def test_a_server_that_restarts_is_found_again(database):
+def test_a_restarted_server_is_reconnected(database):
     database.aggregate('win', LOCK)
     source = database.source()
     before = source.aggregates()
@@ -111,14 +111,14 @@ def test_a_host_in_another_case_is_kept_in_its_aggregate(database):
 
 
 @pytest.mark.on('mariadb')
-def test_two_hosts_that_differ_in_case_are_told_apart(database):
+def test_hosts_that_differ_only_in_case_are_distinct(database):
     upper = database.aggregate('upper', LOCK, ['HOST1'])
     lower = database.aggregate('lower', LOCK, ['host1'])
     found = database.source().aggregates_of(['host1', 'HOST1'])
     assert found == {'HOST1': {upper.uuid}, 'host1': {lower.uuid}}
 
 
-def test_objects_of_nova_agree(database):
+def test_novas_objects_give_the_same_aggregates(database):
     database.aggregate('a', LOCK, ['host1'])
     database.aggregate('b', {'reservation:1': ''}, ['host1', 'host2'])
     context = nova_context.get_admin_context()

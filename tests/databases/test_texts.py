@@ -96,7 +96,7 @@ clouds = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(clouds)
-def test_what_is_read_is_what_the_rows_are(database, cloud):
+def test_texts_give_the_same_as_rows(database, cloud):
     database.clear()
     for number, (name, metadata) in enumerate(cloud, 1):
         write_aggregate(number, f'{number}{name}')
@@ -132,14 +132,14 @@ exact = st.dictionaries(
     st.lists(exact, max_size=4),
     st.sets(st.sampled_from(['CUSTOM_X', 'CUSTOM_Y'])),
 )
-def test_what_is_closed_is_what_nova_itself_closes(database, cloud, asked):
+def test_the_same_aggregates_are_closed_as_by_nova(database, cloud, asked):
     database.clear()
     for number, metadata in enumerate(cloud):
         database.aggregate(f'{number}', metadata)
     assert database.closed(*asked) == database.closed_in_tree(*asked)
 
 
-def test_one_statement_is_sent_for_each_reading(database):
+def test_each_reading_sends_one_statement(database):
     database.aggregate('win', LOCK)
     source = database.source()
     source.aggregates()
@@ -149,7 +149,7 @@ def test_one_statement_is_sent_for_each_reading(database):
 
 
 @pytest.mark.on('mariadb')
-def test_a_connection_is_told_once_not_to_cut_texts_off(database):
+def test_a_connection_is_set_up_once_not_to_truncate_texts(database):
     database.aggregate('win', LOCK)
     api_db.get_engine().dispose()
     with sent() as statements:
@@ -159,9 +159,7 @@ def test_a_connection_is_told_once_not_to_cut_texts_off(database):
 
 
 @pytest.mark.on('mariadb')
-def test_a_text_that_was_cut_off_is_noticed_wherever_it_ends(
-    database, warnings
-):
+def test_a_truncated_text_is_detected(database, warnings):
     for number in range(3):
         database.aggregate(f'win-{number}', {**LOCK, 'note': f'{number}é'})
     source = database.source()
@@ -198,7 +196,7 @@ def test_an_aggregate_without_a_name_is_not_lost(database):
     assert [a.name for a in database.source().aggregates()] == [None]
 
 
-def test_rows_are_read_for_a_while_where_texts_cannot_be(
+def test_rows_are_read_while_texts_are_not_supported(
     database, warnings, monkeypatch
 ):
     database.aggregate('win', LOCK)
@@ -223,7 +221,7 @@ def test_rows_are_read_for_a_while_where_texts_cannot_be(
 
 
 @pytest.mark.on('mariadb', 'postgresql')
-def test_a_connection_that_was_cut_is_replaced(database):
+def test_a_broken_connection_is_replaced(database):
     database.aggregate('win', LOCK)
     source = database.source()
     found = source.aggregates()
@@ -259,7 +257,7 @@ def test_a_connection_that_was_cut_is_replaced(database):
 
 
 @pytest.mark.on('mariadb', 'postgresql')
-def test_a_reading_sees_one_moment(database):
+def test_a_reading_is_one_consistent_snapshot(database):
     """One locked aggregate replaces another, repeatedly."""
 
     def replace(times):
@@ -291,7 +289,7 @@ def test_a_reading_sees_one_moment(database):
     assert len(seen) > 3
 
 
-def test_one_that_takes_the_place_of_another_is_another(database):
+def test_an_aggregate_that_reuses_an_id_is_a_new_one(database):
     """SQLite reuses the ids of deleted rows."""
     source = database.source()
     uuids = []
@@ -308,7 +306,7 @@ def test_one_that_takes_the_place_of_another_is_another(database):
         assert [a.uuid for a in source.aggregates()] == uuids[-1:]
 
 
-def test_rows_in_another_order_are_no_change(database):
+def test_reordered_rows_are_not_a_change(database):
     source = database.source()
     for number in (1, 2):
         write_aggregate(number, f'{number}')
@@ -333,17 +331,17 @@ def test_rows_in_another_order_are_no_change(database):
         (2, '1\x1fk\x1fv\x1e1\x1fk\x1fv\x1e2\x1fk'),
     ],
 )
-def test_a_text_that_is_not_all_rows_has_no_rows(number, text):
+def test_an_incomplete_text_gives_no_rows(number, text):
     assert nova_source._split(number, text) is None
 
 
-def test_a_text_has_its_rows():
+def test_a_text_is_split_into_rows():
     assert nova_source._split(0, None) == []
     rows = nova_source._split(2, '1\x1fk\x1fv\x1e2\x1f\x1f\x1e')
     assert rows == [('1', 'k', 'v'), ('2', '', '')]
 
 
-def test_aggregates_that_stay_as_they_are_are_not_made_again(database):
+def test_unchanged_aggregates_are_reused(database):
     for name in ('a', 'b', 'c'):
         database.aggregate(name, LOCK)
     source = database.source()

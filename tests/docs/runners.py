@@ -66,7 +66,7 @@ BY_OTHERS = {
 }
 
 # What cannot be run by a test, by how it begins, and why.
-BY_NOBODY = {
+NOT_RUN = {
     r'kolla-(build|ansible) ': 'it needs a deployment of kolla-ansible',
     r'tox -e nova3': 'it takes an hour; the matrix is its result',
     r'docker ': 'it needs images of kolla',
@@ -138,7 +138,7 @@ def played(
 
 
 def _runner(name: str, command: pages.Command, saved: set[str]) -> str | None:
-    for beginning, runner in (BY_NOBODY | BY_OTHERS).items():
+    for beginning, runner in (NOT_RUN | BY_OTHERS).items():
         if re.match(beginning, command.text):
             return runner
     if name in AS_A_WHOLE:

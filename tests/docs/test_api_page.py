@@ -42,7 +42,7 @@ def declared():
     }
 
 
-def test_the_page_lists_what_the_packages_export():
+def test_the_page_lists_the_exported_names():
     listed = re.findall(
         r'^   (isolate_aggregates\.\w+\.\w+)$',
         PAGE.read_text('utf-8'),
@@ -67,7 +67,7 @@ def test_each_name_is_described():
     assert described == exported()
 
 
-def test_the_page_lists_what_a_filter_may_declare():
+def test_the_page_lists_the_attributes_of_a_filter():
     listed = re.findall(
         r'^   \* - ``(\w+)(?:\(\w+\))?``$',
         PAGE.read_text('utf-8'),

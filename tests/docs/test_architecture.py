@@ -41,7 +41,7 @@ def reached(pairs):
         pytest.param('cloud', 'rest', id='an import fewer'),
     ],
 )
-def test_another_import_is_another_image_and_another_list(used, name, other):
+def test_a_changed_import_changes_the_image_and_the_list(used, name, other):
     changed = {**used, name: used[name] ^ {other}}
     assert DRAW['draw'](changed) != DRAW['draw'](used)
     assert DRAW['listed'](changed) != DRAW['listed'](used)
@@ -64,7 +64,7 @@ def test_each_module_is_part_of_the_drawing(used):
     assert set(used) == modules
 
 
-def test_what_is_left_out_follows_from_what_is_drawn(used):
+def test_omitted_arrows_follow_from_drawn_ones(used):
     drawn = DRAW['arrows'](used)
     every = [(name, one) for name, others in used.items() for one in others]
     assert set(drawn) < set(every)
@@ -81,7 +81,7 @@ def test_all_arrows_point_down(used):
         assert row_of[start] < row_of[end], (start, end)
 
 
-def test_no_box_lies_on_another(used):
+def test_no_boxes_overlap(used):
     root = ET.fromstring(DRAW['draw'](used))
     boxes = [
         [float(box.get(side)) for side in ('x', 'y', 'width')]
@@ -98,7 +98,7 @@ def test_no_box_lies_on_another(used):
             assert right < left
 
 
-def test_the_image_says_in_words_what_it_shows(used):
+def test_the_image_has_a_text_alternative(used):
     root = ET.fromstring(DRAW['draw'](used))
     said = root.findtext(f'{SVG}desc')
     assert root.findtext(f'{SVG}title') == DRAW['TITLE']

@@ -30,7 +30,7 @@ def test_records_are_numbered_without_a_gap():
 
 
 @each
-def test_a_record_says_everything_and_has_its_number(record):
+def test_a_record_has_all_sections_and_its_number(record):
     title, told = sections(record)
     assert title.startswith(f'{int(record.stem.partition("-")[0])}. ')
     assert tuple(told) == HEADINGS
@@ -43,7 +43,7 @@ def test_a_record_fits_on_a_page(record):
 
 
 @each
-def test_what_a_record_names_is_there(record):
+def test_files_named_in_a_record_exist(record):
     _, told = sections(record)
     text = record.read_text('utf-8')
     paths = set(re.findall(r'``(\w[\w./-]*\.\w+)``', text))
@@ -55,7 +55,7 @@ def test_what_a_record_names_is_there(record):
 
 
 @each
-def test_options_and_classes_of_a_record_are_there(record):
+def test_options_and_classes_named_in_a_record_exist(record):
     words = set(re.findall(r'``(\w+)``', record.read_text('utf-8')))
     source = '\n'.join(
         path.read_text('utf-8')

@@ -12,7 +12,7 @@ import pages
 BIN = pathlib.Path(sys.executable).parent
 
 
-def test_what_the_demo_says_to_type_next_works(run, tmp_path, monkeypatch):
+def test_the_commands_that_the_demo_suggests_work(run, tmp_path, monkeypatch):
     demo = subprocess.run(
         ['sh', pages.ROOT / 'examples' / 'demo.sh'],
         env={**os.environ, 'BIN': str(BIN)},

@@ -40,7 +40,7 @@ def entry_points(group: str) -> list[str]:
 # What pages show.
 
 
-def test_the_program_of_the_api_reference_prints_what_is_shown(
+def test_the_program_of_the_api_reference_prints_the_shown_output(
     tmp_path, monkeypatch
 ):
     [program, shown] = [
@@ -207,7 +207,7 @@ def paragraphs(sample: str) -> dict[tuple[str, str], str]:
     return found
 
 
-def test_the_sample_configuration_is_what_the_options_give(tmp_path):
+def test_the_sample_configuration_is_current(tmp_path):
     # Not compared as a whole: keystoneauth's options change with its version.
     output = tmp_path / 'sample'
     generator.main([
@@ -219,7 +219,7 @@ def test_the_sample_configuration_is_what_the_options_give(tmp_path):
         assert kept.get(option) == generated[option], 'run "make sample"'
 
 
-def test_the_sample_configuration_has_no_option_that_is_gone():
+def test_the_sample_configuration_has_no_removed_option():
     known = {
         (group, option.dest)
         for group, options in ia_conf.list_opts()
@@ -255,7 +255,7 @@ def test_there_are_release_notes():
 
 
 @pytest.mark.parametrize('path', NOTES, ids=lambda path: path.name)
-def test_a_release_note_is_one_that_reno_takes(path):
+def test_reno_accepts_each_release_note(path):
     assert re.fullmatch(r'[a-z0-9-]+-[0-9a-f]{16}\.yaml', path.name)
     note = yaml.safe_load(path.read_text('utf-8'))
     assert set(note) <= {

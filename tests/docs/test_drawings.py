@@ -25,7 +25,7 @@ def drawings(monkeypatch, tmp_path):
     return found['main'], image
 
 
-def test_what_is_out_of_date_is_named_and_left_alone(
+def test_checking_names_outdated_drawings_without_changing_them(
     drawings, monkeypatch, capsys
 ):
     main, image = drawings
@@ -38,7 +38,7 @@ def test_what_is_out_of_date_is_named_and_left_alone(
     assert image.read_text() == 'old'
 
 
-def test_what_is_out_of_date_is_drawn_anew(drawings, monkeypatch):
+def test_outdated_drawings_are_redrawn(drawings, monkeypatch):
     main, image = drawings
     monkeypatch.setattr(sys, 'argv', ['drawings.py'])
     assert main() == 0
@@ -47,7 +47,7 @@ def test_what_is_out_of_date_is_drawn_anew(drawings, monkeypatch):
     assert main() == 0
 
 
-def test_the_image_says_in_words_what_it_shows():
+def test_the_image_has_a_text_alternative():
     root = ET.fromstring(DRAW['draw']())
     source = yaml.safe_load(DRAW['SOURCE'].read_text('utf-8'))
     assert root.findtext(f'{SVG}title') == source['title']

@@ -9,7 +9,7 @@ import runners
 
 
 @pytest.mark.parametrize('page', pages.PAGES, ids=pages.name)
-def test_somebody_runs_each_command_of_a_page(page):
+def test_each_command_of_a_page_has_a_runner(page):
     forgotten = [
         shown.command.text
         for shown in runners.shown(page)
@@ -25,14 +25,14 @@ def test_a_terminal_shows_commands_and_what_they_print(page):
             assert block.text.startswith('$ '), block.text
 
 
-def test_those_who_run_commands_are_there():
+def test_each_runner_exists():
     tables = (runners.AS_A_WHOLE, runners.ON_NOVA, runners.BY_OTHERS)
     running = {runner for table in tables for runner in table.values()}
     for runner in sorted({runners.ON_FILES, *running}):
         assert (pages.ROOT / runner).is_file(), runner
 
 
-def test_there_is_something_to_run_for_each():
+def test_each_runner_and_exception_has_a_command():
     for name, runner in runners.ON_NOVA.items():
         assert runners.commands_of(name, runner)
     texts = [
@@ -41,11 +41,11 @@ def test_there_is_something_to_run_for_each():
         for shown in runners.shown(page)
     ]
     assert len(texts) > 120
-    for beginning in (*runners.BY_OTHERS, *runners.BY_NOBODY):
+    for beginning in (*runners.BY_OTHERS, *runners.NOT_RUN):
         assert any(map(re.compile(beginning).match, texts)), beginning
 
 
-@pytest.mark.parametrize(('beginning', 'why'), runners.BY_NOBODY.items())
-def test_it_is_said_why_nobody_runs_a_command(beginning, why):
+@pytest.mark.parametrize(('beginning', 'why'), runners.NOT_RUN.items())
+def test_each_command_that_is_not_run_has_a_reason(beginning, why):
     assert why
     pytest.skip(f'commands that begin with "{beginning.strip()}": {why}')

@@ -24,7 +24,7 @@ LINKS = runpy.run_path(str(ROOT / 'doc' / 'links.py'))
         ),
     ],
 )
-def test_a_link_has_to_lead_somewhere(target, wrong, tmp_path):
+def test_broken_links_are_found(target, wrong, tmp_path):
     (tmp_path / 'sub').mkdir()
     (tmp_path / 'other.html').write_text('<h1 id="there">Other</h1>')
     (tmp_path / 'index.html').write_text(

@@ -18,7 +18,7 @@ import runners
     ],
     ids=pages.name,
 )
-def test_what_a_page_shows_is_what_happens(
+def test_shown_output_is_real_output(
     page, run, openstack, tmp_path, monkeypatch
 ):
     (tmp_path / 'examples').symlink_to(pages.ROOT / 'examples')
@@ -48,7 +48,7 @@ def test_what_a_page_shows_is_what_happens(
         pytest.param('a c\n', False, id='something else'),
     ],
 )
-def test_shown_output_must_be_the_real_one(shown, agreeing):
+def test_differing_output_is_detected(shown, agreeing):
     assert pages.agrees(shown, 'a b\n') is agreeing
 
 

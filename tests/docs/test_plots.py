@@ -13,7 +13,7 @@ SVG = '{http://www.w3.org/2000/svg}'
 
 
 @pytest.mark.parametrize('plot', PLOT['plots'](), ids=lambda plot: plot.name)
-def test_an_image_says_in_words_what_it_shows(plot):
+def test_an_image_has_a_text_alternative(plot):
     root = ET.fromstring(PLOT['draw'](plot))
     assert root.findtext(f'{SVG}title') == plot.title
     said = root.findtext(f'{SVG}desc')

@@ -58,7 +58,7 @@ def test_a_part_can_be_limited(run, capfd, quick, slow):
     assert total(out) == '2 passed'
 
 
-def test_a_part_may_have_nothing_but_not_all_of_them(run, capfd):
+def test_a_part_may_select_no_test_unless_all_parts_do(run, capfd):
     assert run('one', 'two', '--', '-k', 'test_two') == 0
     assert total(capfd.readouterr().out) == '2 passed'
     assert run('one', '--', '-k', 'nothing') == 5

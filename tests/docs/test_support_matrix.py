@@ -53,7 +53,7 @@ def test_reports_of_one_directory_are_one_row(tool, tmp_path):
     assert row['Date'] == '2026-11-21'
 
 
-def test_a_run_takes_the_place_of_an_older_one_alone(tool, tmp_path):
+def test_a_run_replaces_only_its_older_results(tool, tmp_path):
     matrix = tmp_path / 'matrix.csv'
     other = report(tmp_path / '0.xml', 'tests.nova_functional.test_sync')
     tool['main']([other], matrix)
@@ -68,13 +68,13 @@ def test_a_run_takes_the_place_of_an_older_one_alone(tool, tmp_path):
     ]
 
 
-def test_the_versions_are_those_that_are_installed(tool):
+def test_the_versions_are_the_installed_ones(tool):
     found = tool['versions']()
     assert found['Python'].startswith('3.')
     assert int(found['Nova'].partition('.')[0]) >= 31
 
 
-def test_a_matrix_that_is_out_of_date_is_said_so(tool, tmp_path, capsys):
+def test_an_outdated_matrix_is_reported(tool, tmp_path, capsys):
     matrix = tmp_path / 'matrix.csv'
     releases = sorted(tool['releases']())
     assert len(releases) > 1

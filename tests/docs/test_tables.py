@@ -20,7 +20,7 @@ def tables(monkeypatch):
     return runpy.run_path(str(BENCHMARKS / 'tables.py'))
 
 
-def test_the_tables_have_what_was_measured(tables):
+def test_the_tables_show_the_measured_values(tables):
     made = dict(tables['tables']())
     assert made == {path: path.read_text('utf-8') for path in made}
     assert {*made} == {*FOLDER.iterdir()}
@@ -32,7 +32,7 @@ def test_each_table_is_on_a_page():
         assert f'../tables/{path.name}\n' in shown
 
 
-def test_how_figures_are_written(tables):
+def test_figures_are_formatted_for_reading(tables):
     row = {
         **{'database': 'mariadb', 'aggregates': '5000', 'filters': 'default'},
         **{'in_tree': '1383.4', 'fresh': '6.74', 'nova': '4.0'},
@@ -47,6 +47,6 @@ def test_how_figures_are_written(tables):
     ]
 
 
-def test_what_was_not_measured_is_a_dash(tables):
+def test_values_not_measured_are_dashes(tables):
     row = {'in_tree_1': '3.2', 'in_tree_8': '', 'in_tree_32': ''}
     assert tables['threads']('in_tree')(row) == '3.2 / - / -'

@@ -112,7 +112,7 @@ def installed(example, tmp_path):
     return run_program
 
 
-def test_installed_the_filter_of_the_example_is_found_as_shown(installed):
+def test_the_installed_example_filter_is_listed_as_shown(installed):
     command, _, shown = blocks('text')['1'].partition('\n')
     program = '$ isolate-aggregates '
     assert command.startswith(program)
@@ -120,7 +120,7 @@ def test_installed_the_filter_of_the_example_is_found_as_shown(installed):
     assert shows(shown, real), real
 
 
-def test_named_the_filter_of_the_example_runs(installed, tmp_path):
+def test_the_example_filter_runs_when_it_is_enabled(installed, tmp_path):
     conf = tmp_path / 'some.conf'
     conf.write_text('[isolate_aggregates]\nrequest_filters = tiers\n')
     found = installed(
@@ -162,7 +162,7 @@ def test_the_tests_on_the_page_pass(tmp_path):
     assert '11 passed' in finished.stdout
 
 
-def test_the_program_on_the_page_prints_what_is_shown(tmp_path):
+def test_the_program_on_the_page_prints_the_shown_output(tmp_path):
     (tmp_path / 'ask.py').write_text(blocks('python')['ask.py'])
     finished = subprocess.run(
         [sys.executable, tmp_path / 'ask.py'],

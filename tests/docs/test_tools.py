@@ -33,7 +33,7 @@ def shown(beginning):
 
 
 @pytest.mark.parametrize('words', shown('make '), ids=' '.join)
-def test_make_knows_what_it_is_asked_for(words):
+def test_make_knows_the_shown_targets_and_variables(words):
     asked = subprocess.run(
         [*words, '--dry-run'],
         cwd=pages.ROOT,
@@ -82,7 +82,7 @@ EDITABLE = '{{"dir_info": {{"editable": true}}, "url": "file://{clone}"}}'
     ],
 )
 @pytest.mark.parametrize('target', ['unit', 'test', 'demo', 'lint', 'docs'])
-def test_make_replaces_what_is_not_this_clone(
+def test_make_replaces_an_installation_of_another_clone(
     target, origin, is_kept, tmp_path
 ):
     package = 'lib/python3.11/site-packages/isolate_aggregates-1.0.dist-info'
@@ -104,7 +104,7 @@ def test_make_replaces_what_is_not_this_clone(
 
 
 @pytest.mark.parametrize('words', shown('pip install '), ids=' '.join)
-def test_pip_is_asked_for_this_package_with_extras_that_it_has(words):
+def test_pip_installs_this_package_with_existing_extras(words):
     # By its name, or as a clone, which has a path and perhaps extras.
     [what] = [
         re.sub(r'^[./]+(isolate-aggregates)?', 'isolate-aggregates', word)
@@ -129,7 +129,7 @@ def test_a_virtual_environment_is_made_and_entered(tmp_path):
 
 
 @pytest.mark.parametrize('words', shown('systemctl '), ids=' '.join)
-def test_systemctl_is_given_units_that_there_are(words):
+def test_systemctl_commands_name_existing_units(words):
     assert words[:3] in (
         ('systemctl', 'enable', '--now'),
         ('systemctl', 'disable', '--now'),

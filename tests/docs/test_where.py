@@ -10,7 +10,7 @@ WRITTEN = runpy.run_path(str(ROOT / 'doc' / 'where.py'))['written']()
 PACKAGE = ROOT / 'isolate_aggregates'
 
 
-def test_commands_and_plugins_are_in_files_that_there_are():
+def test_files_of_commands_and_plugins_exist():
     found = re.findall(
         r'^\* ``[^`]+``: ``\w+`` in ``([^`]+)``$', WRITTEN, re.M
     )
@@ -18,7 +18,7 @@ def test_commands_and_plugins_are_in_files_that_there_are():
     assert [name for name in found if not (PACKAGE / name).is_file()] == []
 
 
-def test_each_module_is_there_and_says_what_it_is():
+def test_each_listed_module_exists_with_its_description():
     modules = re.findall(r'^  \* ``(\w+\.py)``: (.*)$', WRITTEN, re.M)
     there = [
         path.name

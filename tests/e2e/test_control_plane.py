@@ -30,7 +30,7 @@ def process(tmp_path):
     found.stop()
 
 
-def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
+def test_a_later_run_finds_and_ends_a_process_with_its_children(process):
     process.start([sys.executable, '-c', PARENT], {})
     while not (said := process.log.read_text()):
         assert process.is_running()
@@ -43,7 +43,7 @@ def test_who_comes_later_finds_it_and_ends_it_with_its_children(process):
     assert not child.is_running()
 
 
-def test_a_pid_that_was_given_to_another_process_is_left_alone(process):
+def test_a_process_that_reuses_a_pid_is_left_alone(process):
     process.start([sys.executable, '-c', SLEEP], {})
     known = json.loads(process.pid_file.read_text())
     # It starts in a later tick, like any process that reuses the pid.
@@ -61,12 +61,12 @@ def test_a_pid_that_was_given_to_another_process_is_left_alone(process):
         other.wait()
 
 
-def test_what_is_not_there_is_not_ended(process):
+def test_stopping_a_missing_process_does_nothing(process):
     assert not process.is_running()
     process.stop()
 
 
-def test_it_is_told_its_environment(process, monkeypatch):
+def test_a_process_gets_its_own_environment(process, monkeypatch):
     monkeypatch.setenv('OS_CLOUD', 'of somebody else')
     process.start(['env'], {'TOLD': 'this'})
     while process.is_running():
@@ -76,7 +76,7 @@ def test_it_is_told_its_environment(process, monkeypatch):
     assert not any(line.startswith('OS_') for line in told)
 
 
-def test_a_task_waits_for_those_it_names():
+def test_a_task_waits_for_its_requirements():
     done = []
     run_all(
         [
@@ -88,7 +88,7 @@ def test_a_task_waits_for_those_it_names():
     assert done == ['ground', 'walls', 'roof']
 
 
-def test_after_a_task_that_fails_no_other_is_begun():
+def test_no_task_starts_after_a_failed_one():
     done = []
 
     def fail():
@@ -104,7 +104,7 @@ def test_after_a_task_that_fails_no_other_is_begun():
     assert done == []
 
 
-def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
+def test_a_folder_with_other_files_is_left_alone(tmp_path):
     (tmp_path / 'etc').mkdir()
     plane = Plane(Settings(tmp_path, 1024))
     with pytest.raises(RuntimeError, match='is not empty'):
@@ -114,7 +114,7 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path):
 
 
 @pytest.mark.parametrize('port', ['abc', '80', '65530'])
-def test_ports_that_cannot_be_are_said_to_be_so(port, tmp_path, monkeypatch):
+def test_invalid_ports_are_refused(port, tmp_path, monkeypatch):
     monkeypatch.setenv('E2E_STATE', str(tmp_path))
     monkeypatch.setenv('E2E_BASE_PORT', port)
     with pytest.raises(RuntimeError, match=f"E2E_BASE_PORT is '{port}'"):

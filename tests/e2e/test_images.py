@@ -34,7 +34,7 @@ def glance(plane):
     return of
 
 
-def test_an_image_is_given_the_key_and_loses_it(cloud, admin, locked):
+def test_a_key_is_granted_to_an_image_and_revoked(cloud, admin, locked):
     flavor, image = cloud.flavor('plain'), cloud.image('windows')
     words = ('--image', image, '--trait', TRAIT)
 
@@ -49,7 +49,7 @@ def test_an_image_is_given_the_key_and_loses_it(cloud, admin, locked):
     assert cloud.place('unlicensed', flavor, image) in {'host2', 'host3'}
 
 
-def test_the_repair_that_an_audit_prints_takes_the_key_off(
+def test_the_repair_printed_by_an_audit_revokes_the_key(
     plane, cloud, admin, locked
 ):
     image = cloud.image('stolen', {KEY: 'required'}, user='demo')
@@ -70,7 +70,7 @@ def test_the_repair_that_an_audit_prints_takes_the_key_off(
     assert image not in told.stdout
 
 
-def test_any_key_can_be_written_and_taken_off_twice(cloud, glance):
+def test_any_key_can_be_set_and_removed_twice(cloud, glance):
     images = glance('admin')
     image = images.image(cloud.image('image', {'other': 'stays'}))
 
@@ -86,7 +86,7 @@ def test_any_key_can_be_written_and_taken_off_twice(cloud, glance):
     assert not {'a/b', 'c~d', 'trait:CUSTOM_É'} & set(found)
 
 
-def test_glance_refuses_those_whom_the_image_does_not_belong_to(cloud, glance):
+def test_glance_refuses_users_who_do_not_own_the_image(cloud, glance):
     images = glance('demo')
     image = images.image(cloud.image('image'))
     with pytest.raises(exception.ServiceDenied):

@@ -59,7 +59,7 @@ def test_tags_set_by_hand_do_the_same(cloud, licensed, with_trait):
         assert cloud.place(f'linux{number}', flavor, linux) in UNLICENSED
 
 
-def test_without_room_on_licensed_hosts_windows_goes_nowhere(
+def test_windows_is_refused_when_licensed_hosts_are_full(
     cloud, licensed, with_trait
 ):
     licensed.set_metadata(TAG)

@@ -84,7 +84,9 @@ def operator(cloud):
     found.stop()
 
 
-def test_no_server_lands_where_it_must_not(cloud, admin, lock, operator):
+def test_no_server_lands_on_a_locked_host_without_the_key(
+    cloud, admin, lock, operator
+):
     lock(cloud.aggregate('licensed', ('host1',)), TRAIT)
     image = cloud.image('image')
     flavors = {

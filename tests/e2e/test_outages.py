@@ -66,7 +66,7 @@ def test_without_nova_api_the_scheduler_keeps_hosts_apart(
         assert launched(server) < up_at
 
 
-def test_without_placement_a_boot_fails_and_later_ones_do_not(
+def test_a_boot_fails_only_while_placement_is_down(
     plane, cloud, admin, locked, stop
 ):
     flavor, image = cloud.flavor('plain'), cloud.image('image')
@@ -87,7 +87,7 @@ def test_without_placement_a_boot_fails_and_later_ones_do_not(
     assert cloud.place('after', flavor, image) == 'host3'
 
 
-def test_a_restarted_scheduler_serves_what_was_asked_meanwhile(
+def test_a_restarted_scheduler_serves_pending_requests(
     plane, cloud, locked, stop
 ):
     flavor, image = cloud.flavor('plain'), cloud.image('image')

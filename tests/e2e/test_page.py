@@ -8,7 +8,7 @@ import terminal
 PAGE = 'contributor/end-to-end.rst'
 
 
-def test_the_page_is_true(plane, admin, tmp_path):
+def test_the_commands_of_the_page_work_as_shown(plane, admin, tmp_path):
     # The clone, in which "make cloud" was typed.
     (tmp_path / '.cloud').symlink_to(plane.settings.state)
     with terminal.Terminal(tmp_path, {}, {}) as typing:

@@ -21,7 +21,7 @@ def tidy(cloud, admin):
     tidy_up(cloud, admin)
 
 
-def test_the_page_is_true(plane, tidy, tmp_path):
+def test_the_commands_of_the_page_work_as_shown(plane, tidy, tmp_path):
     # The clone, in which "make cloud" was typed.
     (tmp_path / '.cloud').symlink_to(plane.settings.state)
     (tmp_path / 'LICENSE').symlink_to(pages.ROOT / 'LICENSE')

@@ -18,7 +18,7 @@ def windows(cloud, admin, lock):
     return names
 
 
-def test_only_a_licensed_image_takes_the_place_of_another(
+def test_a_licensed_server_rebuilds_only_into_a_licensed_image(
     cloud, demo, windows
 ):
     old, new = windows

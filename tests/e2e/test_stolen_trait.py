@@ -39,7 +39,7 @@ def stolen(licensed, tenants, demo):
     return tenants.image(demo, 'stolen', f'trait:{TRAIT}=required')
 
 
-def test_by_default_it_opens_the_lock_and_an_audit_tells(
+def test_by_default_a_tenants_image_opens_the_lock_and_audit_reports_it(
     cloud, admin, tenants, demo, licensed, stolen
 ):
     flavor = cloud.flavor('plain')
@@ -51,7 +51,7 @@ def test_by_default_it_opens_the_lock_and_an_audit_tells(
     assert stolen in told.stdout
 
 
-def test_where_only_flavors_count_it_opens_nothing(
+def test_a_tenants_image_opens_nothing_when_only_flavors_count(
     flavors_alone, cloud, admin, tenants, demo, licensed, stolen
 ):
     plain, windows = cloud.flavor('plain'), cloud.flavor('windows')

@@ -19,7 +19,7 @@ def aggregates(cloud):
     }
 
 
-def test_a_server_goes_where_it_was_opened_last(cloud, aggregates):
+def test_a_server_goes_to_the_host_unlocked_last(cloud, aggregates):
     flavor, image = cloud.flavor('plain'), cloud.image('image')
     before = None
     for host in ROUNDS * HOSTS:
@@ -32,7 +32,7 @@ def test_a_server_goes_where_it_was_opened_last(cloud, aggregates):
         before = host
 
 
-def test_a_server_goes_nowhere_once_the_last_host_was_closed(cloud):
+def test_no_server_boots_after_the_last_host_is_locked(cloud):
     flavor, image = cloud.flavor('plain'), cloud.image('image')
     everything = cloud.aggregate('everything', HOSTS)
     for _ in range(ROUNDS):

@@ -64,13 +64,13 @@ def check(plane, tmp_path):
 
 
 @pytest.mark.parametrize('source', SOURCES)
-def test_a_scheduler_that_is_set_up_is_a_success(check, source):
+def test_a_configured_scheduler_passes(check, source):
     checked = check(SOURCES[source])
     assert checked.code == 0, checked.text
 
 
 @pytest.mark.parametrize('source', SOURCES)
-def test_tags_without_their_filter_are_a_warning(check, cloud, source):
+def test_tags_of_a_disabled_filter_are_a_warning(check, cloud, source):
     cloud.aggregate('tagged', ('host1',), TAG)
     checked = check(
         '[scheduler]\nenable_isolated_aggregate_filtering = false\n'

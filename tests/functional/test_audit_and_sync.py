@@ -80,7 +80,7 @@ def change_placement(chance, world):
         *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10)),
     ],
 )
-def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
+def test_sync_makes_every_safe_repair(world, conf, seed):
     chance = random.Random(seed)
     for host in HOSTS:
         world.add_host(host)
@@ -102,7 +102,7 @@ def test_what_is_safe_to_repair_is_repaired_by_sync(world, conf, seed):
         assert others(before) == others(after)
 
 
-def test_a_cloud_that_sync_made_is_clean(world, conf):
+def test_a_synced_cloud_is_clean(world, conf):
     for host in HOSTS:
         world.add_host(host)
     world.require('a1', ['h1', 'h2'], LICENSED)

@@ -42,19 +42,19 @@ def audit(run, write_cloud):
         pytest.param(MISSING, 'error', 1, id='error'),
     ],
 )
-def test_the_status_says_whether_something_was_found(
+def test_the_exit_code_tells_whether_there_are_findings(
     audit, text, level, status
 ):
     finished = audit(text, '--fail-on', level)
     assert (finished.code, finished.err) == (status, '')
 
 
-def test_a_warning_is_enough_unless_something_else_is_said(audit):
+def test_warnings_fail_unless_a_threshold_is_given(audit):
     assert audit(ODD).code == 1
     assert audit(ODD, '--fail-on', 'error').code == 0
 
 
-def test_a_table_for_people(audit):
+def test_the_default_output_is_a_table(audit):
     finished = audit(MISSING, '--max-width', '100')
     assert finished.out.startswith('error: 1, warning: 1, info: 0\n')
     assert '| No. | Severity | Subject' in finished.out
@@ -67,7 +67,7 @@ def test_a_table_for_people(audit):
     )
 
 
-def test_repairs_of_which_none_is_safe_are_not_said_to_be_applied(audit):
+def test_fix_is_not_offered_without_safe_repairs(audit):
     assert '\nRepairs of the live cloud:\n' in audit(ODD).out
 
 
@@ -86,11 +86,11 @@ providers:
     assert f'missing in Placement on {", ".join(names)}' in said
 
 
-def test_a_clean_cloud_is_called_so(audit):
+def test_a_clean_cloud_is_reported(audit):
     assert audit(CLEAN).out.startswith('No problems found.\n')
 
 
-def test_one_document_for_monitoring(audit):
+def test_json_and_yaml_have_one_document(audit):
     finished = audit(MISSING, '-f', 'json')
     document = json.loads(finished.out)
     assert document['summary'] == {'info': 0, 'warning': 1, 'error': 1}
@@ -108,7 +108,7 @@ def test_one_document_for_monitoring(audit):
     }
 
 
-def test_the_other_end_is_offered_for_a_trait_that_no_host_has(audit):
+def test_both_repairs_are_offered_for_a_trait_that_no_host_has(audit):
     other = (
         '    - {name: g, vcpus: 1, extra_specs: {trait:CUSTOM_B: required}}\n'
     )
@@ -121,12 +121,12 @@ def test_the_other_end_is_offered_for_a_trait_that_no_host_has(audit):
     assert '    or: ' not in audit(MISSING).out
 
 
-def test_rows_for_scripts(audit):
+def test_csv_and_value_have_one_row_per_finding(audit):
     finished = audit(MISSING, '-f', 'value', '-c', 'Kind', '-c', 'Safe')
     assert finished.out == 'trait-missing True\ntrait-nowhere True\n'
 
 
-def test_names_do_nothing_to_a_terminal(audit):
+def test_control_characters_in_names_are_escaped(audit):
     text = CLEAN.replace('name: win', r'name: "\e[2Jwin\nfake"')
     text = text.replace('traits: [CUSTOM_A]', 'traits: []')
     assert audit(text).code == 1
@@ -143,7 +143,7 @@ def test_names_do_nothing_to_a_terminal(audit):
         ('--fail-on', 'never'),
     ],
 )
-def test_arguments_that_make_no_sense(run, arguments):
+def test_invalid_arguments_are_refused(run, arguments):
     finished = run('audit', *arguments)
     assert finished.code == 2
     assert finished.err.endswith(' audit --help.\n')
@@ -152,14 +152,14 @@ def test_arguments_that_make_no_sense(run, arguments):
 # Data that could not be read never counts as clean.
 
 
-def test_a_file_that_is_none_is_a_failure(audit):
+def test_an_invalid_cloud_file_is_a_failure(audit):
     finished = audit('aggregates: 7')
     assert (finished.code, finished.out) == (4, '')
     assert 'Cloud file' in finished.err
 
 
 @pytest.mark.usefixtures('without_configuration')
-def test_a_configuration_that_cannot_be_read_is_a_failure(run, config):
+def test_an_unreadable_configuration_is_a_failure(run, config):
     finished = run('--config-file', config('[scheduler'), 'audit')
     assert (finished.code, finished.out) == (4, '')
     assert finished.err.startswith('The configuration ')
@@ -199,7 +199,7 @@ def test_a_live_cloud_in_order_is_clean(live_audit):
     ],
 )
 @pytest.mark.parametrize('status', [403, 500])
-def test_whatever_cannot_be_read_is_a_failure(live_audit, http, path, status):
+def test_each_failed_request_is_a_failure(live_audit, http, path, status):
     http.get(f'{NOVA}/servers', json={'servers': []})
     http.get(f'{NOVA}/servers/detail', json={'servers': []})
     assert live_audit('--servers').code == 0

@@ -110,22 +110,20 @@ def test_all_pages_are_read(audit, http, page):
     ]
 
 
-def test_a_page_that_comes_again_is_a_failure(http, live, in_environment):
+def test_a_repeated_page_is_a_failure(http, live, in_environment):
     http.get(f'{NOVA}/servers', json={'servers': []})
     http.get(f'{NOVA}/servers/detail', json={'servers': [detail('a')]})
     with pytest.raises(exception.ServiceError, match='id-a again'):
         list(NovaClient(connection()).servers())
 
 
-def test_servers_out_of_reach_are_told_of(audit, http):
+def test_servers_that_cannot_be_read_are_reported(audit, http):
     Servers(http, [detail('a')], down=['x', 'y'])
     found = {f['kind']: f['subject'] for f in audit()}
     assert found['servers-out-of-reach'] == 'servers: 2'
 
 
-def test_images_that_glance_does_not_list_are_looked_up_once(
-    audit, http, live
-):
+def test_unlisted_images_are_looked_up_once(audit, http, live):
     hidden = make_image('hidden', WINDOWS)
     FakeGlance(images=[hidden]).answer(http)
     http.get(f'{GLANCE}/v2/images', json={'images': []})
@@ -140,7 +138,7 @@ def test_images_that_glance_does_not_list_are_looked_up_once(
     assert asked.call_count == 1
 
 
-def test_an_image_that_is_gone_is_not_known(audit, http):
+def test_a_deleted_image_is_unknown(audit, http):
     gone = make_image('gone').id
     Servers(http, [detail('a', 'win-1', gone)])
     kinds = {f['kind'] for f in audit()}
@@ -156,14 +154,16 @@ def test_an_image_that_is_gone_is_not_known(audit, http):
         ('2.105', '2.100'),
     ],
 )
-def test_nova_is_asked_for_what_it_knows(audit, http, live, newest, version):
+def test_the_microversion_that_nova_supports_is_used(
+    audit, http, live, newest, version
+):
     live.nova.newest = newest
     told = Servers(http, [detail('a')])
     audit()
     assert told.versions == {f'compute {version}'}
 
 
-def test_a_nova_that_leaves_out_cells_in_silence_is_too_old(
+def test_a_nova_that_omits_cells_silently_is_too_old(
     run, config, http, live, in_environment
 ):
     live.nova.newest = '2.68'
@@ -172,7 +172,7 @@ def test_a_nova_that_leaves_out_cells_in_silence_is_too_old(
     assert '2.69 (Stein)' in finished.err
 
 
-def test_a_nova_that_does_not_tell_hosts_is_a_failure(
+def test_servers_without_hosts_are_a_failure(
     run, config, http, live, in_environment
 ):
     server = detail('a')
@@ -191,7 +191,7 @@ def test_a_nova_that_does_not_tell_hosts_is_a_failure(
         ({'reservation': ['a', 'b']}, {'reservation': ('a', 'b')}),
     ],
 )
-def test_hints_have_one_value_or_several(found, hints):
+def test_hints_can_have_several_values(found, hints):
     assert cloud_servers.hints_from(found) == hints
 
 
@@ -227,20 +227,20 @@ def broken(run, config, http, live, in_environment):
     return fix
 
 
-def test_one_token_does_for_the_audit_and_for_its_repairs(broken, http):
+def test_audit_and_its_repairs_use_one_token(broken, http):
     broken('--yes')
     tokens = [r for r in http.request_history if r.path == '/v3/auth/tokens']
     assert len(tokens) == 1
 
 
-def test_fix_repairs_what_is_safe_and_audits_again(broken):
+def test_fix_makes_safe_repairs_and_audits_again(broken):
     finished, has_trait = broken('--yes')
     assert (finished.code, has_trait) == (0, True)
     # The text of the repair is not part of the document.
     assert json.loads(finished.out)['findings'] == []
 
 
-def test_a_repair_that_fails_is_told_of(broken, http, live):
+def test_a_failed_repair_is_reported(broken, http, live):
     http.put(re.compile(f'{live.placement_url}/.*/traits'), status_code=500)
     finished, has_trait = broken('--yes')
     assert (finished.code, has_trait) == (1, False)
@@ -248,8 +248,6 @@ def test_a_repair_that_fails_is_told_of(broken, http, live):
     assert json.loads(finished.out)['summary']['error'] == 1
 
 
-def test_nothing_is_asked_when_nothing_is_to_be_fixed(
-    run, config, live, in_environment
-):
+def test_no_prompt_without_repairs(run, config, live, in_environment):
     finished = run('--config-file', config(ISOLATE), 'audit', '--fix')
     assert (finished.code, finished.err) == (0, '')

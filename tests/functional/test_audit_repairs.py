@@ -18,7 +18,7 @@ ODD = [
 @settings(max_examples=50, deadline=None)
 @example(ODD)
 @given(st.lists(NAMES, min_size=1))
-def test_bash_reads_what_is_meant_whatever_names_hold(
+def test_bash_reads_the_intended_words_for_any_names(
     names: list[str],
 ) -> None:
     commands = tuple(('openstack', name) for name in names)
@@ -27,13 +27,13 @@ def test_bash_reads_what_is_meant_whatever_names_hold(
     assert read_by_bash(line) == commands
 
 
-def test_plain_words_stay_as_they_are() -> None:
+def test_plain_words_are_not_quoted() -> None:
     assert repairs.shown((('openstack', 'it is', 'a/b:c=d'),)) == (
         "openstack 'it is' a/b:c=d"
     )
 
 
-def test_what_no_command_line_can_say_is_no_repair() -> None:
+def test_no_repair_is_shown_for_names_no_command_can_take() -> None:
     assert repairs.shown((('openstack', 'a\0b'),)) == ''
     # The client splits the argument at the first "=".
     aggregate, flavor = make_aggregate('a', id=7), make_flavor('f')

@@ -23,7 +23,7 @@ flavors:
 """
 
 
-def test_hosts_that_nova_drops_are_told_apart(
+def test_hosts_dropped_by_nova_are_listed_separately(
     run: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'cloud.yaml'
@@ -65,7 +65,7 @@ def filtering(folder: pathlib.Path, more: str = '') -> pathlib.Path:
     return path
 
 
-def test_what_the_request_filter_has_said_is_not_said_again(
+def test_reasons_of_a_request_filter_are_not_repeated(
     run: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
     path = filtering(tmp_path)
@@ -97,7 +97,7 @@ def test_what_the_request_filter_has_said_is_not_said_again(
     assert capacity.out.splitlines() == ['cn1 8']
 
 
-def test_what_is_left_to_a_host_filter_is_said(
+def test_requirements_left_to_a_host_filter_are_reported(
     run: Callable[..., Any], tmp_path: pathlib.Path
 ) -> None:
     """Placement offers all hosts, and Nova drops those without."""

@@ -103,7 +103,7 @@ def test_credentials_of_the_configuration_file_are_enough(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_the_environment_goes_before_the_configuration_file(
+def test_the_environment_takes_precedence_over_the_configuration(
     run: Run, live: Live, config: Callable[[str], str]
 ) -> None:
     elsewhere = {**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'}
@@ -112,7 +112,7 @@ def test_the_environment_goes_before_the_configuration_file(
     assert (finished.code, finished.out) == (0, LINUX_QUERY)
 
 
-def test_even_no_authentication_goes_before_the_configuration_file(
+def test_auth_type_none_takes_precedence_over_the_configuration(
     run: Run,
     live: Live,
     config: Callable[[str], str],
@@ -127,7 +127,7 @@ def test_even_no_authentication_goes_before_the_configuration_file(
     assert (finished.code, finished.out) == (0, LINUX_QUERY)
 
 
-def test_the_configuration_file_goes_before_a_cloud_nobody_named(
+def test_the_configuration_takes_precedence_over_an_unnamed_cloud(
     run: Run,
     live: Live,
     in_clouds_yaml: None,
@@ -180,11 +180,11 @@ def test_without_authentication_only_endpoints_are_needed(
 @pytest.mark.parametrize(
     ('options', 'seconds'),
     [
-        pytest.param((), 60, id='if nothing else is said'),
-        pytest.param(('--timeout', '5'), 5, id='as long as is said'),
+        pytest.param((), 60, id='by default'),
+        pytest.param(('--timeout', '5'), 5, id='as configured'),
     ],
 )
-def test_no_service_is_waited_for_without_end(
+def test_each_request_has_a_timeout(
     run: Run,
     live: Live,
     config: Callable[[str], str],
@@ -287,7 +287,7 @@ def test_tagged_aggregates_without_the_option_are_warned_about(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_the_limit_of_queries_is_found_out(
+def test_the_limit_of_queries_is_measured(
     run: Run, openstack: Run, live: Live, config: Callable[[str], str]
 ) -> None:
     limit = '[isolate_aggregates]\nmax_query_length = 1500\n'

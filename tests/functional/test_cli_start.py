@@ -52,7 +52,7 @@ def imported(*arguments: str) -> set[str]:
         pytest.param(['help'], id='help, as a command'),
     ],
 )
-def test_what_runs_no_command_for_a_cloud_loads_no_clients(
+def test_version_and_help_load_no_clients(
     arguments: list[str],
 ) -> None:
     loaded = imported(*arguments)
@@ -107,7 +107,7 @@ def test_an_interruption_during_the_start_shows_nothing() -> None:
 # The help lines of commands that are not imported
 
 
-def test_the_help_says_of_each_command_what_it_says_of_itself() -> None:
+def test_the_help_lists_each_command_with_its_own_summary() -> None:
     said = {
         e.name: inspect.getdoc(e.load()).splitlines()[0]
         for e in metadata.entry_points(group=app.COMMANDS)
@@ -118,7 +118,7 @@ def test_the_help_says_of_each_command_what_it_says_of_itself() -> None:
 # Options of a cloud
 
 
-def test_options_of_the_cloud_are_known_wherever_one_is_given() -> None:
+def test_options_of_the_cloud_can_be_given_anywhere() -> None:
     plain = app.IsolateAggregatesApp([]).parser
     options = {
         name

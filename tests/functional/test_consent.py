@@ -63,7 +63,7 @@ def change(request, run, config, http, live, in_environment):
     return run_it, told
 
 
-def test_a_change_waits_for_a_yes(change, answer):
+def test_a_change_is_made_after_confirmation(change, answer):
     run_it, told = change
     answer('n\n')
     finished, written = run_it()
@@ -78,7 +78,7 @@ def test_a_change_waits_for_a_yes(change, answer):
     assert written
 
 
-def test_more_than_a_yes_was_given_for_is_asked_again(
+def test_a_plan_that_grew_is_confirmed_again(
     run, config, http, live, in_environment, answer
 ):
     path = config(ISOLATE)
@@ -113,7 +113,7 @@ def test_more_than_a_yes_was_given_for_is_asked_again(
 
 
 @pytest.mark.parametrize('options', [[], ['--dry-run']])
-def test_a_change_is_only_shown_without_consent(change, options):
+def test_a_change_is_not_made_without_consent(change, options):
     run_it, told = change
     finished, written = run_it(*options, '-f', 'json')
     assert finished.code == (1 if 'isolate-aggregates' in told else 3)
@@ -124,13 +124,13 @@ def test_a_change_is_only_shown_without_consent(change, options):
 
 @pytest.mark.parametrize('command', ['sync', 'reservation import'])
 @pytest.mark.parametrize('yes', ['--yes', '--apply'])
-def test_what_is_only_to_be_shown_is_not_to_be_done(run, command, yes):
+def test_dry_run_and_yes_exclude_each_other(run, command, yes):
     finished = run(*command.split(), '--dry-run', yes)
     assert finished.code == 2
     assert 'not allowed with argument' in finished.err
 
 
-def test_a_long_list_is_cut_where_it_is_asked():
+def test_a_long_list_is_shortened_in_the_prompt():
     class Command(consent.Asking):
         app = types.SimpleNamespace(
             stdin=agreement.Terminal('y\n'), stderr=agreement.Terminal()
@@ -151,9 +151,7 @@ def test_a_long_list_is_cut_where_it_is_asked():
         (None, agreement.Terminal()),
     ],
 )
-def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
-    stdin, stderr
-):
+def test_without_a_terminal_no_prompt_is_shown(stdin, stderr):
     class Command(consent.Asking):
         app = types.SimpleNamespace(stdin=stdin, stderr=stderr)
 
@@ -162,7 +160,7 @@ def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
     assert 'there is no terminal to ask on' in stderr.getvalue()
 
 
-def test_each_command_that_asks_is_one_that_tests_say_yes_to():
+def test_tests_know_each_command_that_prompts():
     manager = commands.CommandManager(app.COMMANDS)
     asking = {
         name

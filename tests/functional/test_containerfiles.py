@@ -36,7 +36,7 @@ def test_the_last_user_is_not_root(path):
 
 
 @pytest.mark.parametrize('path', [OWN, ON_NOVA, KOLLA], ids=str)
-def test_an_image_to_start_from_is_given_by_whoever_builds(path):
+def test_the_base_image_is_a_build_argument(path):
     for image in only(path, 'FROM'):
         assert re.match(r'\$\{(BASE|IMAGE)\}', image)
     # The default must not contain the host of a registry.
@@ -53,7 +53,7 @@ def test_packages_are_installed_from_the_folder_alone(path):
         assert '--no-index --find-links' in run
 
 
-def test_what_was_needed_to_install_is_not_in_the_image():
+def test_build_tools_are_not_in_the_image():
     names = [name for name, _ in steps(OWN)]
     last = len(names) - names[::-1].index('FROM')
     assert 'RUN' not in names[last:]

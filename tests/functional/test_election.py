@@ -229,12 +229,12 @@ def told(caplog: pytest.LogCaptureFixture) -> list[str]:
     return lines
 
 
-def test_without_a_url_all_work(elect: Elect) -> None:
+def test_without_a_url_each_process_works(elect: Elect) -> None:
     with elect(None, 'a') as a, elect(None, 'b') as b:
         assert (a(), b(), a()) == (True, True, True)
 
 
-def test_one_works_until_it_ends_and_then_another(
+def test_another_process_takes_over_when_the_elected_one_ends(
     elect: Elect, url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -258,7 +258,7 @@ def test_one_works_until_it_ends_and_then_another(
         pytest.param({'cloud': 'https://k.example.org'}, id='another cloud'),
     ],
 )
-def test_what_does_other_work_is_not_kept_from_it(
+def test_processes_with_other_work_are_elected_separately(
     elect: Elect, url: str, other: dict[str, Any]
 ) -> None:
     with elect(url, 'a') as a, elect(url, 'b', **other) as b:
@@ -307,7 +307,7 @@ def test_a_lock_on_a_file_is_free_when_its_process_is_killed(
             assert b() is True
 
 
-def test_what_was_lost_goes_to_whoever_asks_first(
+def test_a_lost_lock_goes_to_the_next_process_that_asks(
     elect: Elect, server: Server
 ) -> None:
     server.start()
@@ -317,7 +317,7 @@ def test_what_was_lost_goes_to_whoever_asks_first(
         assert (b(), a(), b()) == (True, False, True)
 
 
-def test_a_lost_lock_is_not_refreshed_for_whoever_has_it_now(
+def test_a_lost_lock_is_not_refreshed_for_its_new_owner(
     elect: Elect, memcached: Memcached, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody would be elected after that process was killed."""
@@ -343,7 +343,7 @@ def test_a_lost_lock_is_not_refreshed_for_whoever_has_it_now(
             touch.assert_called_once()
 
 
-def test_where_nobody_can_be_asked_all_work(
+def test_each_process_works_while_the_backend_is_down(
     elect: Elect, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING, 'isolate_aggregates')
@@ -365,7 +365,7 @@ def test_where_nobody_can_be_asked_all_work(
         assert sorted((a(), b())) == [False, True]
 
 
-def test_the_lock_is_refreshed_as_long_as_the_process_is_there(
+def test_the_lock_is_refreshed_while_the_process_lives(
     elect: Elect, memcached: Memcached, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memcached.start()
@@ -386,7 +386,7 @@ def test_the_lock_is_refreshed_as_long_as_the_process_is_there(
     thread.join()
 
 
-def test_what_has_the_locks_may_be_away_when_a_process_ends(
+def test_a_process_can_end_while_the_backend_is_down(
     elect: Elect,
     memcached: Memcached,
     monkeypatch: pytest.MonkeyPatch,
@@ -419,7 +419,7 @@ def test_what_has_the_locks_may_be_away_when_a_process_ends(
 
 
 @pytest.mark.parametrize('url', ['file:///proc/no/such', 'file:relative'])
-def test_where_no_file_can_be_locked_all_work(
+def test_each_process_works_if_the_lock_file_cannot_be_made(
     elect: Elect,
     url: str,
     tmp_path: pathlib.Path,
@@ -439,7 +439,7 @@ def test_where_no_file_can_be_locked_all_work(
         pytest.param('etcd3+http://:secret@etcd', id='a library is missing'),
     ],
 )
-def test_what_tooz_cannot_use_is_an_error_without_its_secrets(
+def test_an_unusable_url_is_an_error_without_its_secrets(
     elect: Elect, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, 'tooz.drivers.etcd3gw', None)
@@ -451,7 +451,7 @@ def test_what_tooz_cannot_use_is_an_error_without_its_secrets(
     assert 'secret' not in str(caught.value)
 
 
-def test_without_tooz_it_is_said_what_to_install(
+def test_without_tooz_the_error_names_the_extra(
     elect: Elect, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(

@@ -27,7 +27,7 @@ def names(client):
     return [provider['name'] for provider in client.resource_providers()]
 
 
-def test_it_starts_empty_with_the_standard_traits_and_classes(placement):
+def test_a_new_placement_has_only_standard_traits_and_classes(placement):
     assert placement.resource_providers() == []
     traits = placement.get('/traits')['traits']
     assert 'COMPUTE_STATUS_DISABLED' in traits
@@ -36,18 +36,18 @@ def test_it_starts_empty_with_the_standard_traits_and_classes(placement):
     assert 'VCPU' in [entry['name'] for entry in classes]
 
 
-def test_it_is_a_real_placement_that_knows_every_microversion_used(placement):
+def test_every_microversion_used_is_supported(placement):
     [version] = placement.get('/')['versions']
     assert version['min_version'] == '1.0'
     assert int(version['max_version'].partition('.')[2]) >= 39
 
 
-def test_what_is_put_in_stays_for_as_long_as_it_runs(placement):
+def test_data_is_kept_while_placement_runs(placement):
     make_provider(placement)
     assert names(placement) == ['cn1']
 
 
-def test_one_that_is_opened_after_another_was_closed_is_empty():
+def test_a_placement_opened_after_another_is_empty():
     for _ in range(3):
         with EmbeddedPlacement() as client:
             assert names(client) == []
@@ -61,7 +61,7 @@ def test_one_that_is_opened_after_another_was_closed_is_empty():
             assert names(client) == ['cn1']
 
 
-def test_a_second_one_in_the_same_process_is_refused(placement):
+def test_a_second_placement_in_one_process_is_refused(placement):
     make_provider(placement)
     with pytest.raises(exception.EmbeddedPlacementUnavailable) as caught:
         EmbeddedPlacement().open()
@@ -72,14 +72,14 @@ def test_a_second_one_in_the_same_process_is_refused(placement):
     assert names(placement) == ['cn1'], 'the first one was harmed'
 
 
-def test_it_is_closed_even_if_its_user_fails():
+def test_a_failing_user_does_not_leave_placement_open():
     with pytest.raises(ZeroDivisionError), EmbeddedPlacement():
         raise ZeroDivisionError
     with EmbeddedPlacement() as client:
         assert names(client) == []
 
 
-def test_it_may_be_closed_twice_without_harm_to_the_next():
+def test_closing_twice_does_not_close_the_next_one():
     first = EmbeddedPlacement()
     first.open()
     first.close()
@@ -100,7 +100,7 @@ def test_a_missing_placement_is_refused_with_what_to_install(monkeypatch):
         assert names(client) == []
 
 
-def test_threads_see_one_and_the_same_database(placement):
+def test_threads_share_one_database(placement):
     make_provider(placement)
     with futures.ThreadPoolExecutor(8) as pool:
         seen = list(pool.map(lambda _: names(placement), range(32)))
@@ -108,7 +108,7 @@ def test_threads_see_one_and_the_same_database(placement):
 
 
 @pytest.mark.parametrize('where', ['a file', 'the environment'])
-def test_no_configuration_of_this_machine_gets_a_say(
+def test_the_configuration_of_this_machine_is_ignored(
     monkeypatch, tmp_path, where
 ):
     """A Placement service on this machine may limit candidates to one."""
@@ -132,7 +132,7 @@ def test_no_configuration_of_this_machine_gets_a_say(
     assert len(answer.allocation_requests) == 3
 
 
-def test_a_microversion_it_does_not_have_is_told_with_what_it_has(placement):
+def test_an_unsupported_microversion_is_named_with_the_newest(placement):
     future = Feature(999, 'looking into the future', 'Zebra')
     with pytest.raises(exception.ServiceTooOld) as caught:
         placement.get('/resource_providers', future)

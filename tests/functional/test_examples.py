@@ -35,7 +35,7 @@ PROMISES = [
 
 
 @pytest.mark.parametrize('path', EXAMPLES, ids=lambda path: path.stem)
-def test_each_arrow_in_an_example_is_a_promise_that_is_tested(path):
+def test_each_arrow_in_an_example_is_tested(path):
     arrows = path.read_text('utf-8').count('->')
     assert arrows > 0
     assert len(promises(path)) == arrows
@@ -59,7 +59,7 @@ def test_the_command_gives_the_hosts_that_the_comment_names(
     ('arguments', 'outcome'),
     [row for row in PROMISES if row.values[1] == 'refused'],
 )
-def test_the_command_that_is_refused_says_why_in_one_sentence(
+def test_a_refused_command_gives_the_reason_in_one_sentence(
     run, monkeypatch, arguments, outcome
 ):
     monkeypatch.chdir(ROOT)

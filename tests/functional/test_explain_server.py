@@ -166,7 +166,7 @@ def test_a_server_stands_for_its_flavor_and_image(
     ]
 
 
-def test_its_flavor_is_the_one_it_was_asked_for_with(
+def test_the_flavor_is_the_one_recorded_with_the_server(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(
@@ -208,7 +208,7 @@ def test_without_an_image_it_boots_from_a_volume(
         ),
     ],
 )
-def test_the_hints_of_a_server_count_where_nova_tells_them(
+def test_hints_of_a_server_count_if_nova_returns_them(
     live: LiveServer, explain_live: Run, newest: str, err: str
 ) -> None:
     live.nova.newest = newest
@@ -247,7 +247,7 @@ def not_known(finished: Any) -> list[str]:
     return others
 
 
-def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(
+def test_a_server_is_told_that_its_zone_is_locked(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(
@@ -296,7 +296,7 @@ def test_the_zone_counts_that_a_server_stays_in(
     assert zone not in not_known(given)
 
 
-def test_an_image_counts_as_the_server_keeps_it(
+def test_image_properties_kept_by_the_server_count(
     live: LiveServer, explain_live: Run
 ) -> None:
     image = {
@@ -315,7 +315,7 @@ def test_an_image_counts_as_the_server_keeps_it(
 PORT = '1b2a6a8e-0f0c-4d6f-8b7c-5f7a3e2d1c0b'
 
 
-def test_what_the_ports_of_a_server_ask_for_counts(
+def test_resource_requests_of_ports_count(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['debian-12']})
@@ -353,7 +353,7 @@ def test_what_the_ports_of_a_server_ask_for_counts(
     assert not any('ports' in each for each in not_known(finished))
 
 
-def test_what_neutron_tells_operators_alone_is_not_taken_for_nothing(
+def test_hidden_resource_requests_of_ports_are_reported_as_unknown(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['debian-12']})
@@ -368,7 +368,7 @@ def test_what_neutron_tells_operators_alone_is_not_taken_for_nothing(
     )
 
 
-def test_a_server_without_ports_may_have_been_asked_for_with_networks(
+def test_a_server_without_ports_leaves_its_networks_unknown(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(image={'id': live.images['debian-12']})
@@ -438,7 +438,7 @@ def test_a_routed_network_keeps_a_server_on_its_segments(
     )
 
 
-def test_a_device_profile_asks_for_more(
+def test_a_device_profile_adds_resources(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(
@@ -459,7 +459,7 @@ def test_a_device_profile_asks_for_more(
         assert text in found['linux-1']
 
 
-def test_whose_hosts_are_may_be_unknown(
+def test_an_owner_trait_that_may_be_required_is_reported(
     live: LiveServer, explain_live: Run, http: requests_mock.Mocker
 ) -> None:
     live.nova.newest = '2.104'
@@ -494,7 +494,7 @@ def test_whose_hosts_are_may_be_unknown(
         ({'hw:mem_encryption': 'true'}, 'HW_CPU_X86_AMD_SEV'),
     ],
 )
-def test_what_two_releases_ask_otherwise_is_told(
+def test_differences_between_two_releases_are_reported(
     live: LiveServer,
     explain_live: Run,
     extra_spec: Mapping[str, str],
@@ -516,7 +516,7 @@ def test_what_two_releases_ask_otherwise_is_told(
     )
 
 
-def test_what_is_given_goes_before_what_the_server_has(
+def test_options_take_precedence_over_the_server(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.boots(
@@ -554,7 +554,7 @@ def test_an_unknown_server_is_named(
     )
 
 
-def test_a_nova_that_tells_no_flavors_of_servers_is_too_old(
+def test_a_nova_that_omits_flavors_of_servers_is_too_old(
     live: LiveServer, explain_live: Run
 ) -> None:
     live.nova.newest = '2.60'
@@ -566,7 +566,7 @@ def test_a_nova_that_tells_no_flavors_of_servers_is_too_old(
     )
 
 
-def test_production_is_only_read(
+def test_explain_only_reads_from_the_cloud(
     live: LiveServer, explain_live: Run, http: requests_mock.Mocker
 ) -> None:
     live.boots(image={'id': live.images['debian-12']})

@@ -115,7 +115,7 @@ def failed(found):
     return ('isolate_aggregates_last_failure_timestamp_seconds',) in found
 
 
-def test_a_scrape_gives_what_was_read_and_sigterm_ends_it(exporter):
+def test_a_scrape_returns_metrics_and_sigterm_stops_the_exporter(exporter):
     process, url = exporter.start('--snapshot', str(EXAMPLE))
     found = scrape(url, until=up(1))
     assert found['isolate_aggregates_lock_hosts', LICENSED] == 2
@@ -129,14 +129,14 @@ def test_a_scrape_gives_what_was_read_and_sigterm_ends_it(exporter):
         scrape(url)
 
 
-def test_control_c_ends_it_as_well(exporter):
+def test_control_c_stops_the_exporter(exporter):
     process, _ = exporter.start('--snapshot', str(EXAMPLE))
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=LONG) == ('', '')
     assert process.returncode == 0
 
 
-def test_what_cannot_be_read_any_more_keeps_its_values(exporter, tmp_path):
+def test_values_are_kept_when_the_cloud_cannot_be_read(exporter, tmp_path):
     path = tmp_path / 'cloud.yaml'
     shutil.copy(EXAMPLE, path)
     process, url = exporter.start('--interval', '1', '--snapshot', str(path))
@@ -159,7 +159,7 @@ def test_what_cannot_be_read_any_more_keeps_its_values(exporter, tmp_path):
     }
 
 
-def test_an_exporter_without_a_cloud_to_read_has_no_zeros(exporter, tmp_path):
+def test_without_a_reading_metrics_are_absent_not_zero(exporter, tmp_path):
     _, url = exporter.start('--snapshot', str(tmp_path / 'missing.yaml'))
     found = scrape(url, until=failed)
     assert {key[0] for key in found} == {
@@ -170,7 +170,7 @@ def test_an_exporter_without_a_cloud_to_read_has_no_zeros(exporter, tmp_path):
     assert found[('isolate_aggregates_up',)] == 0
 
 
-def test_it_ends_while_a_service_does_not_answer(exporter):
+def test_the_exporter_stops_while_a_service_hangs(exporter):
     # It accepts everything and returns nothing.
     with socket.create_server(('127.0.0.1', 0)) as silent:
         port = silent.getsockname()[1]
@@ -197,7 +197,7 @@ def test_a_port_in_use_is_one_sentence(exporter):
     )
 
 
-def test_what_nova_scheduler_counts_can_be_given_alone(exporter, tmp_path):
+def test_counts_of_nova_scheduler_can_be_exported_alone(exporter, tmp_path):
     directory = tmp_path / 'counts'
     _, url = exporter.start('--no-cloud', '--scheduler', str(directory))
     found = scrape(url)
@@ -217,7 +217,7 @@ def test_what_nova_scheduler_counts_can_be_given_alone(exporter, tmp_path):
     assert found[refused] == 2
 
 
-def test_a_file_is_written_and_kept_when_the_cloud_is_gone(exporter, tmp_path):
+def test_the_textfile_is_kept_when_the_cloud_is_down(exporter, tmp_path):
     path, cloud = tmp_path / 'isolation.prom', tmp_path / 'cloud.yaml'
     shutil.copy(EXAMPLE, cloud)
     arguments = ('--snapshot', str(cloud), '--textfile', str(path))

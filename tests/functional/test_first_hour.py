@@ -83,9 +83,7 @@ def see(run: Run) -> Run:
         ),
     ],
 )
-def test_a_command_that_is_not_there_is_named(
-    run: Run, words: str, said: str
-) -> None:
+def test_an_unknown_command_is_named(run: Run, words: str, said: str) -> None:
     finished = run(*words.split())
     assert (finished.code, finished.out, finished.err) == (2, '', f'{said}\n')
 
@@ -97,9 +95,7 @@ def test_a_command_that_is_not_there_is_named(
         pytest.param('Nosuch', '', id='like no other'),
     ],
 )
-def test_a_column_that_is_not_there_is_named(
-    run: Run, column: str, said: str
-) -> None:
+def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
     finished = run('list', *CAMPUS, '-c', column)
     assert (finished.code, finished.out) == (1, '')
     assert finished.err == (
@@ -111,7 +107,7 @@ def test_a_column_that_is_not_there_is_named(
 # Help
 
 
-def test_the_help_has_the_commands_first_each_under_its_task(see: Run) -> None:
+def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     finished = see('--help')
     assert finished.code == 0
     tasks = re.findall(r'^(\w[^:\n]*):\n((?:  .*\n)+)', finished.out, re.M)
@@ -295,7 +291,7 @@ def ask(path: pathlib.Path, flavor: str = 'm1.small') -> str:
     return shown
 
 
-def test_a_cloud_file_of_ones_own_is_answered(tmp_path: pathlib.Path) -> None:
+def test_a_new_cloud_file_gives_an_answer(tmp_path: pathlib.Path) -> None:
     path = tmp_path / 'c.yaml'
     path.write_text(OWN)
     assert '1 host may be used' in ask(path)
@@ -338,7 +334,7 @@ def test_an_extra_spec_that_nova_ignores_is_reported_once(
         ('explain --flavor f', 'There are no compute hosts.\n'),
     ],
 )
-def test_a_cloud_without_hosts_is_called_so(
+def test_a_cloud_without_hosts_is_reported(
     tmp_path: pathlib.Path, arguments: str, said: str
 ) -> None:
     (tmp_path / 'c.yaml').write_text(
@@ -360,7 +356,7 @@ def test_a_cloud_without_hosts_is_called_so(
         ('snapshot diff c.yaml', 'Both files describe the same cloud'),
     ],
 )
-def test_an_empty_cloud_is_called_so(
+def test_an_empty_cloud_is_reported(
     tmp_path: pathlib.Path, arguments: str, said: str
 ) -> None:
     (tmp_path / 'c.yaml').write_text('version: 1\n')
@@ -373,7 +369,7 @@ def test_an_empty_cloud_is_called_so(
 
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.text('abc \\\'$"=', max_size=30), min_size=1))
-def test_commands_can_be_pasted_however_they_are_folded(
+def test_folded_commands_can_be_pasted(
     arguments: list[str],
 ) -> None:
     line = repairs.shown((('printf', r'%s\0', *arguments),))

@@ -92,7 +92,7 @@ STORAGE_BELOW_A_ROOT = f"""
         ),
     ],
 )
-def test_a_host_is_a_compute_node_whatever_is_shared(
+def test_only_compute_nodes_are_hosts_when_providers_share(
     run, write_cloud, cloud, flavor, hosts
 ):
     asked = ('--snapshot', str(write_cloud(cloud)), '--flavor', flavor)
@@ -108,7 +108,7 @@ def test_a_host_is_a_compute_node_whatever_is_shared(
     assert [h['name'] for h in json.loads(capacity.out)['hosts']] == [*hosts]
 
 
-def test_servers_are_packed_into_a_compute_node_that_shares(run, write_cloud):
+def test_capacity_counts_compute_nodes_that_share(run, write_cloud):
     path = write_cloud(f"""
     placement_aggregates:
     - {{name: shared}}

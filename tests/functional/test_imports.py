@@ -84,7 +84,7 @@ def copied(tmp_path_factory) -> pathlib.Path:
         ),
     ],
 )
-def test_the_contract_that_one_more_import_breaks(
+def test_a_forbidden_import_breaks_its_contract(
     importer, line, broken, copied
 ):
     module = copied / 'isolate_aggregates' / importer / '__init__.py'
@@ -138,7 +138,7 @@ def test_filters_load_no_clients():
     assert not loaded & CLIENTS
 
 
-def test_what_loads_plugins_by_name_is_seen_to_load_a_client():
+def test_the_check_sees_clients_loaded_by_plugins():
     assert 'stevedore' in _loads('isolate_aggregates.entry_points')
 
 

@@ -199,7 +199,7 @@ def test_a_tag_of_another_value_is_replaced(operator: Operator) -> None:
         ),
     ],
 )
-def test_a_lock_names_the_flavors_that_metadata_sends_there_in_vain(
+def test_lock_warns_of_flavors_that_want_the_aggregate_without_a_key(
     operator: Operator, sources: str, unless: str
 ) -> None:
     config = f'{of_metadata(operator)}trait_sources = {sources}\n'
@@ -219,7 +219,7 @@ def test_a_lock_names_the_flavors_that_metadata_sends_there_in_vain(
     assert 'metadata' not in str(told)
 
 
-def test_an_aggregate_is_shown_with_the_flavors_that_metadata_sends_there(
+def test_show_lists_the_flavors_that_want_metadata_of_an_aggregate(
     operator: Operator,
 ) -> None:
     config = of_metadata(operator)
@@ -242,7 +242,9 @@ def test_unlock_takes_off_a_tag_that_nothing_can_open(
     ]
 
 
-def test_unlocking_what_is_not_locked_says_so(operator: Operator) -> None:
+def test_unlock_reports_that_an_aggregate_is_not_locked(
+    operator: Operator,
+) -> None:
     nothing = operator.document('unlock', 'rack-1')
     assert nothing['changes'] == []
     assert nothing['notes'] == ['aggregate rack-1 is not locked by any trait']
@@ -253,7 +255,7 @@ def test_unlocking_what_is_not_locked_says_so(operator: Operator) -> None:
     ]
 
 
-def test_a_nova_that_tells_no_uuids_of_nodes_is_made_up_for(
+def test_placement_gives_the_uuids_that_an_old_nova_omits(
     operator: Operator,
 ) -> None:
     operator.live.nova.newest = '2.41'
@@ -300,7 +302,7 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
     assert 'host win-1' not in finished.out
 
 
-def test_lock_does_without_glance_and_says_so(operator: Operator) -> None:
+def test_lock_works_without_glance_and_reports_it(operator: Operator) -> None:
     operator.http.get(f'{GLANCE}/v2/images', status_code=500, text='Oops')
     made = operator.document('lock', 'rack-1', '--trait', 'CUSTOM_A')
     assert {change['result'] for change in made['changes']} == {'done'}
@@ -310,7 +312,7 @@ def test_lock_does_without_glance_and_says_so(operator: Operator) -> None:
     assert left.startswith('no flavor requires CUSTOM_A yet')
 
 
-def test_images_do_not_count_where_they_open_nothing(
+def test_images_do_not_count_when_only_flavors_open(
     operator: Operator,
 ) -> None:
     lock = ('lock', 'win-hosts', '--trait', LICENSED)
@@ -324,7 +326,7 @@ def test_images_do_not_count_where_they_open_nothing(
     assert any('images open nothing here' in note for note in made['notes'])
 
 
-def test_a_lock_that_has_no_effect_is_warned_of(operator: Operator) -> None:
+def test_a_lock_without_effect_is_warned_about(operator: Operator) -> None:
     finished = operator.does(
         'lock', 'win-hosts', '--trait', LICENSED, config='[scheduler]\n'
     )
@@ -332,7 +334,9 @@ def test_a_lock_that_has_no_effect_is_warned_of(operator: Operator) -> None:
     assert 'the tag has no effect' in finished.err
 
 
-def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
+def test_unlock_names_flavors_and_images_that_still_require_the_trait(
+    operator: Operator,
+) -> None:
     nova = operator.live.nova
     untagged = dataclasses.replace(nova.aggregates[0], metadata={})
 
@@ -352,7 +356,7 @@ def test_who_still_asks_for_the_trait_is_named(operator: Operator) -> None:
 # grant and revoke.
 
 
-def test_a_flavor_whose_id_is_part_of_the_api_is_changed_itself(
+def test_a_flavor_with_the_id_detail_can_be_changed(
     operator: Operator,
 ) -> None:
     operator.live.nova.flavors.append(Flavor('odd', 'detail'))
@@ -363,7 +367,7 @@ def test_a_flavor_whose_id_is_part_of_the_api_is_changed_itself(
     assert body == {'extra_specs': {TAG: 'required'}}
 
 
-def test_a_request_group_of_a_flavor_is_a_key_and_stays(
+def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
     operator: Operator,
 ) -> None:
     operator.live.nova.flavors.append(
@@ -395,7 +399,7 @@ def test_a_key_without_a_lock_is_granted_with_a_note(
     assert any('no aggregate requires' in note for note in made['notes'])
 
 
-def test_an_image_of_nobody_in_particular_needs_no_warning(
+def test_an_image_that_no_tenant_owns_needs_no_warning(
     operator: Operator,
 ) -> None:
     grant = ('grant', '--image', 'debian-12', '--trait', LICENSED)
@@ -405,7 +409,7 @@ def test_an_image_of_nobody_in_particular_needs_no_warning(
     ]
 
 
-def test_a_property_that_glance_protects_is_one_sentence(
+def test_a_protected_image_property_is_one_sentence(
     operator: Operator,
 ) -> None:
     operator.http.patch(
@@ -420,7 +424,7 @@ def test_a_property_that_glance_protects_is_one_sentence(
     assert '(403)' in finished.err
 
 
-def test_a_conflict_is_not_taken_for_a_property_that_is_gone(
+def test_a_conflict_is_not_mistaken_for_a_missing_property(
     operator: Operator,
 ) -> None:
     operator.http.patch(
@@ -433,7 +437,7 @@ def test_a_conflict_is_not_taken_for_a_property_that_is_gone(
     assert 'Image is being deleted' in finished.err
 
 
-def test_what_was_done_is_told_even_after_an_interruption(
+def test_completed_changes_are_reported_after_an_interruption(
     operator: Operator,
 ) -> None:
     def interrupted(request: Any, context: Any) -> Any:
@@ -453,7 +457,7 @@ def test_what_was_done_is_told_even_after_an_interruption(
     ]
 
 
-def test_what_was_done_is_told_even_if_the_flavors_cannot_be_read(
+def test_completed_changes_are_reported_if_flavors_cannot_be_read(
     operator: Operator,
 ) -> None:
     operator.http.get(f'{NOVA}/flavors/detail', status_code=403, json={})
@@ -517,7 +521,7 @@ def test_a_host_outside_an_aggregate_without_locks_is_shown(
     ]
 
 
-def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:
+def test_show_lists_the_problems_of_a_lock(broken: Run) -> None:
     shown = told(broken('show', 'CUSTOM_A', '-f', 'json'))
     assert shown['kind'] == 'lock'
     assert shown['name'] == 'trait:CUSTOM_A'
@@ -538,7 +542,7 @@ def test_what_keeps_a_lock_from_working_is_shown(broken: Run) -> None:
         pytest.param('host', ['ab'], [], id='those of all its aggregates'),
     ],
 )
-def test_only_who_opens_all_locks_is_shown(
+def test_show_lists_only_flavors_and_images_that_open_all_locks(
     broken: Run, kind: str, flavors: list[str], images: list[str]
 ) -> None:
     shown = told(broken('show', 'cn1', '--kind', kind, '-f', 'json'))
@@ -547,7 +551,7 @@ def test_only_who_opens_all_locks_is_shown(
     assert (shown['flavors'], shown['images']) == (flavors, images)
 
 
-def test_a_name_that_may_mean_two_things_is_refused(broken: Run) -> None:
+def test_an_ambiguous_name_is_refused(broken: Run) -> None:
     finished = broken('show', 'cn1')
     assert finished.code == 1
     assert finished.err == (
@@ -556,7 +560,7 @@ def test_a_name_that_may_mean_two_things_is_refused(broken: Run) -> None:
     )
 
 
-def test_a_name_of_nothing_is_one_sentence(broken: Run) -> None:
+def test_an_unknown_name_is_one_sentence(broken: Run) -> None:
     finished = broken('show', 'cn1', '--kind', 'lock')
     assert finished.code == 1
     assert finished.err.startswith(
@@ -579,7 +583,7 @@ def test_a_host_that_only_nova_knows_is_shown(broken: Run) -> None:
     assert problem.startswith('host gone ')
 
 
-def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
+def test_locks_are_listed_with_their_aggregates_and_hosts(broken: Run) -> None:
     rows = broken('list', '-f', 'csv', '--quote', 'none')
     assert rows.out.splitlines() == [
         'Lock,Aggregates,Hosts,VCPU,MEMORY_MB,DISK_GB,'
@@ -595,7 +599,7 @@ def test_locks_are_listed_with_what_is_behind_them(broken: Run) -> None:
 
 
 @pytest.mark.parametrize('form', ['shell', 'value'])
-def test_what_has_parts_is_json_where_a_format_has_none(
+def test_nested_values_are_json_in_flat_formats(
     broken: Run, form: str
 ) -> None:
     document = told(broken('show', 'cn1', '--kind', 'host', '-f', 'json'))
@@ -620,7 +624,7 @@ def test_locks_without_the_option_are_listed_with_a_warning(
     assert 'the tag has no effect' in finished.err
 
 
-def test_a_cloud_without_locks_is_said_to_be_one(
+def test_a_cloud_without_locks_is_reported(
     run: Run, write_cloud: Callable[[str], Any]
 ) -> None:
     finished = run('list', '--snapshot', str(write_cloud('aggregates: []')))

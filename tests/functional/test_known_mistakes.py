@@ -138,7 +138,7 @@ def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
     assert found['total'] == 24
 
 
-def test_the_flavor_written_otherwise_is_answered_rightly(told, write_cloud):
+def test_the_suggested_flavor_gets_the_right_answer(told, write_cloud):
     path = write_cloud(SHARED_DISK)
     for flavor in ('otherwise', 'plain'):
         found = told('candidates', path, flavor)
@@ -146,7 +146,7 @@ def test_the_flavor_written_otherwise_is_answered_rightly(told, write_cloud):
         assert found['placement_differs'] is None
 
 
-def test_people_are_told_in_sentences(run, write_cloud):
+def test_the_table_explains_a_difference_in_sentences(run, write_cloud):
     path = str(write_cloud(SHARED_DISK))
     said = run('capacity', '--snapshot', path, '--flavor', 'grouped').out
     assert said.startswith(
@@ -167,7 +167,7 @@ def test_people_are_told_in_sentences(run, write_cloud):
     )
 
 
-def test_amounts_that_nobody_asked_for_are_told(told, write_cloud):
+def test_added_amounts_are_reported(told, write_cloud):
     path = write_cloud(TWO_NUMA_NODES)
     found = told('candidates', path, 'grouped')['placement_differs']
     assert found['known_mistakes'] == ['added amounts']
@@ -179,7 +179,7 @@ def test_amounts_that_nobody_asked_for_are_told(told, write_cloud):
     assert found['placement_differs'] is None
 
 
-def test_a_sharing_child_is_told_with_the_error_that_it_makes(
+def test_a_sharing_child_is_reported_with_the_error_it_causes(
     run, told, write_cloud
 ):
     path = write_cloud(SHARING_CHILD)
@@ -213,7 +213,7 @@ def live(http, write_cloud, in_environment):
         cloud.stop()
 
 
-def test_a_live_cloud_is_held_against_its_providers(run, live):
+def test_a_live_cloud_is_compared_with_its_providers(run, live):
     live(SHARED_DISK)
     finished = run('candidates', '--flavor', 'grouped', '-f', 'json')
     found = json.loads(finished.out)
@@ -253,7 +253,7 @@ def test_all_providers_are_only_read_if_a_mistake_may_show(
     assert bool(read) is is_read
 
 
-def test_of_a_large_file_it_is_said_what_may_be_wrong(
+def test_for_a_large_file_possible_mistakes_are_named(
     run, told, write_cloud, monkeypatch
 ):
     """Loading it into Placement takes minutes; only ``candidates`` does."""
@@ -277,7 +277,7 @@ def test_of_a_large_file_it_is_said_what_may_be_wrong(
     assert lost(found)
 
 
-def test_without_an_embedded_placement_it_is_said_that_it_is_not_known(
+def test_without_an_embedded_placement_its_answer_is_unknown(
     run, write_cloud, monkeypatch
 ):
     monkeypatch.setitem(sys.modules, 'wsgi_intercept', None)

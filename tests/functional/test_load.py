@@ -53,7 +53,7 @@ def asking(**resources):
     return request
 
 
-def test_all_of_a_cloud_can_be_read_back_from_placement(cloud_from):
+def test_a_loaded_cloud_reads_back_from_placement(cloud_from):
     """Inventories, usages, traits, memberships and trees, three levels."""
     cloud = cloud_from(CLOUD)
     again = save.take(
@@ -62,7 +62,7 @@ def test_all_of_a_cloud_can_be_read_back_from_placement(cloud_from):
     assert again.providers == cloud.snapshot.providers
 
 
-def test_what_no_provider_has_exists_if_the_cloud_says_so(cloud_from):
+def test_declared_traits_and_classes_exist_without_providers(cloud_from):
     cloud = cloud_from(
         'traits: [CUSTOM_KEY]\nresource_classes: [CUSTOM_GOLD]\n'
         'providers: [{name: cn1, inventories: {VCPU: 1}}]\n'
@@ -99,7 +99,7 @@ def test_what_no_provider_has_exists_if_the_cloud_says_so(cloud_from):
         ),
     ],
 )
-def test_amounts_in_the_file_decide_what_there_is_room_for(
+def test_capacity_follows_the_amounts_in_the_file(
     cloud_from, resources, candidates
 ):
     assert cloud_from(CLOUD).candidates(asking(**resources)) == candidates
@@ -122,7 +122,7 @@ providers:
 """
 
 
-def test_a_live_cloud_may_use_more_than_one_allocation_could_take(cloud_from):
+def test_usage_above_the_largest_allocation_can_be_loaded(cloud_from):
     """Ratios, reserves and units may have been changed under the servers."""
     cloud = cloud_from(OVERUSED)
     used = {}
@@ -145,7 +145,7 @@ def test_a_live_cloud_may_use_more_than_one_allocation_could_take(cloud_from):
     }
 
 
-def test_what_is_used_beyond_its_capacity_takes_nothing_more(cloud_from):
+def test_overused_inventory_takes_no_more_allocations(cloud_from):
     cloud = cloud_from(OVERUSED)
     assert cloud.candidates(asking(VCPU=1)) == ['units (VCPU)']
     assert cloud.candidates(asking(VCPU=4)) == ['steps (VCPU)']
@@ -189,7 +189,7 @@ TOO_MUCH = 'inventories: {VCPU: {total: 2, reserved: 3}}'
         ),
     ],
 )
-def test_what_placement_does_not_take_is_a_problem_of_the_cloud(
+def test_data_that_placement_rejects_is_a_problem_of_the_file(
     placement, provider, problem
 ):
     uuid = '389c101c-cd28-5b94-9ada-57ce34d54e8b'
@@ -204,7 +204,7 @@ def test_what_placement_does_not_take_is_a_problem_of_the_cloud(
     assert not message.endswith('..')
 
 
-def test_the_program_says_so_in_one_sentence(run, write_cloud):
+def test_rejected_data_is_reported_in_one_sentence(run, write_cloud):
     path = write_cloud(f"""
         providers: [{{name: cn1, {TOO_MUCH}}}]
         flavors: [{{name: f, vcpus: 1}}]
@@ -218,7 +218,7 @@ def test_the_program_says_so_in_one_sentence(run, write_cloud):
     assert finished.err.count('\n') == 1
 
 
-def test_a_cloud_that_was_refused_does_not_stand_in_the_way(
+def test_a_rejected_cloud_does_not_affect_the_next_one(
     run, write_cloud, cloud_from
 ):
     path = write_cloud(f'providers: [{{name: cn1, {TOO_MUCH}}}]')

@@ -145,7 +145,7 @@ def interleaved(world, other, at):
         )
     ],
 )
-def test_two_commands_end_in_step_whenever_the_other_one_runs(
+def test_concurrent_lock_and_unlock_end_in_a_consistent_state(
     world, begin, one, other
 ):
     begin(world)
@@ -170,9 +170,7 @@ def test_two_commands_end_in_step_whenever_the_other_one_runs(
     [(unlocked, locks('a'), unlocks('a')), (locked, unlocks('a'), locks('a'))],
     ids=['lock', 'unlock'],
 )
-def test_a_command_that_others_undo_all_the_time_says_so(
-    world, begin, one, other
-):
+def test_a_command_that_is_always_undone_reports_it(world, begin, one, other):
     """The others undo each change before it is read back."""
     begin(world)
     reading = ('GET', 'nova')
@@ -190,7 +188,7 @@ def test_a_command_that_others_undo_all_the_time_says_so(
     assert error.steps
 
 
-def test_a_trait_that_was_deleted_meanwhile_is_created_again(world):
+def test_a_trait_deleted_during_the_run_is_created_again(world):
     """An unlock deletes a mark that is on no host any more."""
     unlocked(world)
     first = lock.plan(fresh(world), 'a', [LICENSED])

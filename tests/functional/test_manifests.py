@@ -44,12 +44,14 @@ def pods() -> Iterator[Any]:
 
 @pytest.mark.parametrize('release', RELEASES)
 @pytest.mark.parametrize('path', MANIFESTS, ids=lambda path: path.stem)
-def test_kubernetes_takes_a_manifest(path: pathlib.Path, release: str) -> None:
+def test_each_manifest_is_valid_for_kubernetes(
+    path: pathlib.Path, release: str
+) -> None:
     for each in manifests(path):
         kubernetes_validate.validate(each, release, strict=True)
 
 
-def test_a_word_that_kubernetes_does_not_know_is_noticed() -> None:
+def test_an_unknown_field_is_detected() -> None:
     [deployment, _] = manifests(FOLDER / 'exporter.yaml')
     deployment['spec']['template']['spec']['runAsNonRoot'] = True
     with pytest.raises(kubernetes_validate.ValidationError):
@@ -57,7 +59,7 @@ def test_a_word_that_kubernetes_does_not_know_is_noticed() -> None:
 
 
 @pytest.mark.parametrize('pod', pods())
-def test_a_pod_is_allowed_where_the_standard_is_restricted(
+def test_a_pod_meets_the_restricted_standard(
     pod: dict[str, Any],
 ) -> None:
     """Restricted is the strictest of the Pod Security Standards."""
@@ -77,7 +79,7 @@ def test_a_pod_is_allowed_where_the_standard_is_restricted(
 
 
 @pytest.mark.parametrize('pod', pods())
-def test_the_program_knows_the_arguments_of_a_pod(pod: dict[str, Any]) -> None:
+def test_arguments_of_a_pod_are_valid(pod: dict[str, Any]) -> None:
     for container in pod['containers']:
         name, parsed = run_in(container)
         is_read_only = {}
@@ -112,7 +114,7 @@ def run_in(container: dict[str, Any]) -> tuple[str, Any]:
     return name, command.get_parser(name).parse_args(rest)
 
 
-def test_the_exporter_beside_sync_reads_what_sync_writes() -> None:
+def test_the_exporter_reads_the_file_that_sync_writes() -> None:
     deployment, service = manifests(FOLDER / 'sync.yaml')
     sync, exporter = deployment['spec']['template']['spec']['containers']
     written = run_in(sync)[1].textfile
@@ -124,7 +126,7 @@ def test_the_exporter_beside_sync_reads_what_sync_writes() -> None:
     assert service['spec']['ports'][0]['targetPort'] == port['name']
 
 
-def test_the_example_of_a_configuration_is_one(
+def test_the_example_configuration_is_valid(
     run: Callable[..., Any],
 ) -> None:
     given = f'--config-file={FOLDER / "isolate-aggregates.conf"}'

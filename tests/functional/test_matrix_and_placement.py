@@ -63,7 +63,7 @@ def test_no_host_that_placement_offers_is_called_closed(conf, path):
 @pytest.mark.parametrize(
     'name', ['campus', 'no-valid-host', 'reservations', 'windows-licensing']
 )
-def test_with_room_everywhere_the_matrix_is_what_placement_offers(conf, name):
+def test_with_free_hosts_the_matrix_equals_placements_offers(conf, name):
     snapshot = cloud_file.load(ROOT / 'examples' / f'{name}.yaml')
     empty = dataclasses.replace(
         snapshot,

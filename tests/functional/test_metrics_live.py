@@ -124,7 +124,7 @@ def test_a_live_cloud_is_read_again_and_again(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_servers_that_cannot_be_listed_cost_the_slots_alone(
+def test_unlistable_servers_affect_only_the_slots(
     run: Run,
     live: Live,
     http: requests_mock.Mocker,
@@ -162,7 +162,7 @@ def test_servers_that_cannot_be_listed_cost_the_slots_alone(
 
 
 @pytest.mark.usefixtures('in_environment')
-def test_the_client_still_has_the_exporter(
+def test_the_former_name_in_the_client_still_works(
     openstack: Run,
     live: Live,
     config: Callable[[str], str],
@@ -222,7 +222,7 @@ def test_slots_in_zones_are_what_capacity_says(
             assert json.loads(finished.out)['total'] == value
 
 
-def test_missing_credentials_show_in_the_file(
+def test_missing_credentials_are_visible_in_the_textfile(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'isolation.prom'
@@ -272,9 +272,7 @@ def test_without_prometheus_client_it_says_what_to_install(
         ),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
-    run: Run, arguments: list[str]
-) -> None:
+def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
     assert run('exporter', *arguments).code == 2
 
 
@@ -292,7 +290,7 @@ def test_addresses_have_a_host_and_a_port(
     assert exporter._address(text) == address
 
 
-def test_what_still_waits_is_given_up_when_nobody_waits_for_it() -> None:
+def test_a_stopped_reading_is_abandoned() -> None:
     stopped = threading.Event()
     closed = []
 

@@ -41,7 +41,7 @@ EVENTLET = 'import eventlet; eventlet.monkey_patch()'
 @pytest.mark.parametrize(
     'first', ['', EVENTLET], ids=['native threads', 'eventlet']
 )
-def test_threads_of_workers_that_were_forked_are_added_up(tmp_path, first):
+def test_counts_of_forked_workers_are_summed(tmp_path, first):
     if first:
         pytest.importorskip('eventlet')
     # Like nova-scheduler: loaded once, then forked.

@@ -263,7 +263,7 @@ def test_the_mocked_placement_answers_as_the_real_one_does(real, mocked, path):
         '/nonesuch',
     ],
 )  # fmt: skip
-def test_each_microversion_has_what_it_brought(real, mocked, path):
+def test_each_microversion_answers_as_the_real_one(real, mocked, path):
     versions = [f'placement 1.{minor}' for minor in range(40)]
     path = path.format(**UUIDS)
     with mocked:
@@ -283,7 +283,7 @@ def test_each_microversion_has_what_it_brought(real, mocked, path):
         '/nonesuch',
     ],
 )
-def test_what_cannot_be_done_is_refused_as_by_the_real_one(
+def test_invalid_requests_are_refused_as_by_the_real_one(
     real, mocked, path, method
 ):
     path = path.format(**UUIDS)
@@ -318,7 +318,7 @@ def test_an_answer_is_json(real, mocked, accept):
     assert found.status == expected.status
 
 
-def test_the_questions_that_are_compared_are_telling(mocked):
+def test_compared_answers_are_not_empty(mocked):
     """A sample of the answers, to prove that they are not all empty."""
     candidates = '/allocation_candidates?resources=VCPU:2,DISK_GB:10'
     usages = f'/resource_providers/{UUIDS["numa0"]}/usages'
@@ -352,7 +352,7 @@ def test_the_questions_that_are_compared_are_telling(mocked):
         pytest.param(None, 200, id='no header'),
     ],
 )
-def test_a_microversion_means_what_it_means_to_the_real_one(
+def test_microversion_headers_are_parsed_as_by_the_real_one(
     real, mocked, version, status
 ):
     expected = ask(real, '/resource_providers', version)
@@ -372,7 +372,7 @@ def test_a_microversion_means_what_it_means_to_the_real_one(
         ('POST', '/allocations'),
     ],
 )
-def test_what_changes_something_is_not_done(mocked, method, path):
+def test_writes_are_refused(mocked, method, path):
     with mocked, pytest.raises(exception.ServiceError) as caught:
         mocked.client.send(method, path, {'name': 'cn5'})
     assert '501' in str(caught.value)
@@ -389,14 +389,14 @@ def test_a_path_that_came_later_is_unknown(mocked):
             assert answer.status == 404
 
 
-def test_keystoneauth_finds_out_which_microversions_there_are():
+def test_keystoneauth_discovers_the_microversions():
     with testing.PlacementFixture(TWO, max_microversion='1.32') as placement:
         found = placement.adapter.get_endpoint_data()
         assert found.min_microversion == (1, 0)
         assert found.max_microversion == (1, 32)
 
 
-def test_an_older_placement_is_too_old_for_what_it_does_not_know():
+def test_an_older_placement_rejects_newer_features():
     flavor = testing.make_flavor()
     request = testing.make_request(flavor)
     filters = {'one': forbid_locked}
@@ -417,7 +417,7 @@ def test_a_microversion_whose_rules_are_not_known_is_refused(version):
         testing.PlacementFixture(TWO, max_microversion=version)
 
 
-def test_a_bad_query_is_told_once(mocked):
+def test_a_bad_query_is_reported_once(mocked):
     flavor = testing.make_flavor(extra_specs={'trait:CUSTOM_X': 'required'})
     with mocked, pytest.raises(exception.BadQuery) as caught:
         testing.hosts_for(
@@ -456,7 +456,7 @@ def test_in_memory_and_over_http_the_same_hosts_are_found(path):
 # The fixture.
 
 
-def test_it_answers_while_the_context_is_open():
+def test_the_fixture_answers_while_its_context_is_open():
     placement = testing.PlacementFixture(TWO)
     with placement as entered:
         assert entered is placement
@@ -465,7 +465,7 @@ def test_it_answers_while_the_context_is_open():
         placement.client.resource_providers()
 
 
-def test_several_answer_at_the_same_time():
+def test_several_fixtures_can_be_active():
     two = testing.PlacementFixture(TWO)
     empty = testing.PlacementFixture(
         testing.make_snapshot(), url='http://other.test'
@@ -484,7 +484,7 @@ def test_several_answer_at_the_same_time():
         assert len(two.client.resource_providers()) == 2
 
 
-def test_two_cannot_answer_for_one_endpoint(mocked_placement):
+def test_two_fixtures_cannot_share_one_endpoint(mocked_placement):
     with testing.PlacementFixture(TWO), pytest.raises(RuntimeError) as caught:
         testing.PlacementFixture(NESTED).start()
     assert str(caught.value) == (
@@ -496,7 +496,7 @@ def test_two_cannot_answer_for_one_endpoint(mocked_placement):
         mocked_placement(NESTED)
 
 
-def test_it_can_be_started_again_but_not_twice():
+def test_a_fixture_can_be_restarted_but_not_started_twice():
     placement = testing.PlacementFixture(TWO)
     for _ in range(2):
         placement.start()
@@ -507,7 +507,7 @@ def test_it_can_be_started_again_but_not_twice():
         placement.stop()
 
 
-def test_it_knows_the_traits_and_classes_that_it_is_told():
+def test_declared_traits_and_classes_are_known():
     declared = {'traits': ['CUSTOM_KEY'], 'resource_classes': ['CUSTOM_GOLD']}
     told = testing.PlacementFixture(TWO, **declared)
     cloud = testing.make_snapshot(providers=TWO.providers, **declared)
@@ -534,14 +534,14 @@ def knows_both(client: adapter.Adapter) -> bool:
     } == {True}
 
 
-def test_it_can_change_its_cloud():
+def test_the_cloud_of_a_fixture_can_be_replaced():
     with testing.PlacementFixture(TWO) as placement:
         placement.load(testing.make_snapshot())
         assert placement.client.resource_providers() == []
 
 
 @pytest.mark.parametrize('prefix', ['', '/', '/some/where/'])
-def test_it_can_be_anywhere(prefix):
+def test_the_url_of_a_fixture_can_be_chosen(prefix):
     url = f'https://cloud.test:8778{prefix}'
     with testing.PlacementFixture(TWO, url=url) as placement:
         [listed] = placement.client.resource_providers(name='cn1')
@@ -551,7 +551,7 @@ def test_it_can_be_anywhere(prefix):
         assert answer.json()['versions'][0]['max_version'] == '1.39'
 
 
-def test_it_answers_for_its_url_alone():
+def test_a_fixture_answers_only_for_its_url():
     with testing.PlacementFixture(TWO):
         for url in (
             'http://placement.test/placement2/resource_providers',
@@ -562,7 +562,7 @@ def test_it_answers_for_its_url_alone():
 
 
 @pytest.mark.parametrize('case_sensitive', [True, False])
-def test_it_shares_a_mocker(case_sensitive):
+def test_a_fixture_can_use_a_given_mocker(case_sensitive):
     flavor = testing.make_flavor()
     with requests_mock.Mocker(case_sensitive=case_sensitive) as http:
         http.get('http://nova.test/', text='Nova')

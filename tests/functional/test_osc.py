@@ -186,7 +186,7 @@ def test_no_option_of_a_command_is_taken_for_one_of_the_client(
     ('module', 'also'),
     [('plugin', ''), ('v1', 'isolate_aggregates.cli.listed ')],
 )
-def test_what_the_client_imports_on_every_start_is_next_to_nothing(
+def test_the_plugin_imports_little_on_every_start(
     module: str, also: str
 ) -> None:
     program = (
@@ -217,7 +217,7 @@ def test_what_the_client_imports_on_every_start_is_next_to_nothing(
         pytest.param(['--help'], id='help, which names our commands'),
     ],
 )
-def test_a_start_of_the_client_imports_no_command_of_ours(
+def test_starting_the_client_imports_none_of_our_commands(
     arguments: list[str],
 ) -> None:
     program = (
@@ -258,7 +258,7 @@ def test_a_former_name_is_deprecated_and_names_the_new_one(
     assert parser.description.startswith(f'Deprecated: use {instead}.\n')
 
 
-def test_a_former_name_does_the_same(openstack: Run) -> None:
+def test_a_former_name_gives_the_same_output(openstack: Run) -> None:
     asked = (*ON_EXAMPLE, *LINUX, '-f', 'json')
     before = openstack('isolation', 'candidates', *asked)
     now = openstack('isolation', 'candidate', 'list', *asked)
@@ -299,7 +299,7 @@ def test_the_help_of_the_client_has_no_former_name(openstack: Run) -> None:
         pytest.param(('matrix',), id='matrix'),
     ],
 )
-def test_a_list_is_what_isolate_aggregates_writes(
+def test_lists_are_the_same_in_both_programs(
     openstack: Run, run: Run, command: tuple[str, ...], form: str
 ) -> None:
     name, *options = command
@@ -311,7 +311,7 @@ def test_a_list_is_what_isolate_aggregates_writes(
 
 
 @pytest.mark.parametrize('form', ['table', 'json', 'yaml', 'shell', 'value'])
-def test_one_thing_is_what_isolate_aggregates_writes(
+def test_show_is_the_same_in_both_programs(
     openstack: Run, run: Run, form: str
 ) -> None:
     asked = ('show', 'win-hosts', *ON_EXAMPLE, '-f', form)
@@ -357,7 +357,7 @@ def test_csv_and_value_have_the_rows_alone(openstack: Run) -> None:
     assert openstack(*asked, '-f', 'value').out == 'linux-1\nlinux-2\n'
 
 
-def test_csv_has_what_is_free_in_columns_of_its_own(openstack: Run) -> None:
+def test_csv_has_a_column_for_each_free_resource(openstack: Run) -> None:
     asked = ('isolation', 'candidate', 'list', *ON_EXAMPLE, *LINUX)
     rows = csv.DictReader(io.StringIO(openstack(*asked, '-f', 'csv').out))
     assert list(rows) == [
@@ -375,7 +375,7 @@ def test_csv_has_what_is_free_in_columns_of_its_own(openstack: Run) -> None:
     ]
 
 
-def test_a_command_without_a_table_prints_the_same_too(
+def test_text_output_is_the_same_in_both_programs(
     openstack: Run, run: Run
 ) -> None:
     asked = (*ON_EXAMPLE, *LINUX)
@@ -438,7 +438,7 @@ def test_the_usual_configuration_file_is_found(
     assert enabled(openstack(*ASK_FILTERS)) == {'isolate_tenants'}
 
 
-def test_clouds_yaml_may_name_the_files_of_each_cloud(
+def test_clouds_yaml_can_name_configuration_files(
     openstack: Run, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / 'one.conf').write_text(only('isolate_tenants'))
@@ -481,7 +481,7 @@ def test_the_help_of_the_group_names_its_commands(openstack: Run) -> None:
         pytest.param(('isolation', 'query', 'show', '--help'), id='--help'),
     ],
 )
-def test_the_help_of_a_command_is_to_be_had_whatever_the_files_are_like(
+def test_the_help_of_a_command_needs_no_valid_configuration(
     openstack: Run, words: tuple[str, ...]
 ) -> None:
     nowhere = ('--os-isolation-config-file', 'nowhere.conf')
@@ -538,7 +538,7 @@ echo "${COMPREPLY[@]}"
     ],
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
-def test_bash_proposes_what_may_come_next(
+def test_bash_completion_proposes_the_next_words(
     openstack: Run,
     run: Run,
     tmp_path: pathlib.Path,
@@ -560,7 +560,7 @@ def test_bash_proposes_what_may_come_next(
     assert (finished.stdout, finished.stderr) == (f'{proposed}\n', '')
 
 
-def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
+def test_completion_needs_no_extra() -> None:
     program = (
         'import sys; '
         "sys.modules['prometheus_client'] = sys.modules['placement'] = None; "
@@ -601,7 +601,7 @@ def test_no_extra_has_to_be_installed_to_complete_all_commands() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(
+def test_errors_are_one_sentence(
     openstack: Run, arguments: tuple[str, ...], said: str
 ) -> None:
     assert sentence(openstack('isolation', *arguments)) == said
@@ -614,7 +614,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
             '[scheduler]\nmax_placement_results = 0\n',
             'Configuration option [scheduler] max_placement_results cannot '
             'be used: Should be greater than or equal to 1.',
-            id='a value that cannot work',
+            id='an invalid value',
         ),
         pytest.param(
             'nonsense\n',
@@ -624,7 +624,7 @@ def test_what_is_wrong_is_said_in_one_sentence(
         ),
     ],
 )
-def test_a_configuration_that_cannot_work_is_said_so(
+def test_an_invalid_configuration_is_reported(
     openstack: Run, tmp_path: pathlib.Path, text: str, said: str
 ) -> None:
     path = tmp_path / 'bad.conf'
@@ -636,7 +636,7 @@ def test_a_configuration_that_cannot_work_is_said_so(
     assert sentence(finished) == said.format(path=path)
 
 
-def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
+def test_a_failed_audit_does_not_exit_with_the_code_for_findings(
     openstack: Run,
 ) -> None:
     option = ('--os-isolation-config-file', 'nowhere.conf')
@@ -645,7 +645,7 @@ def test_an_audit_without_a_configuration_is_no_audit_that_found_something(
     assert 'nowhere.conf cannot be read' in finished.err
 
 
-def test_a_traceback_is_only_shown_to_those_who_want_it(
+def test_a_traceback_is_shown_only_on_request(
     openstack: Run,
 ) -> None:
     asked = ('isolation', 'query', 'show', *ON_EXAMPLE, '--flavor', 'huge')
@@ -653,7 +653,7 @@ def test_a_traceback_is_only_shown_to_those_who_want_it(
     assert 'Traceback' in openstack('--debug', *asked).err
 
 
-def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
+def test_invalid_arguments_exit_with_2_and_one_sentence(
     openstack: Run,
 ) -> None:
     finished = openstack('isolation', 'query', 'show', '--flavr', 'm1.small')
@@ -664,7 +664,7 @@ def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
     )
 
 
-def test_without_credentials_the_client_says_what_it_misses(
+def test_without_credentials_the_client_names_what_is_missing(
     openstack: Run,
 ) -> None:
     finished = openstack('isolation', 'query', 'show', *LINUX)

@@ -103,7 +103,7 @@ def test_a_cloud_of_clouds_yaml_is_enough(
     assert hosts(ask()) == ['linux-1', 'linux-2']
 
 
-def test_the_client_asks_with_one_token(
+def test_a_command_of_the_client_uses_one_token(
     ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
 ) -> None:
     clouds()
@@ -112,7 +112,7 @@ def test_the_client_asks_with_one_token(
     assert [request.method for request in issued] == ['POST']
 
 
-def test_options_of_the_client_go_before_clouds_yaml(
+def test_options_of_the_client_take_precedence_over_clouds_yaml(
     ask: Run, live: Live, clouds: Clouds
 ) -> None:
     clouds({**CREDENTIALS, 'auth_url': 'http://elsewhere.test/v3'})
@@ -154,11 +154,11 @@ def test_region_and_interface_are_those_of_the_client(
 @pytest.mark.parametrize(
     ('settings', 'seconds'),
     [
-        pytest.param({}, 60, id='if nothing else is said'),
-        pytest.param({'api_timeout': 5}, 5, id='as long as is said'),
+        pytest.param({}, 60, id='by default'),
+        pytest.param({'api_timeout': 5}, 5, id='as configured'),
     ],
 )
-def test_no_service_is_waited_for_without_end(
+def test_each_request_has_a_timeout(
     ask: Run,
     live: Live,
     clouds: Clouds,
@@ -175,7 +175,7 @@ def test_no_service_is_waited_for_without_end(
     assert {request.timeout for request in sent} == {seconds}
 
 
-def test_insecure_is_heeded(
+def test_insecure_disables_certificate_checks(
     ask: Run, live: Live, clouds: Clouds, http: requests_mock.Mocker
 ) -> None:
     clouds()
@@ -184,7 +184,7 @@ def test_insecure_is_heeded(
     assert {request.verify for request in http.request_history} == {False}
 
 
-def test_what_another_command_has_saved_is_the_same(
+def test_a_saved_snapshot_gives_the_same_answer(
     openstack: Run, ask: Run, live: Live, clouds: Clouds, tmp_path: Any
 ) -> None:
     clouds()
@@ -245,7 +245,7 @@ def test_a_cloud_file_needs_no_cloud_that_works(
 # Errors
 
 
-def test_a_wrong_password_is_said_in_one_sentence(
+def test_a_wrong_password_is_one_sentence(
     ask: Run, clouds: Clouds, keystone: FakeKeystone
 ) -> None:
     clouds({**CREDENTIALS, 'password': 'wrong'})
@@ -256,7 +256,7 @@ def test_a_wrong_password_is_said_in_one_sentence(
     )
 
 
-def test_a_keystone_that_is_not_there_is_said_in_one_sentence(
+def test_an_unreachable_keystone_is_one_sentence(
     ask: Run, clouds: Clouds, http: requests_mock.Mocker
 ) -> None:
     refused = ConnectionRefusedError(111, 'Connection refused')
@@ -270,7 +270,7 @@ def test_a_keystone_that_is_not_there_is_said_in_one_sentence(
     assert said.startswith(f'Keystone at {AUTH_URL} cannot be reached: ')
 
 
-def test_missing_rights_are_said_in_one_sentence(
+def test_missing_rights_are_one_sentence(
     ask: Run, clouds: Clouds, live: Live, http: requests_mock.Mocker
 ) -> None:
     clouds()
@@ -285,7 +285,7 @@ def test_missing_rights_are_said_in_one_sentence(
     )
 
 
-def test_a_nova_that_is_not_there_is_said_in_one_sentence(
+def test_an_unreachable_nova_is_one_sentence(
     ask: Run,
     clouds: Clouds,
     live: Live,
@@ -313,7 +313,7 @@ def test_a_nova_that_is_not_there_is_said_in_one_sentence(
         pytest.param('clouds: {other: {}}', id='other clouds'),
     ],
 )
-def test_a_cloud_that_is_not_there_is_said_in_one_sentence(
+def test_an_unknown_cloud_is_one_sentence(
     ask: Run, clouds: Clouds, tmp_path: pathlib.Path, text: str
 ) -> None:
     clouds()
@@ -321,7 +321,7 @@ def test_a_cloud_that_is_not_there_is_said_in_one_sentence(
     assert sentence(ask(command='query show')) == 'Cloud mine was not found.'
 
 
-def test_a_clouds_yaml_that_cannot_be_read_is_said_in_one_sentence(
+def test_an_unreadable_clouds_yaml_is_one_sentence(
     openstack: Run, clouds: Clouds, tmp_path: pathlib.Path
 ) -> None:
     clouds()

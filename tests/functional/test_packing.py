@@ -122,14 +122,16 @@ def claimed(snapshot, request):
 
 @settings(max_examples=20, deadline=None)
 @given(clouds(), requests())
-def test_as_many_fit_as_placement_lets_in_claim_by_claim(snapshot, request):
+def test_capacity_equals_the_number_of_claims_placement_accepts(
+    snapshot, request
+):
     found = fitting_servers(snapshot, request)
     assert {one.host: one.servers for one in found} == claimed(
         snapshot, request
     )
 
 
-def test_alike_trees_are_filled_once_and_not_server_by_server(monkeypatch):
+def test_identical_trees_are_simulated_once(monkeypatch):
     made = []
 
     def counting(*args):

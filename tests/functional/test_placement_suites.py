@@ -199,7 +199,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[Compared]:
         for name in NAMES
     ],
 )
-def test_a_suite_of_placement_is_answered_as_placement_does(suite, compared):
+def test_suites_of_placement_pass_against_the_simulator(suite, compared):
     tests = suitemaker.test_suite_from_dict(
         unittest.TestLoader(),
         suite,
@@ -226,7 +226,7 @@ def test_a_suite_of_placement_is_answered_as_placement_does(suite, compared):
     assert listed == compared.different.keys()
 
 
-def test_the_list_is_of_suites_that_there_are():
+def test_listed_suites_exist():
     assert NAMES
     for entry in DIFFERENT:
         assert entry['tests'].keys() <= set(NAMES), entry['reason']

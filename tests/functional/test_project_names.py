@@ -44,7 +44,7 @@ def kept(
     ],
 )
 @pytest.mark.parametrize('program', ['isolate-aggregates', 'openstack'])
-def test_a_project_may_be_named_on_the_command_line(
+def test_a_project_can_be_given_by_name(
     run: Run,
     openstack: Run,
     kept: str,
@@ -63,7 +63,7 @@ def test_a_project_may_be_named_on_the_command_line(
     assert hosts == ['linux-1', 'linux-2'][-found:]
 
 
-def test_a_name_in_several_domains_is_said_with_its_ids(
+def test_a_name_in_several_domains_is_refused_with_its_ids(
     run: Run, kept: str
 ) -> None:
     finished = run(

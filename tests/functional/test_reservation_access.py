@@ -34,7 +34,7 @@ def tick(world):
     return sum(url.endswith('access') for _, url in world.wire.calls)
 
 
-def test_access_that_was_taken_away_comes_back(world, caplog):
+def test_removed_access_is_restored(world, caplog):
     kept, lost = reserve(world), reserve(world)
     tick(world)
     caplog.clear()
@@ -48,14 +48,14 @@ def test_access_that_was_taken_away_comes_back(world, caplog):
     ]
 
 
-def test_the_first_access_is_nothing_to_tell(world, caplog):
+def test_granting_the_first_access_is_not_logged(world, caplog):
     coming = reserve(world, start=1)
     reservations.reconcile_all(world.store, NOW + HOUR)
     assert world.nova.access[coming] == {PROJECT}
     assert caplog.records == []
 
 
-def test_a_round_asks_of_some_only_and_of_each_in_turn(world, monkeypatch):
+def test_each_round_checks_some_reservations_in_turn(world, monkeypatch):
     monkeypatch.setattr(access_module, '_ASKED_AGAIN', ASKED)
     made = [reserve(world) for _ in range(2 * ASKED + 1)]
     reserve(world, start=1)

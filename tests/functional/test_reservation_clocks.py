@@ -60,7 +60,7 @@ def test_a_slow_run_opens_nothing_that_another_one_closed(world):
     world.nova.finish(uuid(3, 's'))
 
 
-def test_what_is_open_too_early_is_closed(world):
+def test_slots_that_opened_too_early_are_closed(world):
     writes(world, START)
     assert writes(world, START - 2 * MOST_SKEW - SECOND)
     assert world.slots() == {('blazar_h1', world.id): (1, 0)}
@@ -82,7 +82,7 @@ def tell(world, skew):
         (-HOUR, 'ahead of'),
     ],
 )
-def test_a_clock_that_is_too_far_off_is_refused(world, skew, way):
+def test_a_large_clock_difference_is_refused(world, skew, way):
     tell(world, skew)
     with pytest.raises(exception.ServiceError) as caught:
         world.store.now()
@@ -90,14 +90,14 @@ def test_a_clock_that_is_too_far_off_is_refused(world, skew, way):
 
 
 @pytest.mark.parametrize('skew', [0 * SECOND, 9 * SECOND, -9 * SECOND])
-def test_a_clock_that_is_a_little_off_will_do(world, skew):
+def test_a_small_clock_difference_is_accepted(world, skew):
     tell(world, skew)
     before = datetime.datetime.now(datetime.UTC)
     assert before <= world.store.now() <= before + HOUR
 
 
 @pytest.mark.parametrize('date', [None, 'noon', 'Sun, 22 Nov 2026 25:00:00'])
-def test_a_server_that_tells_no_time_will_do(world, date):
+def test_a_server_without_a_date_header_is_accepted(world, date):
     world.wire.date = date
     assert world.store.now()
 

@@ -53,7 +53,7 @@ def done(command):
     return run_it
 
 
-def test_all_there_is_to_know_is_in_the_document(done):
+def test_the_document_has_every_property(done):
     made = done(
         *CREATE,
         *('--amount', '3', '--id', ID, '--start', '2127-03-01T08:00Z'),
@@ -136,7 +136,7 @@ def test_a_dry_run_shows_where_it_fits_and_leaves_nothing(
     assert world.picture() == before
 
 
-def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(command, world):
+def test_a_reservation_that_does_not_fit_leaves_nothing(command, world):
     before = world.picture()
     finished = command(*CREATE, '--amount', '2', '--affinity', 'same')
     assert finished.code == 0
@@ -149,7 +149,7 @@ def test_what_does_not_fit_is_one_sentence_and_leaves_nothing(command, world):
     assert world.picture() == before
 
 
-def test_the_same_command_again_changes_nothing(done, world):
+def test_repeating_a_command_changes_nothing(done, world):
     done(*CREATE, '--id', ID)
     before = world.picture()
     done(*CREATE, '--id', ID)
@@ -164,7 +164,7 @@ def test_the_same_command_again_changes_nothing(done, world):
         ('--start', '2127-03-01T08:00Z'),
     ],
 )
-def test_creating_again_with_other_times_says_that_they_stay(
+def test_creating_again_with_other_times_keeps_the_first(
     command, done, world, given
 ):
     when = ('--start', '2127-03-01T08:00Z', '--end', '7d')
@@ -182,7 +182,7 @@ def test_creating_again_with_other_times_says_that_they_stay(
         assert world.picture() == before
 
 
-def test_an_interrupted_command_says_what_to_do(command, done, world):
+def test_an_interrupted_command_gives_the_next_step(command, done, world):
     calls = len(world.wire.calls)
     world.wire.fault = lambda number: number > calls + 20 and 'refused'
     finished = command(*CREATE, '--id', ID)
@@ -211,7 +211,7 @@ def test_amount_and_end_can_be_changed(command, done):
     )
 
 
-def test_what_is_found_can_be_created(command, done):
+def test_a_found_reservation_can_be_created(command, done):
     done(*CREATE, '--amount', '4', '--end', '2h')
     wanted = (*SIZE, '--amount', '3', '--affinity', 'any')
     found = done('find', *wanted, '--duration', '1d')
@@ -231,7 +231,7 @@ def test_what_is_found_can_be_created(command, done):
     assert 'fits at no time' in finished.err
 
 
-def test_a_calendar_shows_what_is_free_when(command, done, world):
+def test_a_calendar_shows_free_resources_over_time(command, done, world):
     world.fail_host('h2')
     world.boot('plain', 'h1', None, {'VCPU': 1})
     when = ('--start', '2127-03-01T08:00Z', '--end', '2h')
@@ -259,7 +259,7 @@ def test_a_calendar_shows_what_is_free_when(command, done, world):
         )
 
 
-def test_the_report_has_a_picture_of_what_is_free(done, world):
+def test_the_report_has_a_chart_of_free_resources(done, world):
     world.fail_host('h2')
     now = times.now()
     done(*CREATE, '--start', (now + 6 * HOUR).isoformat(), '--end', '12h')
@@ -280,7 +280,7 @@ def test_the_report_has_a_picture_of_what_is_free(done, world):
     ] == [(0, 1, 0, 0, 8), (1, 2, 1, 0.5, 4), (2, 3, 0, 0, 8)]
 
 
-def test_those_that_end_soon_have_a_status_of_their_own(
+def test_reservations_that_end_soon_have_their_own_exit_code(
     command, done, monkeypatch
 ):
     done(*CREATE, '--id', ID, '--end', '36h')
@@ -303,7 +303,9 @@ def test_those_that_end_soon_have_a_status_of_their_own(
     assert command(*soon, '10h').code == 0
 
 
-def test_one_that_cannot_be_read_may_end_soon(command, done, world):
+def test_unreadable_reservations_are_reported_with_those_that_end_soon(
+    command, done, world
+):
     done(*CREATE, '--id', ID)
     done(*CREATE, '--id', OTHER, '--end', '1d')
     flavor = world.nova.flavors[ID]
@@ -334,7 +336,7 @@ def test_start_project_and_affinity_can_be_changed(command, done):
     assert done('show', ID) == started
 
 
-def test_an_end_that_is_no_time_later_is_refused(command, world):
+def test_an_end_that_is_not_after_the_start_is_refused(command, world):
     for end in ('now', '0s'):
         finished = command(*CREATE, '--end', end)
         assert (finished.code, finished.out) == (1, '')
@@ -355,7 +357,9 @@ def test_an_end_takes_as_long_as_nova_takes_to_delete_its_servers(
     assert done('end', ID)['state'] == 'ended'
 
 
-def test_repair_moves_slots_and_names_what_fits_nowhere(command, done, world):
+def test_repair_moves_slots_and_names_those_that_fit_nowhere(
+    command, done, world
+):
     done(*CREATE, '--id', ID, '--amount', '3')
     world.boot('s', 'h1', ID, NEEDS)
     world.fail_host('h1')
@@ -375,7 +379,7 @@ def test_repair_moves_slots_and_names_what_fits_nowhere(command, done, world):
     done('repair')
 
 
-def test_a_move_tells_what_is_left_until_it_is_done(command, done, world):
+def test_a_move_shows_the_remaining_servers(command, done, world):
     done(*CREATE, '--id', ID, '--affinity', 'same')
     assert world.boot('s', 'h1', ID, NEEDS)
     finished = command('move', ID, '--from', 'h1', '-f', 'json')
@@ -393,7 +397,7 @@ def test_a_move_tells_what_is_left_until_it_is_done(command, done, world):
     assert command('move', ID, '--call-off', '--from', 'h1').code == 2
 
 
-def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):
+def test_each_host_is_enabled_and_disabled_independently(command, done, world):
     world.add_host('h3', enable=False)
     finished = command('host', 'enable', 'h3', 'h4', 'h3', '-f', 'json')
     assert finished.code == 1
@@ -416,7 +420,7 @@ def test_hosts_are_enabled_and_disabled_each_for_itself(command, done, world):
     ]
 
 
-def test_the_last_host_says_what_is_left_and_how_to_delete_it(command, world):
+def test_disabling_the_last_host_names_what_remains(command, world):
     assert command('host', 'disable', 'h1').err == ''
     finished = command('host', 'disable', 'h2')
     assert finished.code == 0
@@ -453,7 +457,7 @@ def test_the_last_host_says_what_is_left_and_how_to_delete_it(command, world):
         ),
     ],
 )
-def test_a_pool_that_nothing_guards_is_a_warning(
+def test_a_pool_without_a_guarding_filter_is_warned_about(
     world, run, tmp_path, settings, warns
 ):
     path = tmp_path / 'nova.conf'
@@ -489,7 +493,7 @@ def end():
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def test_a_watch_writes_a_line_for_what_has_changed(command, done, world):
+def test_a_watch_writes_a_line_for_each_change(command, done, world):
     done(*CREATE, '--id', ID)
     done(*CREATE, '--id', OTHER)
 
@@ -573,7 +577,7 @@ def test_the_cleaning_time_is_configured(run, world, tmp_path):
     assert codes == [0, 1, 0, 1]
 
 
-def test_two_at_once_do_no_harm(done, world):
+def test_concurrent_reconciliations_do_not_conflict(done, world):
     stores = [world.new_store() for _ in range(3)]
     done(*CREATE, '--id', ID, '--start', '1s')
     threads = [

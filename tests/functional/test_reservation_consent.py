@@ -74,7 +74,7 @@ def reservation_command(request, reserved, command):
     return run_it, told
 
 
-def test_nothing_is_done_where_nobody_can_be_asked(reservation_command):
+def test_nothing_is_done_without_a_terminal(reservation_command):
     run_it, _ = reservation_command
     finished, has_changed = run_it()
     assert (finished.code, has_changed) == (3, False)
@@ -95,7 +95,7 @@ def test_a_dry_run_changes_nothing_and_asks_nothing(
     assert json.loads(finished.out)
 
 
-def test_what_would_be_done_is_shown_and_done_after_a_yes(
+def test_a_plan_is_shown_and_carried_out_after_confirmation(
     reservation_command, answer
 ):
     run_it, told = reservation_command
@@ -160,7 +160,7 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
 SLOT = {'VCPU': 4, 'MEMORY_MB': 1024, 'DISK_GB': 10}
 
 
-def test_no_server_is_deleted_that_came_after_the_question(
+def test_no_server_created_after_the_prompt_is_deleted(
     reserved, command, answer
 ):
     command('update', ID, '--amount', '2', '--yes')
@@ -188,7 +188,7 @@ def test_no_host_is_left_that_failed_after_the_question(
     assert reserved.store.read().reservation(ID).leaving == ()
 
 
-def test_less_than_a_yes_was_given_for_is_done(reserved, command, answer):
+def test_a_plan_that_shrank_is_carried_out(reserved, command, answer):
     inventories.create_class(reserved.direct, ORPHAN)
     reserved.nova.access[ID].clear()
     answer('y\n', lambda: inventories.delete_class(reserved.direct, ORPHAN))
@@ -216,7 +216,7 @@ def test_move_names_the_servers_that_it_evacuates(
         (['h2'], 1, False, 'it has hosts: h1'),
     ],
 )
-def test_a_pool_that_stays_is_not_to_be_deleted(
+def test_a_pool_that_must_stay_is_not_offered_for_deletion(
     reserved, command, answer, hosts, code, told, problem
 ):
     answer('y\n')
@@ -264,7 +264,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
          'which is in the past'),
     ],
 )  # fmt: skip
-def test_what_is_refused_is_not_to_be_reserved(
+def test_a_refused_reservation_is_not_prompted_for(
     reserved, command, answer, options, problem
 ):
     answer('y\n')

@@ -200,7 +200,7 @@ def breaks(calls):
 
 
 @pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
-def test_a_broken_operation_is_completed(world, kind):
+def test_an_interrupted_operation_is_completed(world, kind):
     case = kind()
     case.begin(world)
     before = world.picture()
@@ -233,9 +233,7 @@ def test_a_broken_operation_is_completed(world, kind):
 
 
 @pytest.mark.parametrize('kind', KINDS, ids=lambda kind: kind.__name__)
-def test_no_operation_fails_where_the_database_ends_a_write_for_others(
-    world, kind
-):
+def test_operations_survive_database_deadlocks(world, kind):
     case = kind()
     case.begin(world)
     before = world.picture()
@@ -261,7 +259,7 @@ def test_no_operation_fails_where_the_database_ends_a_write_for_others(
     assert bool(ended) is (expected != before)
 
 
-def test_the_library_enables_hosts_as_the_tests_do(world):
+def test_hosts_enabled_by_the_library_and_the_tests_are_equal(world):
     world.reset()
     world.add_host('h1')
     expected = world.picture()

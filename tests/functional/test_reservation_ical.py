@@ -104,7 +104,7 @@ def refusal(run, *arguments):
 
 
 @pytest.mark.usefixtures('reserved')
-def test_one_that_cannot_be_read_is_not_left_out(run, world, tmp_path):
+def test_an_unreadable_reservation_is_not_omitted(run, world, tmp_path):
     flavor = world.nova.flavors[ID]
     flavor['description'] = flavor['description'].replace('"amount"', '')
     path = tmp_path / 'march.ics'
@@ -112,7 +112,7 @@ def test_one_that_cannot_be_read_is_not_left_out(run, world, tmp_path):
     assert not path.exists()
 
 
-def test_what_cannot_be_written_is_one_sentence(run, world, tmp_path):
+def test_a_failed_write_is_one_sentence(run, world, tmp_path):
     assert refusal(run, *MONTH, str(tmp_path)) == (
         f'The calendar cannot be written to {tmp_path}: Is a directory.\n'
     )
@@ -120,7 +120,7 @@ def test_what_cannot_be_written_is_one_sentence(run, world, tmp_path):
 
 
 @pytest.mark.usefixtures('world')
-def test_without_icalendar_it_says_what_to_install(run, monkeypatch):
+def test_without_icalendar_the_error_names_the_extra(run, monkeypatch):
     name = 'isolate_aggregates.reservations.ical'
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.delattr(reservations, 'ical', raising=False)

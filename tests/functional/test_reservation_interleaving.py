@@ -225,7 +225,7 @@ if os.environ.get('THOROUGH'):
 @pytest.mark.parametrize(
     ('command', 'other'), PAIRS, ids=lambda command: command.__name__
 )
-def test_both_are_told_the_truth(world, command, other):
+def test_both_commands_report_the_true_outcome(world, command, other):
     for number in numbers(world, command):
         was_granted, told, refusal = interleave(world, number, command, other)
         first = PROMISES.get(other, {}) if told is None else {}
@@ -246,7 +246,7 @@ def test_both_are_told_the_truth(world, command, other):
     [to_other, pytest.param(later, marks=pytest.mark.slow)],
     ids=lambda command: command.__name__,
 )
-def test_access_is_given_only_as_the_record_says(world, other):
+def test_access_is_granted_only_as_recorded(world, other):
     """A project can never use a reservation of another one."""
     given = []
 
@@ -320,7 +320,7 @@ def end_new(store):
     ],
     ids=lambda command: command.__name__,
 )
-def test_what_is_ended_while_it_is_made_stays_ended(world, other):
+def test_a_reservation_ended_during_its_creation_stays_ended(world, other):
     for number in numbers(world, create):
         _, told, refusal = interleave(world, number, create, other)
         if other is end_new and told is None:
@@ -389,7 +389,7 @@ def test_a_command_about_an_earlier_reservation_changes_nothing(world):
     check(world, {'end': NOW + 9 * HOUR})
 
 
-def test_what_another_command_took_back_is_not_granted(world):
+def test_slots_taken_back_by_another_command_are_not_granted(world):
     """The other command took slots from shrunk hosts and was interrupted."""
     begin(world)
     revisions = []

@@ -105,7 +105,7 @@ def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
     assert world.litter() == []
 
 
-def test_without_room_elsewhere_nothing_changes(world):
+def test_a_move_without_free_slots_elsewhere_changes_nothing(world):
     found = reserve(world, 2, servers=1)
     reserve(world, 1)
     world.fail_host('h1')
@@ -132,7 +132,7 @@ def test_a_healthy_host_is_left_where_it_is_named(world):
     assert world.picture() == before
 
 
-def test_slots_without_servers_are_gone_at_once(world):
+def test_slots_without_servers_move_at_once(world):
     found = reserve(world, 2)
     status = reservations.move(world.store, found, NOW, ['h1'])
     assert on(status) == {'h2': (2, 2, 0)}
@@ -142,7 +142,7 @@ def test_slots_without_servers_are_gone_at_once(world):
     assert on(status) == {'h1': (1, 1, 0), 'h2': (2, 2, 0)}
 
 
-def test_it_can_be_called_off(world):
+def test_a_move_can_be_cancelled(world):
     found = reserve(world, 2, True, servers=2)
     before = world.picture()
     reservations.move(world.store, found, NOW, ['h1'])
@@ -154,7 +154,7 @@ def test_it_can_be_called_off(world):
     assert after == before
 
 
-def test_a_change_keeps_what_is_left(world):
+def test_a_change_during_a_move_keeps_the_hosts_being_left(world):
     found = reserve(world, 1, servers=1)
     reservations.move(world.store, found, NOW, ['h1'])
     status = reservations.update(world.store, found, NOW, amount=2)
@@ -162,7 +162,7 @@ def test_a_change_keeps_what_is_left(world):
     assert status.reservation.leaving == ('h1',)
 
 
-def test_what_is_left_counts_with_others(world):
+def test_slots_on_a_host_being_left_still_count(world):
     found = reserve(world, 2, servers=1)
     reservations.move(world.store, found, NOW, ['h1'])
     made = reservations.new(PROJECT, 2, SHAPE, NOW)
@@ -181,7 +181,7 @@ def test_a_reservation_ends_while_it_leaves_a_host(world):
     assert (world.slots(), world.nova.flavors) == ({}, {})
 
 
-def test_a_process_that_goes_on_sees_that_a_server_is_gone(world):
+def test_a_running_process_notices_that_a_server_has_left(world):
     reserve(world, 2, servers=2)
     world.boot('o', 'h1', flavor_needs={'VCPU': 2})
     world.fail_host('h1')

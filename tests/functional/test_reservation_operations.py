@@ -60,7 +60,7 @@ def test_every_slot_counts_for_all_of_its_time(world):
     assert 'there is room for none' in refused(world, 1, start=9)
 
 
-def test_slots_are_open_from_the_start_on_only(world):
+def test_slots_open_at_the_start(world):
     status = reserve(world, 2, start=1, end=2)
     found = status.reservation
     assert status.state is reservations.Phase.PLANNED
@@ -85,7 +85,7 @@ def test_slots_are_open_from_the_start_on_only(world):
     assert world.nova.flavors == {}
 
 
-def test_nothing_is_forgotten_before_the_servers_are_gone(world):
+def test_a_reservation_is_kept_until_its_servers_are_deleted(world):
     found = reserve(world, 2, end=1).reservation
     world.boot('s1', 'h1', found.id, NEEDS)
     world.nova.is_slow = True
@@ -117,7 +117,9 @@ def test_a_shelved_server_without_allocation_keeps_the_flavor(world):
     ('affinity', 'amount', 'expected'),
     [(True, 2, {'h1': 2}), (False, 2, {'h1': 1, 'h2': 1})],
 )
-def test_affinity(world, affinity, amount, expected):
+def test_affinity_decides_how_slots_are_spread(
+    world, affinity, amount, expected
+):
     status = reserve(world, amount, affinity=affinity)
     assert totals(status) == expected
     where = 'on one host' if affinity else 'on different hosts'
@@ -147,7 +149,7 @@ def test_update_before_and_after_the_start(world):
     world.nova.finish(uuid(3, 's1'))
 
 
-def test_slots_with_servers_cannot_be_given_back(world):
+def test_slots_with_servers_cannot_be_removed(world):
     found = reserve(world, 2).reservation
     for server in ('s1', 's2'):
         assert world.boot(server, 'h1', found.id, NEEDS)
@@ -158,7 +160,7 @@ def test_slots_with_servers_cannot_be_given_back(world):
     assert world.picture() == before
 
 
-def test_a_later_end_is_refused_where_another_one_comes(world):
+def test_a_later_end_is_refused_if_another_reservation_follows(world):
     found = reserve(world, 3, end=1).reservation
     reserve(world, 2, start=2)
     assert reservations.update(world.store, found.id, NOW, end=NOW + 2 * HOUR)
@@ -206,7 +208,7 @@ def test_a_host_takes_no_server_larger_than_its_largest(world):
     assert 'room for' in refused(world, 1)
 
 
-def test_traits_decide_over_hosts(world):
+def test_required_traits_select_the_hosts(world):
     path = f'/resource_providers/{uuid(1, "h2")}/traits'
     generation = world.direct.get(path)['resource_provider_generation']
     world.direct.send(
@@ -225,7 +227,7 @@ def test_traits_decide_over_hosts(world):
     assert 'room for 1 on h2' in refused(world, 2, shape=wants)
 
 
-def test_racing_creators_never_oversell(world):
+def test_concurrent_creations_never_oversell(world):
     world.add_host('h3')
     outcomes = []
 
@@ -259,7 +261,7 @@ def test_racing_creators_never_oversell(world):
     assert len(made) >= 2
 
 
-def test_several_ticks_at_once_do_no_harm(world):
+def test_concurrent_reconciliations_do_not_conflict(world):
     for start in range(4):
         reserve(world, 4, start=start + 1, end=start + 2)
     failures = []
@@ -306,7 +308,7 @@ def test_unused_slots_leave_a_failed_host(world):
     assert world.boot('s2', 'h2', found.id, NEEDS)
 
 
-def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
+def test_slots_that_fit_nowhere_else_stay_and_are_reported(world):
     reserve(world, 4)
     world.fail_host('h1', status='disabled')
     [status] = reservations.repair(world.store, NOW)
@@ -314,7 +316,7 @@ def test_slots_that_fit_nowhere_else_stay_and_are_told_of(world):
     assert status.problems == ('host h1 is disabled: 2 slots there',)
 
 
-def test_slots_of_a_host_that_is_gone_move(world):
+def test_slots_of_a_removed_host_move(world):
     found = reserve(world, 2).reservation
     del world.nova.nodes[uuid(1, 'h1')]
     [status] = reservations.reconcile_all(world.store, NOW)
@@ -327,7 +329,7 @@ def test_slots_of_a_host_that_is_gone_move(world):
     assert world.slots() == {('blazar_h2', found.id): (2, 2)}
 
 
-def test_slots_that_somebody_deleted_are_made_again(world):
+def test_deleted_slots_are_created_again(world):
     found = reserve(world, 3).reservation
     path = f'/resource_providers/{world.child("h2")}/inventories'
     world.direct.send('DELETE', path)
@@ -342,7 +344,7 @@ def test_slots_that_somebody_deleted_are_made_again(world):
     assert found.id in world.nova.flavors
 
 
-def test_what_is_missing_is_told(world):
+def test_missing_slots_are_reported(world):
     reserve(world, 4)
     world.direct.send('DELETE', f'/resource_providers/{world.child("h1")}')
     [status] = reservations.reconcile_all(world.store, NOW)
@@ -390,7 +392,7 @@ def test_reservations_of_others_count_and_are_left_alone(world):
         reservations.disable_host(world.store, 'h1')
 
 
-def test_a_broken_record_is_told_and_left_alone(world):
+def test_a_broken_record_is_reported_and_left_alone(world):
     found = reserve(world, 1).reservation
     flavor = world.nova.flavors[found.id]
     good = flavor['description']
@@ -409,7 +411,7 @@ def test_a_broken_record_is_told_and_left_alone(world):
     assert 'room for 2 on h2, 1 on h1' in refused(world, 4)
 
 
-def test_an_id_is_taken_once(world):
+def test_an_id_cannot_be_used_twice(world):
     first = reserve(world, 1).reservation
     wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
     with pytest.raises(exception.ReservationError, match='another one'):
@@ -431,7 +433,7 @@ def test_an_id_is_taken_once(world):
         ({'reservation_id': '7'}, 'is not the id of a reservation'),
     ],
 )
-def test_what_makes_no_sense_is_refused(world, change, problem):
+def test_invalid_values_are_refused(world, change, problem):
     with pytest.raises(exception.InvalidRequest, match=problem):
         reserve(world, **{'amount': 1, **change})
     assert world.nova.flavors == {}
@@ -548,7 +550,7 @@ def first(world, amount, start=0, length=None, shape=SHAPE, **kwargs):
     return (found.start - NOW) / HOUR, totals(status)
 
 
-def test_a_reservation_fits_first_where_others_leave_room(world):
+def test_find_returns_the_first_time_with_enough_free_slots(world):
     reserve(world, 3, start=2, end=4)
     reserve(world, 4, start=6, end=8)
     assert first(world, 4, length=2) == (0, {'h1': 2, 'h2': 2})
@@ -574,7 +576,7 @@ def test_a_host_that_takes_no_such_server_is_not_found(world):
     assert first(world, 1, shape=large)[0] == 1
 
 
-def test_what_was_found_needs_a_project(world):
+def test_a_found_reservation_needs_a_project(world):
     with pytest.raises(exception.InvalidRequest, match='needs a project'):
         reservations.create(
             world.store, reservations.new('', 1, SHAPE, NOW), NOW
@@ -613,7 +615,7 @@ def test_a_host_with_ordinary_servers_is_not_enabled(world):
     assert world.nova.aggregates[1]['hosts'] == ['h1', 'h2']
 
 
-def test_a_server_that_comes_before_the_fence_is_not_overlooked(world):
+def test_a_server_created_before_the_fence_is_noticed(world):
     world.add_host('h3', enable=False)
 
     def meddle(method, url):
@@ -628,7 +630,7 @@ def test_a_server_that_comes_before_the_fence_is_not_overlooked(world):
     assert world.picture()['providers']['h3']['aggregates'] == []
 
 
-def test_unknown_names(world):
+def test_unknown_names_are_refused(world):
     with pytest.raises(exception.NotFound):
         reservations.enable_host(world.store, 'h9')
     with pytest.raises(exception.NotFound):
@@ -637,7 +639,7 @@ def test_unknown_names(world):
         reservations.show(world.store, uuid(9, 'none'), NOW)
 
 
-def test_to_show_one_reservation_only_its_hosts_are_read(world):
+def test_showing_a_reservation_reads_only_its_hosts(world):
     world.add_host('h3', vcpus=3)
     found = reserve(world, 1, start=1, end=2)
     for start in (2, 3):
@@ -656,7 +658,7 @@ def test_to_show_one_reservation_only_its_hosts_are_read(world):
     assert read == {world.child('h1'), world.child('h3')}
 
 
-def test_a_tick_asks_little_where_nothing_is_to_be_done(world):
+def test_a_reconciliation_without_work_sends_few_requests(world):
     for start in range(3):
         reserve(world, 4, start=start + 1, end=start + 2)
     world.wire.calls.clear()

@@ -41,9 +41,7 @@ def test_a_pool_without_hosts_can_be_deleted(world):
         (lambda pool: pool['metadata'].clear(), 'was not made here'),
     ],
 )
-def test_a_pool_that_is_not_for_reservations_alone_is_kept(
-    world, change, problem
-):
+def test_a_pool_with_other_uses_is_kept(world, change, problem):
     reservations.disable_host(world.store, 'h1')
     change(world.nova.aggregates[1])
     before = world.picture()
@@ -118,7 +116,7 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
     assert pool['hosts'] == []
 
 
-def test_a_node_leaves_the_pool_with_the_last_of_its_service_only(world):
+def test_nodes_leave_the_pool_with_the_last_node_of_their_service(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled
     assert reservations.would_delete_pool(world.store, ['h2', 'h1'])

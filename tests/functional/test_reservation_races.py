@@ -148,7 +148,7 @@ def check(world):
         ),
     ],
 )
-def test_nothing_is_sold_twice(world, case):
+def test_no_slot_is_sold_twice(world, case):
     action = begin(world, case)
     scene = world.keep()
     world.put_back(scene)

@@ -46,12 +46,12 @@ def refused(world, found):
     return str(caught.value)
 
 
-def test_what_a_gpu_below_a_host_has_is_counted(world):
+def test_resources_of_a_gpu_below_a_host_count(world):
     assert create(world, wanted(5, resources__VGPU='1')) == {'h1': 5}
     assert 'room for 3 on h1' in refused(world, wanted(4, resources__VGPU='1'))
 
 
-def test_a_slot_takes_its_share_from_one_gpu(world):
+def test_a_slot_uses_a_single_gpu(world):
     # Six of eight are there, and three of four on each.
     assert 'room for 2 on h1' in refused(world, wanted(3, resources__VGPU='3'))
     assert 'for none' in refused(world, wanted(1, resources__VGPU='5'))
@@ -65,12 +65,12 @@ def test_small_slots_may_leave_no_gpu_whole(world):
     assert 'room for 1 on h1' in refused(world, wanted(2, resources__VGPU='3'))
 
 
-def test_what_ordinary_servers_use_of_a_gpu_counts(world):
+def test_gpu_usage_of_ordinary_servers_counts(world):
     assert world.boot('s', 'h1', devices=[(world.gpus[0], {'VGPU': 3})])
     assert 'room for 1 on h1' in refused(world, wanted(2, resources__VGPU='3'))
 
 
-def test_what_servers_with_slots_use_of_a_gpu_counts_once(world):
+def test_gpu_usage_of_servers_in_slots_counts_once(world):
     found = wanted(2, resources__VGPU='2')
     create(world, found)
     gpu = (world.gpus[0], {'VGPU': 2})
@@ -116,7 +116,9 @@ def test_a_trait_counts_where_each_gpu_has_it(world):
         ('trait_GPU:HW_GPU_API_VULKAN', 'required'),
     ],
 )
-def test_what_cannot_be_counted_is_refused_by_name(world, key, value):
+def test_resources_that_cannot_be_counted_are_refused_by_name(
+    world, key, value
+):
     before = world.picture()
     specs = {key.replace(':', '__'): value}
     with pytest.raises(exception.InvalidRequest) as caught:
@@ -127,7 +129,7 @@ def test_what_cannot_be_counted_is_refused_by_name(world, key, value):
     wanted(1, allow_uncounted=True, **specs)
 
 
-def test_what_is_allowed_uncounted_is_promised_for_the_rest(world):
+def test_allow_uncounted_still_counts_everything_else(world):
     alias = wanted(20, allow_uncounted=True, pci_passthrough__alias='a100:4')
     assert create(world, alias) == {'h1': 10, 'h2': 10}
     assert 'for none' in refused(world, wanted(1))
@@ -160,7 +162,7 @@ SHRUNK = 'host h1 has room for 4 of the 8 VCPU that the slots there need'
 
 
 @pytest.mark.parametrize('is_full', [False, True])
-def test_a_host_that_shrank_is_told_of(world, is_full):
+def test_a_host_that_shrank_is_reported(world, is_full):
     found = big(world, 2)
     if is_full:
         for server in ('s1', 's2'):
@@ -182,7 +184,7 @@ def test_slots_without_server_leave_a_host_that_shrank(world):
     assert world.boot('s2', 'h2', found.id, {'VCPU': 4})
 
 
-def test_no_more_slots_leave_than_have_to(world):
+def test_only_as_many_slots_leave_as_needed(world):
     world.fail_host('h2')
     for _ in range(2):
         big(world, 1)
@@ -198,7 +200,7 @@ def test_no_more_slots_leave_than_have_to(world):
     assert not any(status.problems for status in statuses)
 
 
-def test_what_fits_nowhere_else_stays_on_a_host_that_shrank(world):
+def test_slots_that_fit_nowhere_else_stay_on_a_host_that_shrank(world):
     big(world, 4)
     world.set_vcpus('h1', 4)
     assert repaired(world) == [({'h1': 2, 'h2': 2}, (SHRUNK,))]
@@ -206,7 +208,7 @@ def test_what_fits_nowhere_else_stays_on_a_host_that_shrank(world):
     assert repaired(world) == [({'h1': 1, 'h2': 2, 'h3': 1}, ())]
 
 
-def test_slots_that_follow_each_other_do_not_need_room_together(world):
+def test_consecutive_slots_can_use_the_same_room(world):
     world.fail_host('h2')
     big(world, 1, end=1)
     big(world, 1, start=1)

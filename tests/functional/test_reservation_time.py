@@ -40,7 +40,7 @@ def refused(world, *args):
     return str(caught.value)
 
 
-def test_the_next_one_starts_after_the_cleaning_time(world):
+def test_the_next_reservation_starts_after_the_cleaning_time(world):
     reserve(world, 1, 2)
     assert 'room for none' in refused(world, 2, 3)
     assert 'until 2027-03-01T13:00:00+00:00' in refused(world, 0, 1)
@@ -59,7 +59,7 @@ def test_a_later_end_leaves_the_cleaning_time_as_well(world):
     assert status.reservation.end == late
 
 
-def test_reservations_closer_than_a_new_cleaning_time_stay(world):
+def test_a_longer_cleaning_time_keeps_existing_reservations(world):
     plain = world.new_store()
     world.store, cleaning = plain, world.store
     first, second = reserve(world, 0, 1), reserve(world, 1)
@@ -70,7 +70,7 @@ def test_reservations_closer_than_a_new_cleaning_time_stay(world):
     assert {first.id, second.id} == set(world.records())
 
 
-def test_who_cannot_boot_yet_is_told_why(world):
+def test_slots_still_in_use_by_an_earlier_reservation_are_reported(world):
     found, _ = reserve(world, 0, 1), reserve(world, 1.5)
     assert world.boot('s', 'h1', found.id, NEEDS)
     world.nova.is_slow = True
@@ -97,7 +97,7 @@ def test_times_that_utc_does_not_have_are_refused(year):
         reservations.new(PROJECT, 1, shape, start, end)
 
 
-def test_the_last_end_there_is_leaves_no_cleaning_time(world):
+def test_the_latest_possible_end_leaves_no_cleaning_time(world):
     end = datetime.datetime.max.replace(tzinfo=datetime.UTC)
     made = reservations.new(PROJECT, 1, reservations.Shape(8, 64), NOW, end)
     reservations.create(world.store, made, NOW)
@@ -136,7 +136,7 @@ def test_slots_leave_a_host_that_has_failed_for_long_enough(world):
     assert found.id in world.records()
 
 
-def test_a_host_that_came_back_starts_anew(world):
+def test_a_recovered_host_restarts_the_waiting_time(world):
     reserve(world, 0)
     world.add_host('h2')
     clock = Clock()

@@ -74,7 +74,7 @@ def never_answer(accepted: socket.socket) -> None:
             pass
 
 
-def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
+def test_a_refused_connection_is_retried_and_named() -> None:
     with socket.create_server(('127.0.0.1', 0)) as closed:
         port = closed.getsockname()[1]
     url = f'http://127.0.0.1:{port}'
@@ -86,7 +86,7 @@ def test_a_port_nobody_listens_on_is_tried_four_times_and_named() -> None:
     )
 
 
-def test_a_service_that_hangs_is_given_up_after_four_time_outs() -> None:
+def test_a_hanging_service_fails_after_four_timeouts() -> None:
     with listening(never_answer) as (address, connections):
         error = failing(service(client(f'http://{address}', timeout=0.05)))
     assert isinstance(error, exception.ServiceUnreachable)
@@ -128,7 +128,7 @@ def certificate(tmp_path: pathlib.Path) -> pathlib.Path:
     return path
 
 
-def test_a_certificate_of_no_known_ca_is_named_and_not_tried_again(
+def test_an_untrusted_certificate_is_named_without_a_retry(
     certificate: pathlib.Path,
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -161,9 +161,7 @@ def test_a_connection_reset_on_a_long_query_means_that_it_is_too_long() -> (
     )
 
 
-def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
-    None
-):
+def test_a_connection_closed_without_an_answer_is_reported() -> None:
     with listening(lambda accepted: accepted.recv(9999)) as (address, _):
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)
@@ -174,12 +172,12 @@ def test_a_connection_closed_without_an_answer_is_said_in_those_words() -> (
     )
 
 
-def test_a_service_that_is_down_is_not_put_down_to_a_long_query() -> None:
+def test_a_service_that_is_down_is_not_blamed_on_a_long_query() -> None:
     error = failing(service(client('http://127.0.0.1:1')), LONG)
     assert isinstance(error, exception.ServiceUnreachable)
 
 
-def test_a_connection_reset_on_a_short_query_is_just_that() -> None:
+def test_a_reset_connection_on_a_short_query_is_reported_as_one() -> None:
     with listening(hang_up) as (address, _):
         error = failing(service(client(f'http://{address}')))
     assert isinstance(error, exception.ServiceUnreachable)

@@ -146,7 +146,9 @@ def test_lagging_rollups_keep_out_exactly_the_same_hosts(
 
 @settings(max_examples=40, deadline=None)
 @given(aggregates, requests, limits, st.data())
-def test_stale_rollups_let_nobody_in(placement, found, request, limit, data):
+def test_stale_rollups_admit_no_other_hosts(
+    placement, found, request, limit, data
+):
     index = AggregateIndex(found)
     place(placement, index, {}, some_rollups(data, index))
     try:

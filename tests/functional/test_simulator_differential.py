@@ -344,7 +344,7 @@ def amounts(candidates):
     )
 
 
-def test_nothing_is_a_multiple_of_a_step_of_zero(both):
+def test_zero_steps_fit_no_amount(both):
     """The API refuses such an inventory; it could be in the database."""
     host = dataclasses.replace(
         provider(0, {}), inventories={'VCPU': Inventory(4, step_size=0)}

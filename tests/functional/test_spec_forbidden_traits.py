@@ -76,7 +76,7 @@ def asking(resources, required=(), forbidden=(), suffix=''):
         ),
     ],
 )
-def test_required_traits_are_there_and_forbidden_ones_are_not(
+def test_hosts_have_required_traits_and_no_forbidden_ones(
     cloud, suffix, required, forbidden, hosts
 ):
     request = asking({'DISK_GB': 1}, required, forbidden, suffix)

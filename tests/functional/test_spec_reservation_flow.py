@@ -162,7 +162,7 @@ def test_a_reservation_of_another_project_is_refused_to_an_image(cloud, find):
     ],
     ids=['unknown in the image', 'unknown in the flavor'],
 )
-def test_a_known_reservation_does_not_make_up_for_an_unknown_one(
+def test_one_unknown_reservation_among_known_ones_is_refused(
     cloud, find, size, image
 ):
     with pytest.raises(exception.RequestRefused, match='0badcafe'):
@@ -202,7 +202,7 @@ def test_each_prefix_has_to_be_satisfied(racks, find, keys, names):
     assert hosts(find(racks, flavor(*keys))) == names
 
 
-def test_the_value_of_a_key_means_nothing(racks, find):
+def test_the_value_of_a_key_is_ignored(racks, find):
     """Only the key is compared, so the value may be false."""
     named = Flavor(
         'f', vcpus=1, extra_specs={'reservation:2': '', 'rack:a': 'false'}

@@ -33,9 +33,7 @@ def add_card(world):
 
 
 @pytest.mark.parametrize('tagged', ['before', 'meanwhile'])
-def test_sync_puts_nothing_on_a_host_that_a_provider_below_it_has(
-    world, tagged
-):
+def test_sync_adds_no_trait_that_a_provider_below_the_host_has(world, tagged):
     add_card(world)
     if tagged == 'meanwhile':
         # Plan for another trait; LICENSED is required only after the plan.
@@ -50,7 +48,7 @@ def test_sync_puts_nothing_on_a_host_that_a_provider_below_it_has(
     assert world.todo() == []
 
 
-def test_sync_takes_off_again_what_a_provider_below_has_by_now(world):
+def test_sync_removes_a_trait_that_a_provider_below_now_has(world):
     world.sync()
     assert world.of('h1', 'traits') == {LICENSED, MARK}
     add_card(world)
@@ -63,7 +61,7 @@ def test_sync_takes_off_again_what_a_provider_below_has_by_now(world):
     assert world.of('h1', 'traits') == set()
 
 
-def test_a_trait_that_sync_does_not_put_by_hand_is_not_missing_either(world):
+def test_a_standard_trait_below_a_host_is_not_missing(world):
     world.require('gpus', ['h1'], 'HW_CPU_X86_AVX2')
     [problem] = world.plan().problems
     assert 'host h1 has no HW_CPU_X86_AVX2' in problem
@@ -72,7 +70,7 @@ def test_a_trait_that_sync_does_not_put_by_hand_is_not_missing_either(world):
     assert world.plan().problems == ()
 
 
-def test_lock_gives_a_host_nothing_that_a_provider_below_it_has(world):
+def test_lock_adds_no_trait_that_a_provider_below_has(world):
     add_card(world)
     world.require('gpus', ['h1'])
     plan = lock.plan(world.cloud, 'gpus', [LICENSED])
@@ -85,7 +83,7 @@ def test_lock_gives_a_host_nothing_that_a_provider_below_it_has(world):
     )
 
 
-def test_unlock_gives_a_host_nothing_back_that_a_provider_below_it_has(world):
+def test_unlock_restores_no_trait_that_a_provider_below_has(world):
     add_card(world)
     world.require('others', ['h1'], LICENSED)
     plan = unlock.plan(world.cloud, 'gpus', [LICENSED], again=True)
@@ -94,7 +92,7 @@ def test_unlock_gives_a_host_nothing_back_that_a_provider_below_it_has(world):
     ]
 
 
-def test_what_is_below_is_read_of_required_traits_alone(world):
+def test_only_required_traits_are_read_below_hosts(world):
     add_card(world)
     assert read(world.cloud).below == {uuid(1, 'h1'): {LICENSED: ('card',)}}
     world.require('gpus', ['h1'])

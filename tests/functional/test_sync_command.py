@@ -105,7 +105,7 @@ def live(
     embedded.close()
 
 
-def test_marks_of_nothing_are_told_before_they_are_deleted(
+def test_unused_marks_are_shown_before_they_are_deleted(
     run: Run, live: Live, answer: Callable[[str], None]
 ) -> None:
     run('sync', '--yes')
@@ -138,9 +138,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert live.traits('win-1') == frozenset()
 
 
-def test_a_table_ends_with_how_much_there_is_to_do(
-    run: Run, live: Live
-) -> None:
+def test_a_table_ends_with_a_summary(run: Run, live: Live) -> None:
     finished = run('sync')
     assert finished.code == 3
     assert finished.out.splitlines()[-1] == (
@@ -148,7 +146,7 @@ def test_a_table_ends_with_how_much_there_is_to_do(
     )
 
 
-def test_applying_does_what_was_planned_once(run: Run, live: Live) -> None:
+def test_a_plan_is_applied_once(run: Run, live: Live) -> None:
     planned = run('sync', '-f', 'value').out
     finished = run('sync', '--yes', '-f', 'value')
     assert (finished.code, finished.out) == (0, planned)
@@ -162,7 +160,7 @@ def test_applying_does_what_was_planned_once(run: Run, live: Live) -> None:
         assert (finished.code, finished.out.strip()) == (0, said)
 
 
-def test_what_was_put_is_taken_away_when_the_tag_is_gone(
+def test_traits_that_sync_added_are_removed_with_the_tag(
     run: Run, live: Live
 ) -> None:
     run('sync', '--yes')
@@ -178,7 +176,7 @@ def test_what_was_put_is_taken_away_when_the_tag_is_gone(
 @pytest.mark.parametrize(
     ('formatter', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
 )
-def test_machines_get_one_document(
+def test_json_and_yaml_have_one_document(
     run: Run, live: Live, formatter: str, load: Callable[[str], Any]
 ) -> None:
     live.nova.aggregates = [
@@ -215,14 +213,14 @@ def test_machines_get_one_document(
         ('--no-rollups', {'add trait', 'add aggregate'}),
     ],
 )
-def test_parts_can_be_left_out(
+def test_parts_can_be_disabled(
     run: Run, live: Live, argument: str, left: set[str]
 ) -> None:
     found = json.loads(run('sync', argument, '-f', 'json').out)
     assert {change['action'] for change in found['changes']} == left
 
 
-def test_one_provider_that_fails_is_said_and_the_others_are_changed(
+def test_a_failed_provider_is_reported_and_the_others_change(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/traits', 500)
@@ -239,7 +237,7 @@ def test_one_provider_that_fails_is_said_and_the_others_are_changed(
     assert live.traits('win-2') == {LICENSED, MARK}
 
 
-def test_a_provider_that_is_gone_meanwhile_is_no_error(
+def test_a_provider_deleted_during_the_run_is_not_an_error(
     run: Run, live: Live
 ) -> None:
     live.refuse('PUT', f'/resource_providers/{UUIDS["win-1"]}/aggregates', 404)
@@ -248,7 +246,9 @@ def test_a_provider_that_is_gone_meanwhile_is_no_error(
     assert finished.err == 'resource provider win-1 was deleted meanwhile.\n'
 
 
-def test_who_may_not_create_traits_is_told_so(run: Run, live: Live) -> None:
+def test_missing_rights_to_create_traits_are_reported(
+    run: Run, live: Live
+) -> None:
     live.refuse('PUT', '/traits/', 403)
     finished = run('sync', '--yes')
     assert finished.code == 1
@@ -295,7 +295,7 @@ def test_a_plan_for_a_cloud_file_is_shown(
         pytest.param(['--textfile', 'x', '--yes', '--forget'], id='forget'),
     ],
 )
-def test_arguments_that_make_no_sense(run: Run, arguments: list[str]) -> None:
+def test_invalid_arguments_are_refused(run: Run, arguments: list[str]) -> None:
     finished = run('sync', *arguments)
     assert finished.code == 2
     assert finished.err.endswith(' sync --help.\n')
@@ -306,7 +306,7 @@ def test_arguments_that_make_no_sense(run: Run, arguments: list[str]) -> None:
 SUCCESS = ('isolate_aggregates_sync_last_success_timestamp_seconds',)
 
 
-def test_the_time_of_a_success_is_written_and_that_of_a_failure_is_not(
+def test_only_a_success_writes_its_time(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'sync.prom'
@@ -335,7 +335,7 @@ def test_a_success_with_nothing_to_do_counts(
     assert times[0] < times[1]
 
 
-def test_a_success_that_cannot_be_written_down_is_told(
+def test_a_success_that_cannot_be_recorded_is_reported(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'missing' / 'sync.prom'
@@ -348,7 +348,7 @@ def test_a_success_that_cannot_be_written_down_is_told(
     assert live.traits('win-1') == {LICENSED, MARK}
 
 
-def test_each_round_of_a_watch_that_succeeds_is_written_down(
+def test_each_successful_round_of_a_watch_is_recorded(
     run: Run, live: Live, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'sync.prom'
@@ -381,7 +381,7 @@ def test_without_prometheus_client_nothing_is_changed(
 # With systemd.
 
 
-def test_the_units_are_installed_and_start_a_command_that_there_is() -> None:
+def test_the_units_are_installed_and_start_an_existing_command() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / 'setup.cfg')
     for suffix in ('service', 'timer'):
@@ -423,7 +423,7 @@ def nothing() -> None:
     """Do nothing in a round."""
 
 
-def test_a_watch_writes_what_changes_until_it_is_told_to_end(
+def test_a_watch_writes_changes_until_it_is_stopped(
     run: Run, live: Live
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
@@ -465,7 +465,7 @@ def test_a_watch_goes_on_after_an_error(run: Run, live: Live) -> None:
     assert 'Traceback' not in finished.err
 
 
-def test_a_watch_says_a_problem_once(run: Run, live: Live) -> None:
+def test_a_watch_reports_a_problem_once(run: Run, live: Live) -> None:
     live.nova.aggregates = [
         dataclasses.replace(WIN_HOSTS, hosts=frozenset({'gone'}))
     ]
@@ -480,7 +480,7 @@ def test_a_watch_without_credentials_ends_at_once(run: Run) -> None:
     assert finished.err.startswith('There are no credentials for a cloud')
 
 
-def test_a_watch_that_is_told_to_end_leaves_the_rest_to_the_next_run(
+def test_a_stopped_watch_leaves_the_rest_to_the_next_run(
     run: Run, live: Live
 ) -> None:
     after_rounds(live, end)

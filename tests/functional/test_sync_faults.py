@@ -81,7 +81,7 @@ def synced_and_changed(world):
         pytest.param(synced_and_untagged, cut, marks=pytest.mark.slow),
     ],
 )
-def test_a_run_after_a_broken_one_ends_where_an_unbroken_one_does(
+def test_a_run_after_an_interrupted_one_reaches_the_same_state(
     world, begin, fault
 ):
     begin(world)
@@ -120,7 +120,7 @@ def test_a_provider_that_fails_does_not_stop_the_others(world):
     assert {todo.partition(':')[0] for todo in world.todo()} == {'h2'}
 
 
-def test_a_provider_that_is_gone_meanwhile_is_skipped(world):
+def test_a_provider_deleted_during_the_run_is_skipped(world):
     untouched(world)
     gone = f'/resource_providers/{uuid(1, "h2")}'
 

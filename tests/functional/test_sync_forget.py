@@ -26,7 +26,7 @@ def world(embedded, conf):
     return world
 
 
-def test_traits_and_memberships_stay_and_marks_and_rollups_go(world):
+def test_forget_keeps_traits_and_removes_marks_and_rollups(world):
     result = world.sync(forget=True)
     assert result.is_complete
     assert sorted(f'{c.host}: {c.action}' for c in result.changes) == [
@@ -45,13 +45,13 @@ def test_traits_and_memberships_stay_and_marks_and_rollups_go(world):
     assert world.of('h2', 'traits') == {LICENSED}
 
 
-def test_a_membership_of_a_rollup_without_a_mark_is_not_provably_ours(world):
+def test_an_unmarked_rollup_is_not_treated_as_ours(world):
     world.direct.send('DELETE', f'/traits/{marks.of_rollup(BOTH)}')
     world.sync(forget=True)
     assert BOTH in world.of('h1', 'aggregates')
 
 
-def test_a_part_can_be_left_out(world):
+def test_a_part_can_be_disabled(world):
     world.sync([Part.ROLLUPS], forget=True)
     assert marks.of_trait(LICENSED) in world.of('h2', 'traits')
     assert BOTH not in world.of('h2', 'aggregates')
@@ -59,7 +59,7 @@ def test_a_part_can_be_left_out(world):
     assert world.of('h2', 'traits') == {LICENSED}
 
 
-def test_tags_that_change_meanwhile_bring_no_marks_back(world):
+def test_tags_that_change_during_the_run_restore_no_marks(world):
     def retag():
         if world.wire.calls[-1][0] == 'PUT':
             world.wire.before = None

@@ -208,7 +208,7 @@ def test_the_run_after_a_killed_one_completes_it(cloud):
     assert (code, output.strip()) == (0, 'Nothing to do.')
 
 
-def test_a_watch_ends_cleanly_when_it_is_asked_to(cloud):
+def test_a_watch_stops_cleanly(cloud):
     cloud.start('--watch', '3600')
     lines = [cloud.process.stdout.readline()]
     assert lines == [
@@ -222,7 +222,7 @@ def test_a_watch_ends_cleanly_when_it_is_asked_to(cloud):
     assert cloud.world.todo() == []
 
 
-def test_two_at_once_do_no_harm(cloud):
+def test_concurrent_runs_do_not_conflict(cloud):
     before = cloud.world.keep()
     cloud.start('--yes')
     assert cloud.finish()[0] == 0
@@ -235,7 +235,9 @@ def test_two_at_once_do_no_harm(cloud):
     assert cloud.world.todo() == []
 
 
-def test_of_those_that_watch_one_works_until_it_is_killed(cloud, tmp_path):
+def test_one_watch_works_and_another_takes_over_when_it_is_killed(
+    cloud, tmp_path
+):
     """Another process takes over automatically."""
     conf = tmp_path / 'isolate-aggregates.conf'
     conf.write_text(

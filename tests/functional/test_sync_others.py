@@ -63,7 +63,7 @@ def writer(world, times):
     return meddle
 
 
-def test_what_is_written_between_reading_and_writing_is_not_lost(world):
+def test_writes_between_our_read_and_write_are_kept(world):
     world.wire.meddle = writer(world, 3)
     assert world.sync().is_complete
     world.wire.meddle = None
@@ -75,9 +75,7 @@ def test_what_is_written_between_reading_and_writing_is_not_lost(world):
 
 
 @pytest.mark.parametrize('what', ['set_traits', 'set_aggregates'])
-def test_what_is_written_while_placement_writes_is_not_lost(
-    world, monkeypatch, what
-):
+def test_writes_during_our_write_are_kept(world, monkeypatch, what):
     write = getattr(resource_provider.ResourceProvider, what)
     waiting = [True]
 
@@ -103,7 +101,7 @@ def test_what_is_written_while_placement_writes_is_not_lost(
     assert world.todo() == []
 
 
-def test_a_writer_who_is_always_faster_is_told_of(world, monkeypatch):
+def test_a_writer_that_is_always_faster_is_reported(world, monkeypatch):
     monkeypatch.setattr('tenacity.nap.time.sleep', lambda _: None)
     world.wire.meddle = writer(world, 1000)
     result = world.sync()
@@ -115,7 +113,7 @@ def test_a_writer_who_is_always_faster_is_told_of(world, monkeypatch):
 
 
 @pytest.mark.slow
-def test_writers_at_the_same_time_lose_nothing(world):
+def test_concurrent_writers_lose_nothing(world):
     client = PlacementClient(world.direct._service._client)
     rounds = 40
     kept = {'h1': SRIOV, 'h2': 'HW_GPU_API_VULKAN'}
@@ -161,7 +159,7 @@ def test_writers_at_the_same_time_lose_nothing(world):
         }  # fmt: skip
 
 
-def test_a_host_that_leaves_while_sync_runs_is_no_member_for_long(world):
+def test_a_host_that_leaves_during_sync_is_removed(world):
     def meddle(method, url):
         if method == 'PUT' and url.endswith('/aggregates'):
             world.wire.meddle = None
@@ -177,7 +175,7 @@ def test_a_host_that_leaves_while_sync_runs_is_no_member_for_long(world):
     assert uuid(2, 'b') in world.of('h1', 'aggregates')
 
 
-def test_a_host_that_comes_back_while_that_is_undone_stays_a_member(world):
+def test_a_host_that_returns_during_the_removal_stays_a_member(world):
     def leave(method, url):
         if method == 'PUT' and url.endswith('/aggregates'):
             world.wire.meddle = come_back
@@ -195,7 +193,7 @@ def test_a_host_that_comes_back_while_that_is_undone_stays_a_member(world):
     assert world.todo() == []
 
 
-def test_where_nova_cannot_be_read_again_the_run_is_no_success(world):
+def test_a_run_fails_if_nova_cannot_be_read_again(world):
     plan = world.plan()
     world.wire.fault = lambda _: (
         'cut' if world.wire.calls[-1] == ('GET', 'nova') else None
@@ -210,7 +208,7 @@ def test_where_nova_cannot_be_read_again_the_run_is_no_success(world):
     assert world.of('h1', 'aggregates') == {BOTH, uuid(2, 'a'), uuid(2, 'b')}
 
 
-def test_standing_still_nova_is_not_read_again(world):
+def test_nova_is_not_read_again_without_changes(world):
     world.sync()
     world.wire.calls.clear()
     assert world.sync().changes == []
@@ -218,7 +216,7 @@ def test_standing_still_nova_is_not_read_again(world):
     assert not [call for call in world.wire.calls if call[0] != 'GET']
 
 
-def test_a_provider_of_which_nova_says_nothing_keeps_its_traits(world):
+def test_a_provider_that_nova_does_not_list_keeps_its_traits(world):
     world.sync()
     everything = world.picture()
     # Its cell is down, and the metadata is removed meanwhile.

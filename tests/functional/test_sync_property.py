@@ -128,9 +128,7 @@ class Life:
     max_examples=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
 @given(steps=st.lists(STEPS, min_size=3, max_size=12))
-def test_after_sync_there_is_nothing_to_do_and_what_others_put_is_untouched(
-    world, steps
-):
+def test_sync_completes_its_work_and_keeps_the_data_of_others(world, steps):
     world.reset()
     for number, host in enumerate(HOSTS):
         world.add_host(host, vcpus=number)

@@ -73,9 +73,7 @@ def told(run, write_cloud):
 
 
 @pytest.mark.parametrize('flavor', [ASKING, GRANULAR])
-def test_a_host_has_what_a_card_has_for_those_that_ask_for_the_card(
-    told, flavor
-):
+def test_a_trait_below_a_host_is_found_with_its_resources(told, flavor):
     assert told(CLOUD + flavor) == {
         'candidates': ['gpu-1'],
         'traits': ([], {'card': ['CUSTOM_GPU']}),
@@ -85,7 +83,7 @@ def test_a_host_has_what_a_card_has_for_those_that_ask_for_the_card(
     }
 
 
-def test_nobody_finds_it_who_does_not_ask_for_the_card(told):
+def test_a_trait_below_a_host_needs_its_resources(told):
     found = told(CLOUD + NOT_ASKING)
     [problem] = found.pop('problems')
     assert problem == (
@@ -101,7 +99,7 @@ def test_nobody_finds_it_who_does_not_ask_for_the_card(told):
     }
 
 
-def test_traits_that_a_sync_added_are_told_from_others(run, write_cloud):
+def test_show_marks_traits_that_sync_added(run, write_cloud):
     mark = 'CUSTOM_ISOLATE_SYNC_CUSTOM_B'
     path = write_cloud(f"""
     providers:

@@ -53,7 +53,7 @@ def NO_RECORD(spec):  # noqa: N802
     return None
 
 
-def test_what_nova_says_is_what_filters_see():
+def test_filters_see_what_nova_gives():
     seen = request(
         flavor=objects.Flavor(**FLAVOR),
         project_id='p',
@@ -72,7 +72,7 @@ def test_what_nova_says_is_what_filters_see():
     assert seen.image_properties == traits
 
 
-def test_what_nova_does_not_say_is_not_known():
+def test_missing_fields_of_nova_have_defaults():
     sizes = {
         key: value for key, value in FLAVOR.items() if isinstance(value, int)
     }
@@ -112,13 +112,13 @@ def test_reading_changes_nothing():
         ({}, 'unnamed'),
     ],
 )
-def test_an_image_without_a_name_is_called_something(identity, name):
+def test_an_image_without_a_name_gets_one(identity, name):
     image = request(image=image_meta(**identity)).image
     assert (image.name, image.id) == (name, identity.get('id', ''))
     assert image.owner is None
 
 
-def test_the_record_is_read_when_a_property_is_declared():
+def test_the_record_is_read_only_for_declared_properties():
     read = []
     seen = request(
         lambda spec: (
@@ -136,7 +136,7 @@ def test_the_record_is_read_when_a_property_is_declared():
     assert len(read) == 1
 
 
-def test_a_property_that_cannot_be_had_refuses_at_once():
+def test_an_unavailable_property_refuses_at_once():
     seen = request(image=image_meta(id=f'{UUID}1'))
     with pytest.raises(exception.RequestRefused):
         seen.declaring(Declared(frozenset({'license:*'})))
@@ -194,7 +194,7 @@ def test_the_image_of_a_rebuild_that_was_refused_opens_nothing():
     assert seen.image_properties == {}
 
 
-def test_without_ports_the_flavor_alone_says_what_no_tenant_can_add():
+def test_without_ports_operator_traits_come_from_the_flavor():
     seen = request(flavor=objects.Flavor(**FLAVOR), requested_resources=None)
     assert seen.operator_traits == frozenset()
 
@@ -286,7 +286,7 @@ def pinned(extra_specs):
         ),
     ],
 )
-def test_the_length_of_a_query_is_that_of_what_nova_sends(fields):
+def test_the_length_is_that_of_the_query_nova_sends(fields):
     counted, sent = length(**fields())
     assert counted == sent
 
@@ -306,7 +306,7 @@ def test_a_limit_that_nova_may_lift_is_counted():
         ({'force_nodes': ['n']}, ((), ['n'])),
     ],
 )
-def test_what_a_request_is_forced_to_is_known(fields, found):
+def test_forced_hosts_and_nodes_are_read(fields, found):
     assert adapter.forced(objects.RequestSpec(**fields)) == found
 
 
@@ -342,7 +342,7 @@ def test_a_decision_is_put_onto_the_destination(fields):
     assert forbidden == {A.uuid, B.uuid}
 
 
-def test_what_is_forbidden_is_not_copied_for_nova(monkeypatch):
+def test_forbidden_aggregates_are_not_copied(monkeypatch):
     given = []
     monkeypatch.setattr(
         objects.Destination,
@@ -356,7 +356,7 @@ def test_what_is_forbidden_is_not_copied_for_nova(monkeypatch):
     assert uuids is decision.destination.forbidden[0]
 
 
-def test_what_is_on_the_destination_already_stays():
+def test_existing_constraints_of_the_destination_are_kept():
     spec = objects.RequestSpec(
         requested_destination=objects.Destination(
             host='h', aggregates=[C.uuid], forbidden_aggregates={B.uuid}
@@ -374,14 +374,14 @@ def test_a_refusal_leaves_the_request_spec_alone():
     assert 'requested_destination' not in spec
 
 
-def test_a_trait_that_a_filter_forbids_is_forbidden_beside_novas_own():
+def test_a_forbidden_trait_is_added_to_those_of_nova():
     spec = objects.RequestSpec()
     spec.root_forbidden.add('COMPUTE_STATUS_DISABLED')
     applied(spec, ForbidRootTrait('CUSTOM_A', 'because'))
     assert spec.root_forbidden == {'COMPUTE_STATUS_DISABLED', 'CUSTOM_A'}
 
 
-def test_a_trait_that_a_filter_requires_is_required_beside_novas_own():
+def test_a_required_trait_is_added_to_those_of_nova():
     spec = objects.RequestSpec()
     spec.root_required.add('OWNER_NOVA')
     applied(spec, RequireRootTrait('CUSTOM_A', 'because'))
@@ -394,6 +394,6 @@ def test_hosts_that_a_request_filter_cannot_drop_refuse():
         applied(objects.RequestSpec(), drop)
 
 
-def test_a_tree_that_nova_cannot_be_asked_for_refuses():
+def test_a_request_for_one_tree_is_refused():
     with pytest.raises(exception.RequestRefused, match='one provider tree'):
         applied(objects.RequestSpec(), InTree('uuid', 'because'))

@@ -87,7 +87,7 @@ def passes_ours(made, request, aggregates, host):
     st.sampled_from(['freepool', 'spot']),
     st.sampled_from(['blazar_', 'n', '']),
 )
-def test_a_host_passes_as_it_passes_blazars_own_filter(
+def test_hosts_pass_as_with_blazars_own_filter(
     aggregates,
     places,
     hint,

@@ -112,7 +112,7 @@ def test_each_row_of_the_table_is_known():
 
 
 @pytest.mark.parametrize('name', HOST_FILTERS)
-def test_the_table_says_who_is_asked_at_a_rebuild(name):
+def test_the_table_shows_which_host_filters_run_at_a_rebuild(name):
     [row] = [row for row in table('At a glance') if row[0] == name]
     asked = {'yes': True, 'no': False}[row[4]]
     assert HOST_FILTERS[name].RUN_ON_REBUILD is asked
@@ -131,7 +131,7 @@ def test_request_filters_of_nova_are_not_asked_at_a_rebuild():
     assert shown['Availability zones'] == 'no'
 
 
-def test_projects_of_any_aggregate_pass_novas_filter_but_not_ours():
+def test_novas_tenant_filter_accepts_any_aggregate_and_ours_does_not():
     theirs = HOST_FILTERS['AggregateMultiTenancyIsolation']()
     metadatas = {'filter_tenant_id': 'acme'}, {'filter_tenant_id': 'other'}
     assert theirs.host_passes(host(*metadatas), request('acme'))
@@ -161,7 +161,7 @@ def test_an_image_without_the_property_passes_the_image_filter():
         assert theirs.host_passes(windows, asked) is passes
 
 
-def test_the_extra_specs_filter_sends_but_does_not_isolate():
+def test_the_extra_specs_filter_directs_but_does_not_isolate():
     theirs = HOST_FILTERS['AggregateInstanceExtraSpecsFilter']()
     key = 'aggregate_instance_extra_specs:ssd'
     ssd, other = host({'ssd': 'true'}), host()
@@ -184,7 +184,7 @@ def test_the_extra_specs_filter_compares_values(value, wanted, passes):
     assert theirs.host_passes(host({'n': value}), request(n=wanted)) is passes
 
 
-def test_isolated_hosts_are_for_isolated_images_alone(conf):
+def test_isolated_hosts_take_only_isolated_images(conf):
     own, foreign = image(), image(id='a2459075-d96c-40d5-893e-577ff92e721c')
     conf.config(
         group='filter_scheduler',
@@ -233,7 +233,7 @@ def concluded(one, asked):
     ) or [], destination.forbidden_aggregates or set()
 
 
-def test_the_option_for_tenants_sends_and_keeps_nobody_out(
+def test_the_tenant_option_directs_projects_but_does_not_isolate(
     engine,  # noqa: F811
     conf,
 ):
@@ -244,7 +244,7 @@ def test_the_option_for_tenants_sends_and_keeps_nobody_out(
     assert concluded(limit, request('other')) == ([], set())
 
 
-def test_a_zone_sends_whoever_asks_for_it_and_nobody_else(engine):  # noqa: F811
+def test_a_zone_directs_only_requests_that_name_it(engine):  # noqa: F811
     store(engine, [TENANTS, ZONE])
     zones = request_filter.map_az_to_placement_aggregate
     assert concluded(zones, request(zone='az-1')) == ([ZONE.uuid], set())

@@ -45,7 +45,7 @@ def check(path, host_filters):
     assert started['host_filters'] == host_filters
 
 
-def test_nova_scheduler_starts_with_what_kolla_ansible_is_given(tmp_path):
+def test_nova_scheduler_starts_with_the_kolla_ansible_example(tmp_path):
     given = (DEPLOYMENT / 'kolla-ansible/nova-scheduler.conf').read_text()
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, autoescape=False
@@ -74,7 +74,7 @@ def as_ini(overrides):
 
 
 @pytest.mark.slow
-def test_nova_scheduler_starts_with_what_openstack_ansible_is_given(tmp_path):
+def test_nova_scheduler_starts_with_the_openstack_ansible_example(tmp_path):
     given = yaml.safe_load(
         (DEPLOYMENT / 'openstack-ansible/user_variables.yml').read_text()
     )
@@ -118,7 +118,7 @@ def helm_values():
     )
 
 
-def test_nova_scheduler_starts_with_what_openstack_helm_is_given(tmp_path):
+def test_nova_scheduler_starts_with_the_openstack_helm_example(tmp_path):
     path = tmp_path / 'nova.conf'
     path.write_text(
         f'{to_oslo_conf(helm_values()["conf"]["nova"])}\n{SERVICE_USER}'
@@ -147,7 +147,7 @@ class FailureDomainFilter(filters.BaseHostFilter):
 
 
 @pytest.mark.slow
-def test_nova_scheduler_starts_with_what_atmosphere_is_given(
+def test_nova_scheduler_starts_with_the_atmosphere_example(
     tmp_path, monkeypatch
 ):
     package = tmp_path / 'nova_scheduler_filters'
@@ -173,7 +173,7 @@ enable_isolated_aggregate_filtering=true
 
 
 @pytest.mark.slow
-def test_nova_scheduler_starts_with_what_nova_operator_is_given(tmp_path):
+def test_nova_scheduler_starts_with_the_nova_operator_example(tmp_path):
     """Values of ``available_filters`` in both files count."""
     given = yaml.safe_load(
         (DEPLOYMENT / 'nova-operator/controlplane.yaml').read_text()
@@ -197,7 +197,7 @@ def test_images_of_kolla_ansible_are_named_by_variables_of_its_role():
 @pytest.mark.parametrize(
     'name', ['kolla-ansible', 'openstack-ansible'], ids=str
 )
-def test_sync_is_run_elsewhere_but_with_the_same_arguments(name):
+def test_deployment_units_keep_the_arguments_of_sync(name):
     """A drop-in clears ``ExecStart`` before it sets it anew."""
     unit = ROOT / 'etc/systemd/isolate-aggregates-sync.service'
     [command] = re.findall('^ExecStart=(.*)$', unit.read_text(), re.MULTILINE)

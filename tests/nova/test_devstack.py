@@ -59,7 +59,7 @@ def lines_of(path, group):
     return sorted(part.strip().splitlines())
 
 
-def test_nova_conf_has_the_lines_that_the_page_tells(stack, tmp_path):
+def test_nova_conf_has_the_lines_of_the_page(stack, tmp_path):
     stack('stack post-config')
     page = pages.path('admin/nova-scheduler.rst')
     [shown] = [
@@ -76,7 +76,7 @@ def test_nova_conf_has_the_lines_that_the_page_tells(stack, tmp_path):
     ]
 
 
-def test_nova_scheduler_starts_with_it(stack, tmp_path):
+def test_nova_scheduler_starts_with_that_nova_conf(stack, tmp_path):
     stack('stack post-config')
     started = starts(tmp_path / 'nova.conf')
     assert started['unknown'] == []
@@ -111,7 +111,7 @@ def test_reservations_are_named_with_the_prefix_that_is_set(stack, tmp_path):
     assert starts(tmp_path / 'nova.conf')['unknown'] == []
 
 
-def test_our_plugin_takes_the_place_of_blazars(stack, tmp_path):
+def test_our_plugin_replaces_blazars_plugin(stack, tmp_path):
     (tmp_path / 'nova.conf').write_text(
         '[filter_scheduler]\n'
         'enabled_filters = ComputeFilter, BlazarFilter\n'
@@ -184,7 +184,7 @@ def test_the_timer_runs_sync_as_the_user_of_devstack(stack, tmp_path):
     assert list(units.iterdir()) == []
 
 
-def test_the_example_uses_commands_that_there_are(
+def test_the_example_uses_existing_commands(
     stack, tmp_path, monkeypatch, without_configuration
 ):
     done = stack(

@@ -50,7 +50,7 @@ def process(ran):
     return spec.seen
 
 
-def test_it_runs_once_and_after_all_others_wherever_they_are_put(filters):
+def test_finish_runs_once_after_all_other_filters(filters):
     ran = Ran()
     filters += [third_party('first'), runner.Finish(ran)]
     assert process(ran) == ['first']
@@ -64,7 +64,7 @@ def test_it_runs_once_and_after_all_others_wherever_they_are_put(filters):
     assert sum(isinstance(one, runner.Finish) for one in filters) == 3
 
 
-def test_a_filter_that_joins_during_a_request_is_waited_for(filters):
+def test_finish_waits_for_a_filter_added_during_a_request(filters):
     ran = Ran()
 
     def joining(context, spec):
@@ -92,7 +92,7 @@ def test_a_request_that_reached_it_before_it_was_replaced_is_finished(filters):
         (['ComputeFilter'], 0, 0),
     ],
 )
-def test_without_the_host_filter_there_is_a_warning_at_the_start(
+def test_a_missing_host_filter_is_warned_about_at_the_start(
     caplog, enabled, limit, warned
 ):
     conf = cfg.ConfigOpts()
@@ -110,7 +110,7 @@ def test_without_the_host_filter_there_is_a_warning_at_the_start(
     ]
 
 
-def test_who_may_not_wait_asks_once_and_not_for_long(monkeypatch):
+def test_the_impatient_client_has_a_short_timeout(monkeypatch):
     class Session:
         timeout = None
 

@@ -105,7 +105,7 @@ def cloud(monkeypatch):
 KEPT_OUT = ['forced host h1: aggregate a: because']
 
 
-def test_a_request_that_is_not_forced_costs_nothing(cloud):
+def test_a_request_without_forced_hosts_asks_nothing(cloud):
     assert cloud.reasons() == []
     assert cloud.asked == 0
 
@@ -129,7 +129,7 @@ def test_all_of_the_tree_of_a_host_counts(cloud):
     assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
 
 
-def test_what_is_required_may_be_in_placement_alone(cloud):
+def test_a_required_aggregate_can_be_in_placement_only(cloud):
     cloud.in_placement['n1'] = {A.uuid}
     require = Require((A,), 'because')
     assert cloud.reasons(require, force_hosts=['h1']) == []
@@ -145,7 +145,7 @@ def test_only_the_named_node_of_a_host_is_looked_at(cloud):
     assert cloud.reasons(force_hosts=['h1']) == KEPT_OUT
 
 
-def test_a_host_that_is_not_found_is_refused(cloud):
+def test_an_unknown_forced_host_is_refused(cloud):
     said = ['a forced host or node has no compute node in any cell']
     assert cloud.reasons(force_hosts=['h3']) == said
     assert cloud.reasons(force_hosts=['h1', 'h3']) == said
@@ -166,7 +166,7 @@ def test_a_host_with_too_many_nodes_to_judge_is_refused(cloud):
     assert cloud.asked == 0
 
 
-def test_trouble_is_waited_for_once_and_not_each_time(cloud):
+def test_a_failure_is_remembered_for_later_requests(cloud):
     cloud.error = exception.ServiceUnreachable('Placement', None, 'is down.')
     for _ in range(32):
         with pytest.raises(exception.ServiceUnreachable):
@@ -177,7 +177,7 @@ def test_trouble_is_waited_for_once_and_not_each_time(cloud):
     assert cloud.reasons(force_hosts=['h1']) == []
 
 
-def test_a_slow_placement_is_not_waited_for_long(cloud):
+def test_a_slow_placement_refuses_after_a_short_time(cloud):
     cloud.took = 3.0
     cloud.in_placement |= {f'n1-{n}': set() for n in range(30)}
     with pytest.raises(exception.ServiceUnreachable, match='too slow'):

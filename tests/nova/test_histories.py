@@ -555,7 +555,7 @@ class Histories(stateful.RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_what_is_shortened_remembered_or_retried_opens_nothing():
+def test_shortening_caching_and_retries_open_nothing():
     asked = Histories.asked
     asked.clear()
     while sum(asked[operation] for operation in OPERATIONS) < CASES:

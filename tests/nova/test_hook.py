@@ -102,7 +102,7 @@ def test_with_the_hook_the_list_of_nova_is_left_alone(conf):
         ),
     ],
 )
-def test_names_that_would_not_isolate_stop_nova_scheduler(conf, names, said):
+def test_a_list_that_would_not_isolate_stops_nova_scheduler(conf, names, said):
     conf.config(request_filters=names, group='scheduler')
     with pytest.raises(exception.ConfigError) as caught:
         registration.install(conf.conf)
@@ -131,7 +131,7 @@ def test_a_hook_without_the_filters_refuses_every_request():
 
 
 @pytest.mark.parametrize('place', range(4))
-def test_a_request_is_isolated_while_the_filters_are_installed_again(
+def test_requests_are_isolated_during_a_second_installation(
     conf, monkeypatch, place
 ):
     """As by the next worker in the same process, on a Nova without hook."""

@@ -108,7 +108,7 @@ def named(filter_name, index, request, options):
         ),
     }),
 )  # fmt: skip
-def test_the_same_hosts_are_dropped(
+def test_our_host_filters_drop_the_same_hosts(
     nova_conf, filter_name, metadatas, extra_specs, image, project, options
 ):
     nova_conf.config(group='filter_scheduler', **options)

@@ -68,7 +68,7 @@ def move(**spec):
 
 
 @pytest.mark.parametrize('declared', [(), ('hw_machine_type',)])
-def test_for_a_boot_what_nova_keeps_as_it_is_needs_no_record(declared):
+def test_a_boot_needs_no_record_for_properties_kept_unchanged(declared):
     nova = Nova()
     found = accepted(declared, nova=nova)
     assert found.properties == TRAIT | {
@@ -83,7 +83,7 @@ def test_for_a_boot_what_nova_keeps_as_it_is_needs_no_record(declared):
     ['os_distro', 'hw_vif_multiqueue_enabled', 'license:oracle'],
     ids=['may come from an older name', 'is converted', 'is dropped'],
 )
-def test_the_record_is_read_once_for_everything_else(name):
+def test_the_record_is_read_once_for_other_properties(name):
     nova = Nova()
     found = accepted((name, 'hw_machine_type'), ('other:*',), nova)
     assert found.properties == TRAIT | {
@@ -106,7 +106,7 @@ def test_a_move_needs_the_record_for_all_that_could_open(
     assert nova.read == 1
 
 
-def test_a_move_of_an_image_that_says_nothing_needs_no_record():
+def test_a_move_of_an_image_without_keys_needs_no_record():
     nova = Nova()
     spec = move(properties={})
     assert accepted((), nova=nova, spec=spec).properties == {}
@@ -114,7 +114,7 @@ def test_a_move_of_an_image_that_says_nothing_needs_no_record():
 
 
 @pytest.mark.parametrize('destination', [None, objects.Destination()])
-def test_a_boot_is_no_move(destination):
+def test_a_boot_is_not_treated_as_a_move(destination):
     spec = request()
     assert not images.is_for_existing(spec)
     spec.requested_destination = destination
@@ -159,7 +159,7 @@ class TestWithoutARecord:
     """The image properties stored with the server are not available."""
 
     @pytest.mark.parametrize('needed', ['license:oracle', 'license:*'])
-    def test_what_is_needed_refuses(self, nova, spec, needed):
+    def test_a_needed_property_refuses(self, nova, spec, needed):
         with pytest.raises(exception.RequestRefused) as caught:
             accepted((needed, 'a'), ('key:*',), nova, spec())
         [reason] = caught.value.reasons
@@ -171,7 +171,7 @@ class TestWithoutARecord:
         assert not found.is_known
 
 
-def test_a_value_that_nova_may_have_cut_off_cannot_be_had():
+def test_a_value_that_nova_may_have_truncated_is_unavailable():
     nova = Nova({'license:a': 'é' * 126, 'license:b': 'x' * 251, 'other': ''})
     with pytest.raises(exception.RequestRefused, match='license:a are not'):
         accepted(('license:*',), nova=nova)

@@ -94,7 +94,7 @@ def forbidden_in_tree(traits):
 
 @settings(max_examples=300, deadline=None)
 @given(clouds, asked, asked)
-def test_the_same_aggregates_are_forbidden(
+def test_the_in_tree_filter_forbids_the_same_aggregates(
     engine, metadatas, of_flavor, of_image
 ):
     aggregates = [

@@ -165,7 +165,7 @@ def nova_spec(request):
 
 @settings(max_examples=1000, deadline=None)
 @given(requests)
-def test_a_request_asks_placement_what_nova_asks(request):
+def test_the_query_is_the_one_that_nova_sends(request):
     """The query string is Nova's, and so are the required traits.
 
     Where Nova refuses contradictory or meaningless settings, so do we.

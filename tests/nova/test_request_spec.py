@@ -120,7 +120,7 @@ def isolate_aggregates(engine):
 
 @settings(max_examples=200, deadline=None)
 @given(clouds, request_specs())
-def test_the_request_spec_is_the_same_afterwards(
+def test_filters_leave_the_request_spec_unchanged(
     engine, isolate_aggregates, metadatas, make_spec
 ):
     test_in_tree.store(

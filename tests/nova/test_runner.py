@@ -167,7 +167,9 @@ class Worker:
         return dict(self.runner.objections(self.spec, ['host-a', 'host-c']))
 
 
-def test_nothing_is_left_unfinished_where_the_end_was_taken_away(monkeypatch):
+def test_a_request_is_finished_if_finish_was_removed_from_the_list(
+    monkeypatch,
+):
     worker = Worker(Filter(FORBID))
     monkeypatch.setattr(request_filter, 'ALL_REQUEST_FILTERS', [worker.runner])
     request_filter.process_reqspec(CONTEXT, worker.spec)
@@ -200,7 +202,7 @@ def test_a_request_that_a_filter_narrows_goes_to_placement():
     assert worker.observer.told == [False]
 
 
-def test_without_a_filter_that_is_on_nothing_is_looked_at():
+def test_without_an_enabled_filter_nothing_is_read():
     mine = Filter(FORBID)
     worker = Worker(mine)
     worker.conf.set_override('on', False, group='mine')
@@ -222,7 +224,7 @@ def test_a_query_is_shortened_only_if_it_would_be_too_long(limit):
     assert worker.observer.told == [shortened]
 
 
-def test_what_nova_says_of_aggregates_already_takes_room():
+def test_aggregates_already_in_the_request_take_space():
     worker = Worker(Filter(FORBID), limit=forbidden_length(3))
     other = f'{UUID}c'
     worker.spec.requested_destination = objects.Destination(
@@ -233,7 +235,7 @@ def test_what_nova_says_of_aggregates_already_takes_room():
     assert worker.forbidden() == {ROLLUP, other}
 
 
-def test_what_nova_adds_later_takes_room_too():
+def test_constraints_that_nova_adds_later_take_space():
     worker = Worker(Filter(FORBID), limit=forbidden_length(2))
     worker.runner(CONTEXT, worker.spec)
     worker.spec.root_required.add('CUSTOM_LATE')
@@ -241,7 +243,7 @@ def test_what_nova_adds_later_takes_room_too():
     assert worker.forbidden() == {ROLLUP}
 
 
-def test_a_request_that_only_another_runner_has_seen_is_not_unfinished():
+def test_a_request_seen_by_a_replaced_runner_is_finished():
     """A runner that was replaced while it handled the request."""
     worker = Worker(Filter(FORBID))
     assert worker.runner.finish(CONTEXT, worker.spec)
@@ -262,7 +264,7 @@ def test_forced_hosts_are_judged_before_a_shortened_query():
     assert worker.forced.asked == 0
 
 
-def test_no_host_is_for_a_request_that_was_not_finished():
+def test_hosts_are_judged_for_a_request_that_was_not_finished():
     """Its query does not have the forbidden aggregates."""
     worker = Worker(Filter(FORBID))
     worker.runner(CONTEXT, worker.spec)
@@ -297,13 +299,13 @@ def test_without_aggregates_there_is_no_filter_to_blame():
     assert worker.observer.told == [('', exception.AggregatesUnreadable)]
 
 
-def test_a_restriction_that_nova_does_not_know_is_refused():
+def test_a_constraint_that_nova_does_not_support_is_refused():
     worker = Worker(Filter(InTree('uuid', 'because')))
     assert 'one provider tree' in worker.refusal()
     assert worker.observer.told == [('', exception.RequestRefused)]
 
 
-def test_a_runner_need_not_be_observed():
+def test_a_runner_works_without_an_observer():
     worker = Worker(Filter(FORBID))
     worker.runner = Runner(
         worker.conf,
@@ -332,7 +334,7 @@ def test_a_refusal_is_logged_with_its_server(caplog, server):
 @pytest.mark.parametrize(
     'broken', [False, True], ids=['by a filter', 'without aggregates']
 )
-def test_users_are_told_one_sentence_whatever_the_reason_is(broken):
+def test_users_see_the_same_sentence_for_each_reason(broken):
     worker = Worker(Filter(Refuse('reservation 1 is of another project')))
     worker.broken = broken
     with pytest.raises(nova_exception.RequestFilterFailed) as caught:
@@ -398,7 +400,7 @@ def test_a_request_that_is_not_narrowed_is_not_logged(caplog):
     assert line_of(caplog) is None
 
 
-def test_the_line_is_short_and_no_reason_beyond_it_is_worked_out(caplog):
+def test_a_long_log_line_is_cut_before_more_reasons_are_computed(caplog):
     def make():
         yield Forbid((A,), 'first ' * 20)
         yield Forbid((A,), 'second ' * 30)
@@ -410,13 +412,13 @@ def test_the_line_is_short_and_no_reason_beyond_it_is_worked_out(caplog):
     assert line.endswith('...')
 
 
-def test_of_many_aggregates_a_few_are_named(caplog):
+def test_only_a_few_of_many_aggregates_are_logged(caplog):
     many = tuple(Aggregate(f'{UUID}{n}', f'n{n}') for n in range(9))
     line = line_of(caplog, Forbid(many, 'z'))
     assert line.endswith('aggregates n0, n1, n2, n3, n4 and 4 more: z')
 
 
-def test_no_reason_is_worked_out_that_is_not_logged(caplog):
+def test_reasons_that_are_not_logged_are_not_computed(caplog):
     caplog.set_level(logging.WARNING, 'isolate_aggregates.nova.messages')
     made = []
     worker = Worker(Filter(LazyForbid(frozenset({A.uuid}), made.append)))
@@ -429,7 +431,7 @@ def test_no_reason_is_worked_out_that_is_not_logged(caplog):
     ('limit', 'instead'),
     [(3500, ''), (forbidden_length(1), f"; in their place: ['{ROLLUP}']")],
 )
-def test_what_was_decided_is_logged_for_debugging(caplog, limit, instead):
+def test_decisions_are_logged_at_debug_level(caplog, limit, instead):
     worker = Worker(Filter(Require((A,), 'x'), FORBID), limit=limit + 60)
     with caplog.at_level(logging.DEBUG):
         worker.narrow()
@@ -447,7 +449,7 @@ def test_what_was_decided_is_logged_for_debugging(caplog, limit, instead):
     )
 
 
-def test_that_nothing_was_concluded_is_logged_too(caplog):
+def test_a_decision_without_constraints_is_logged(caplog):
     worker = Worker(Filter())
     with caplog.at_level(logging.DEBUG):
         worker.narrow()
@@ -466,7 +468,7 @@ def test_hosts_of_a_request_that_was_not_seen_are_judged():
     assert worker.members.asked == [['host-a', 'host-c']]
 
 
-def test_hosts_of_a_request_that_must_be_in_an_aggregate_are_judged():
+def test_hosts_are_judged_for_required_aggregates():
     worker = Worker(Filter(Require((A,), 'because')))
     assert worker.objections() == {
         'host-a': [],
@@ -474,7 +476,7 @@ def test_hosts_of_a_request_that_must_be_in_an_aggregate_are_judged():
     }
 
 
-def test_what_placement_has_judged_is_not_judged_again():
+def test_hosts_judged_by_placement_are_not_judged_again():
     worker = Worker(Filter(FORBID))
     worker.narrow()
     assert worker.objections() == {}
@@ -498,9 +500,7 @@ def test_hosts_are_judged_again_if_the_query_was_shortened():
         pytest.param([FORBID, Refuse('no')], ['no'], id='refused'),
     ],
 )
-def test_aggregates_of_hosts_are_asked_for_only_if_they_matter(
-    constraints, reasons
-):
+def test_aggregates_of_hosts_are_read_only_if_needed(constraints, reasons):
     worker = Worker(Filter(*constraints))
     assert worker.objections() == {'host-a': reasons, 'host-c': reasons}
     assert worker.members.asked == []
@@ -520,7 +520,7 @@ class Needy(Filter):
     IMAGE_PROPERTIES = ('mine:*',)
 
 
-def test_without_a_record_hosts_are_judged_only_by_what_keeps_out():
+def test_without_a_record_no_key_of_the_image_counts():
     """Without the record, no key counts, and image properties are unknown."""
     image = objects.ImageMeta(
         id=f'{UUID}1', properties=objects.ImageMetaProps()
@@ -561,9 +561,7 @@ def install(monkeypatch):
     ('constraints', 'hosts'),
     [([], ['host-a', 'host-c']), ([FORBID], ['host-c']), ([Refuse('no')], [])],
 )
-def test_a_host_passes_if_nothing_is_against_it(
-    install, caplog, constraints, hosts
-):
+def test_a_host_without_objections_passes(install, caplog, constraints, hosts):
     worker = Worker(Filter(*constraints))
     install(worker.runner)
     with caplog.at_level(logging.INFO):
@@ -580,7 +578,7 @@ def test_every_host_passes_that_placement_has_judged(install):
     assert passing(worker.spec) == ['host-a', 'host-c']
 
 
-def test_no_host_passes_if_it_cannot_be_found_out(install, caplog):
+def test_no_host_passes_if_judging_fails(install, caplog):
     worker = Worker(Filter(FORBID))
     worker.broken = True
     install(worker.runner)
@@ -629,7 +627,7 @@ def leaving(*constraints, **fields):
     return worker
 
 
-def test_what_is_left_is_not_asked_of_placement_and_looked_at_again(caplog):
+def test_requirements_left_to_a_host_filter_are_judged_after_placement(caplog):
     worker = leaving()
     with caplog.at_level(logging.WARNING):
         worker.narrow()
@@ -653,7 +651,7 @@ def test_what_is_left_is_not_asked_of_placement_and_looked_at_again(caplog):
     assert caplog.messages == []
 
 
-def test_what_another_filter_requires_stays():
+def test_requirements_of_another_filter_stay():
     both = ','.join(sorted([A.uuid, B.uuid]))
     theirs = objects.Destination(aggregates=[both, A.uuid])
     worker = Worker(
@@ -667,7 +665,7 @@ def test_what_another_filter_requires_stays():
     assert sorted(found) == sorted([both, A.uuid])
 
 
-def test_what_was_implied_by_what_is_left_is_asked():
+def test_wider_requirements_are_sent_if_the_narrower_is_left_out():
     narrow = Require((A,), 'x', 'TheirFilter')
     wide = Require((A, B), 'y')
     worker = Worker(
@@ -680,7 +678,7 @@ def test_what_was_implied_by_what_is_left_is_asked():
     assert not worker.objections()
 
 
-def test_nothing_is_left_where_no_host_filter_is_asked():
+def test_a_forced_host_leaves_no_requirement_to_a_host_filter():
     worker = leaving(force_hosts=['host-a'])
     assert 'on a forced host' in worker.refusal()
     worker = leaving(force_nodes=['node-a'])

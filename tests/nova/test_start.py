@@ -80,9 +80,7 @@ def told(caplog, level):
     ]
 
 
-def test_inside_the_scheduler_the_database_is_read_unless_told_otherwise(
-    conf, api
-):
+def test_the_scheduler_reads_the_database_by_default(conf, api):
     assert isinstance(registration.source(conf.conf), NovaclientSource)
     conf.config(aggregate_source=None, group=ia_conf.GROUP)
     assert isinstance(registration.source(conf.conf), NovaDatabaseSource)
@@ -91,7 +89,7 @@ def test_inside_the_scheduler_the_database_is_read_unless_told_otherwise(
     assert isinstance(outside, NovaclientSource)
 
 
-def test_each_filter_is_said_to_be_on_or_off(conf, api, caplog):
+def test_each_filter_is_logged_as_enabled_or_disabled(conf, api, caplog):
     conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         registration.install(conf.conf)
@@ -110,9 +108,7 @@ def test_each_filter_is_said_to_be_on_or_off(conf, api, caplog):
     assert 'isolate_aggregates (on by ' in told(caplog, logging.INFO)[0]
 
 
-def test_tags_that_a_filter_would_read_if_it_were_on_are_a_warning(
-    conf, api, caplog
-):
+def test_tags_of_a_disabled_filter_are_warned_about(conf, api, caplog):
     conf.config(enable_isolated_aggregate_filtering=False, group=SWITCH[1])
     api.aggregates = [
         Aggregate('u1', 'win', {'trait:CUSTOM_A': 'required'}, id=1)
@@ -129,7 +125,7 @@ def test_tags_that_a_filter_would_read_if_it_were_on_are_a_warning(
     ]
 
 
-def test_tags_are_warned_of_again_only_when_they_came_back(conf, caplog):
+def test_tags_are_warned_about_again_only_after_a_change(conf, caplog):
     filters = load(conf.conf)
     warn = registration._Warnings(conf.conf, filters)
     bad = AggregateIndex(
@@ -162,9 +158,7 @@ def test_a_filter_that_fails_does_not_hide_the_aggregates(conf, caplog):
     )
 
 
-def test_a_wrong_password_shows_at_the_start_and_does_not_end_it(
-    conf, api, caplog
-):
+def test_a_wrong_password_is_logged_and_the_start_continues(conf, api, caplog):
     conf.config(password='wrong', group=ia_conf.GROUP)
     with caplog.at_level(logging.INFO, 'isolate_aggregates'):
         runner = registration.install(conf.conf)
@@ -176,7 +170,7 @@ def test_a_wrong_password_shows_at_the_start_and_does_not_end_it(
     )
 
 
-def test_a_server_that_hangs_holds_the_start_no_longer_than_the_deadline(
+def test_a_hanging_service_delays_the_start_at_most_by_the_deadline(
     conf, api, caplog, requests_mock
 ):
     """The server answers only after the scheduler has started."""
@@ -206,7 +200,7 @@ def test_a_server_that_hangs_holds_the_start_no_longer_than_the_deadline(
     )
 
 
-def test_no_answer_is_waited_for_longer_than_a_request_may_wait(conf, api):
+def test_no_timeout_is_longer_than_the_deadline_of_requests(conf, api):
     assert connection.from_conf(conf.conf).session.timeout == 60
     assert connection.from_conf(conf.conf, 5).session.timeout == 5
     conf.config(timeout=3, group=ia_conf.GROUP)

@@ -55,7 +55,7 @@ def result_of(conf, name):
     return found.code, found.details
 
 
-def test_a_scheduler_that_is_set_up_passes(conf):
+def test_a_configured_scheduler_passes(conf):
     assert result_of(conf, 'nova')[0] == Code.SUCCESS
     assert result_of(conf, 'registration') == (Code.SUCCESS, None)
     assert result_of(conf, 'filters') == (
@@ -187,7 +187,7 @@ def adapter_of(service):
         ),
     ],
 )
-def test_placement_has_to_forbid_aggregates(
+def test_placement_must_support_forbidden_aggregates(
     conf, monkeypatch, requests_mock, answer, code, said
 ):
     requests_mock.get(f'{PLACEMENT}/resource_providers', **answer)
@@ -204,7 +204,7 @@ def test_placement_has_to_forbid_aggregates(
         (0, Code.FAILURE, 'cannot be scheduled; set it to 3900, or'),
     ],
 )
-def test_the_limit_on_novas_own_way_is_compared_with_the_configured_one(
+def test_the_measured_limit_is_compared_with_the_configured_one(
     conf, monkeypatch, requests_mock, configured, code, said
 ):
     def answer(request, context):
@@ -269,7 +269,7 @@ def cloud_of(tmp_path, hosts):
         ),
     ],
 )
-def test_queries_have_to_fit(
+def test_queries_must_fit(
     conf, monkeypatch, requests_mock, tmp_path, hosts, limit, code, said
 ):
     conf.config(
@@ -363,7 +363,7 @@ def test_the_program_reads_nova_conf_and_ends_with_the_worst_result(
     assert 'Check: Query length' in told
 
 
-def test_the_sample_for_nova_scheduler_is_what_the_checks_want():
+def test_the_sample_for_nova_scheduler_passes_the_checks():
     root = pathlib.Path(__file__).parents[2]
     sample = root / 'etc/isolate-aggregates/nova-scheduler.conf.sample'
     conf = cfg.ConfigOpts()

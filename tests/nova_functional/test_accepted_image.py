@@ -69,7 +69,7 @@ class ImageCloudTest(CloudTest):
 class ReservedImageTest(ImageCloudTest):
     """The properties for reservations in a tenant's image."""
 
-    def test_what_a_tenant_writes_onto_his_image_later_blocks_no_move(self):
+    def test_a_key_added_to_an_image_later_blocks_no_move(self):
         image = self.image({})
         server = self.boot(self.flavor(), image=image, project=STRANGER)
         assert host_of(server) == 'host2'
@@ -82,7 +82,7 @@ class ReservedImageTest(ImageCloudTest):
             self.flavor(), image=image, project=STRANGER
         )
 
-    def test_a_server_whose_image_is_gone_keeps_its_reservation(self):
+    def test_a_server_of_a_deleted_image_keeps_its_reservation(self):
         self.admin_api.add_host_to_aggregate(self.lease, 'host2')
         image = self.image({LEASE: 'true'})
         server = self.boot(self.flavor(), image=image, project=OWNER)
@@ -189,7 +189,7 @@ class NeededTest(ImageCloudTest):
         runner.filters = (LoadedFilter('licence', self.licence),)
         runner._pipelines.clear()
 
-    def test_a_server_whose_image_is_gone_stays_among_licensed_hosts(self):
+    def test_a_server_of_a_deleted_image_stays_on_licensed_hosts(self):
         image = self.image({'license:oracle': 'true'})
         server = self.boot(self.flavor(), image=image)
         assert host_of(server) == 'host1'
@@ -205,7 +205,7 @@ class NeededTest(ImageCloudTest):
             seen == {'license:oracle': 'true'} for seen in self.licence.seen
         )
 
-    def test_a_licence_that_a_tenant_takes_away_later_still_binds(self):
+    def test_a_trait_removed_from_an_image_later_still_counts(self):
         image = self.image({'license:oracle': 'true'})
         server = self.boot(self.flavor(), image=image)
         self.write(image, {})
@@ -214,7 +214,7 @@ class NeededTest(ImageCloudTest):
         assert host_of(server) == 'host3'
         assert host_of(self.evacuate(server)) == 'host1'
 
-    def test_a_server_of_which_nova_does_not_know_it_is_not_moved(self):
+    def test_a_server_whose_image_is_recorded_wrongly_is_not_moved(self):
         """After a refused rebuild, Nova has recorded the wrong image."""
         server = self.boot(self.flavor())
         self.give_trait('host3', LICENSED)

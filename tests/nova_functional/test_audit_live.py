@@ -221,7 +221,7 @@ class AuditTest(LiveTest):
         # Now there is none left for the flavor.
         self.repair('trait-nowhere')
 
-    def test_memberships_that_differ(self):
+    def test_differing_memberships_are_found(self):
         win = self.locked()
         self.flavor(LOCK)
         uuid = self.live_cloud().index.with_key(f'trait:{LICENSED}')[0].uuid
@@ -246,7 +246,7 @@ class AuditTest(LiveTest):
         )
         assert left == uuidsentinel.somebody_elses
 
-    def test_tags_that_do_nothing(self):
+    def test_tags_without_effect_are_found(self):
         self.give_trait('host1', LICENSED)
         self.flavor(LOCK)
         for key, value in (
@@ -273,7 +273,7 @@ class AuditTest(LiveTest):
             assert self.audit() == {}
             self.tag(number, {f'trait:{LICENSED}': None})
 
-    def test_flavors_that_ask_for_nothing_or_too_much(self):
+    def test_flavors_with_useless_or_impossible_keys_are_found(self):
         self.give_trait('host1', LICENSED)
         # From 2.86 on, Nova rejects some extra specs that it accepted before.
         self.admin_api.microversion = '2.85'
@@ -308,7 +308,7 @@ class AuditTest(LiveTest):
         assert set(self.audit()) == {'trait-outside'}
         assert self.host_for(self.flavor(LOCK)) == 'host1'
 
-    def test_an_image_of_a_tenant_that_opens_a_lock(self):
+    def test_a_tenants_image_that_opens_a_lock_is_found(self):
         self.locked()
         self.flavor(LOCK)
         image = self.image(LOCK)
@@ -318,7 +318,7 @@ class AuditTest(LiveTest):
         self.repair('tenant-image-opens')
         assert self.host_for(self.flavor(), image=image) == 'host2'
 
-    def test_servers_that_run_where_they_may_not(self):
+    def test_misplaced_servers_are_found(self):
         # Page after page.
         self.flags(max_limit=1, group='api')
         server = self.boot(self.flavor())
@@ -333,7 +333,7 @@ class AuditTest(LiveTest):
 
     # Before compute API 2.68 an operator may force a move to a host.
 
-    def test_a_live_migration_that_asks_no_scheduler_is_found(self):
+    def test_a_live_migration_that_bypassed_the_scheduler_is_found(self):
         self.locked()
         server = self.boot(self.flavor())
         assert host_of(server) == 'host2'
@@ -346,7 +346,7 @@ class AuditTest(LiveTest):
         found = self.audit('--servers')['server-misplaced']
         assert server['id'] in found['subject']
 
-    def test_an_evacuation_that_asks_no_scheduler_is_found(self):
+    def test_an_evacuation_that_bypassed_the_scheduler_is_found(self):
         self.locked()
         server = self.boot(self.flavor())
         assert host_of(server) == 'host2'
@@ -387,7 +387,7 @@ class AuditTest(LiveTest):
             [found] = self.live_cloud().nova.servers()
         assert (found.id, found.flavor) == (server['id'], None)
 
-    def test_rollups_and_leftovers(self):
+    def test_stale_rollups_and_leftovers_are_found(self):
         first = self.locked()
         self.locked(['host2'], 'win-2')
         self.flavor(LOCK)
@@ -414,7 +414,7 @@ class AuditTest(LiveTest):
         found = self.audit()
         assert 'host2' in found['host-without-compute-node']['problem']
 
-    def test_what_is_safe_is_applied_by_fix(self):
+    def test_fix_makes_safe_repairs(self):
         self.aggregate('win', ['host1'], LOCK)
         self.flavor(LOCK)
         # Not safe, as it is not known which of the two is right.
@@ -441,7 +441,7 @@ class AuditTest(LiveTest):
         assert self.ours('revoke', *grant)[0] == 0
         assert self.audit('--servers') == {}
 
-    def test_a_switch_that_is_off(self):
+    def test_disabled_isolation_is_found(self):
         self.locked()
         self.flavor(LOCK)
         self.flags(

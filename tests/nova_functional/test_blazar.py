@@ -13,7 +13,7 @@ class BlazarReservationTest(CloudTest):
     REQUEST_FILTERS = ('blazar_reservation',)
     HOSTS = ('host1', 'host2', 'host3')
 
-    def test_blazars_hosts_are_for_those_who_reserved_them(self):
+    def test_blazars_hosts_take_only_servers_with_the_reservation(self):
         self.aggregate('freepool', ['host1'])
         self.aggregate(
             LEASE,

@@ -79,7 +79,7 @@ class ComparedPageTest(CommandTest):
                 raise AssertionError(words)
         return ''
 
-    def test_each_way_leads_to_a_cloud_that_isolates(self):
+    def test_each_migration_on_the_page_isolates_the_cloud(self):
         plain = self.flavor()
         # So it is with the host filters alone.
         assert self.host_for(plain) == 'win-1'

@@ -88,7 +88,7 @@ class DayTwoTest(CommandTest):
         )
         return {host.name for host in outcome.hosts}
 
-    def test_lock_grant_boot_and_back(self):
+    def test_lock_grant_boot_revoke_unlock(self):
         self.aggregate('licensed', ['host1'], {'rack': '7'})
         keyed, plain = self.flavor(), self.flavor()
         before = self.state()
@@ -143,7 +143,7 @@ class DayTwoTest(CommandTest):
         assert self.state() == before
         assert self.host_for(plain) == 'host1'
 
-    def test_sync_and_lock_agree(self):
+    def test_sync_and_lock_make_the_same_changes(self):
         self.aggregate('licensed', ['host1'])
         number = self.aggregate('tagged', ['host2'])
         before = self.state()
@@ -206,7 +206,7 @@ class DayTwoTest(CommandTest):
         assert len(self.done(*grant, '--dry-run').changes) == 1
         assert len(self.done(*grant).changes) == 1
 
-    def test_unlock_takes_only_what_was_put_there_and_nothing_needs(self):
+    def test_unlock_removes_only_unneeded_traits_that_we_added(self):
         self.give_trait('host1', LICENSED)
         number = self.aggregate('licensed', ['host1', 'host2'])
         before = self.state()
@@ -229,12 +229,12 @@ class DayTwoTest(CommandTest):
             in unlocked.document['notes']
         )
 
-    def test_lock_interrupted_at_any_call_is_safe_and_goes_on(self):
+    def test_an_interrupted_lock_is_safe_and_can_be_repeated(self):
         self.interrupt(
             ('lock', 'licensed', '--trait', LICENSED), ('unlock', 'licensed')
         )
 
-    def test_unlock_interrupted_at_any_call_is_safe_and_goes_on(self):
+    def test_an_interrupted_unlock_is_safe_and_can_be_repeated(self):
         self.interrupt(
             ('unlock', 'licensed'), ('lock', 'licensed', '--trait', LICENSED)
         )
@@ -352,7 +352,7 @@ class DayTwoTest(CommandTest):
         # The mark is on nothing yet.
         assert self.state() == {**before, 'marks': [MARK]}
 
-    def test_half_of_a_cloud_is_locked_as_far_as_it_goes(self):
+    def test_lock_reports_hosts_that_it_cannot_lock(self):
         self.aggregate('empty')
         locked = self.done('lock', 'empty', '--trait', LICENSED)
         assert locked.document['notes'] == [
@@ -377,7 +377,7 @@ class DayTwoTest(CommandTest):
             'done',
         ) in finished.changes
 
-    def test_a_host_that_placement_does_not_count_in_is_put_in(self):
+    def test_lock_adds_a_missing_membership_in_placement(self):
         self.aggregate('licensed', ['host1'])
         provider = self._get_provider_uuid_by_host('host1')
         mirrored = self.state()

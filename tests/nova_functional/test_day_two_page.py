@@ -11,7 +11,7 @@ class DayTwoPageTest(PageTest):
     HOSTS = ('win-1', 'win-2', 'win-3', 'win-4', 'linux-1')
     RUNNER = 'tests/nova_functional/test_day_two_page.py'
 
-    def test_the_page_is_true(self):
+    def test_the_commands_of_the_page_work_as_shown(self):
         # There is an m1.small already.
         self._create_flavor(
             name='win.small', vcpu=1, memory_mb=2048, disk=20, ephemeral=0

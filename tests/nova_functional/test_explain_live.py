@@ -72,7 +72,7 @@ class ExplainZoneTest(CommandTest):
             for host in finished.document['hosts']
         }
 
-    def test_a_server_that_failed_for_a_zone_behind_a_lock_is_told_so(self):
+    def test_a_server_is_told_that_its_zone_is_locked(self):
         self.give_trait('host1', LICENSED)
         self.aggregate('first', ['host1'], zone='az1')
         self.aggregate('second', ['host2'], zone='az2')

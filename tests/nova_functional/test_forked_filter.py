@@ -120,7 +120,7 @@ class ForkedFilterTest(CloudTest):
             assert self.refusal_of(self.plain, hints=HINT, project=GUEST)
         return owners
 
-    def test_the_steps_of_the_page(self):
+    def test_the_steps_of_the_page_work(self):
         both = ['BlazarFilter', 'IsolatedAggregatesFilter']
         # Where it starts.
         self.configure(forked=True, ours=False, host_filters=['BlazarFilter'])
@@ -146,7 +146,7 @@ class ForkedFilterTest(CloudTest):
         # Servers that were there before stay.
         assert host_of(self.api.get_server(server['id'])) == 'host2'
 
-    def test_a_cloud_that_requires_reservations_goes_on_to(self):
+    def test_a_cloud_that_requires_reservations_still_does(self):
         """But for flavors of instance reservations, which give no hint."""
         of_instances = self.flavor({'resources:CUSTOM_RESERVATION_4D17': '1'})
         self._create_resource_class('CUSTOM_RESERVATION_4D17')

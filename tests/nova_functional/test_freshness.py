@@ -48,7 +48,7 @@ class FreshnessTest(CloudTest):
 
     OPTIONS = (ISOLATE,)
 
-    def test_a_tag_counts_from_the_next_server_on(self):
+    def test_a_tag_applies_to_the_next_server(self):
         number = self.aggregate('licensed', ['host1'])
         plain = self.flavor()
         assert self.host_for(plain) == 'host1'
@@ -65,7 +65,7 @@ class FreshnessTest(CloudTest):
         self.tag(number, LICENSED)
         assert self.host_for(plain) == 'host1'
 
-    def test_aggregates_that_cannot_be_read_are_not_taken_for_none(self):
+    def test_unreadable_aggregates_refuse_requests(self):
         self.aggregate('licensed', ['host1'], LICENSED)
         plain = self.flavor()
         unreadable = (
@@ -125,7 +125,7 @@ class ManyThreadsTest(CloudTest):
     REQUESTS = 12  # of each thread
     AGGREGATES = 64
 
-    def test_each_request_is_judged_by_the_aggregates_of_one_moment(self):
+    def test_each_request_uses_one_consistent_state_of_aggregates(self):
         """One aggregate at a time has the tags, and the next one gets them.
 
         Each of the two filters forbids the aggregate with its tag. So there is

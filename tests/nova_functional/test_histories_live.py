@@ -67,7 +67,7 @@ class HistoriesTest(ShorteningCloudTest):
         self.slots += [None] * (SLOTS - len(self.slots))
         self.sync()
 
-    def test_what_is_shortened_admits_a_subset(self):
+    def test_a_shortened_query_admits_a_subset(self):
         changes = [
             self.make, self.untag, self.join, self.join, self.leave,
             self.change_in_placement_alone, lambda slot: self.sync(),

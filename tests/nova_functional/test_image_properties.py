@@ -75,7 +75,7 @@ class ImagePropertiesTest(LiveTest):
             request.declaring(pipeline.image_properties).image_properties
         )
 
-    def test_random_images_are_seen_alike(self):
+    def test_filters_and_commands_see_the_same_image_properties(self):
         self._create_trait('CUSTOM_A')
         flavor = self.flavor()
         chance = random.Random(13)
@@ -91,7 +91,7 @@ class ImagePropertiesTest(LiveTest):
             assert seen == self.seen_on_the_command_line(image), names
             self._delete_server(server)
 
-    def test_traits_are_seen_alike(self):
+    def test_filters_and_commands_see_the_same_image_traits(self):
         for value in ('required', 'forbidden'):
             image = self.image({'trait:CUSTOM_A': value, 'color': 'red'})
             # No host has the trait.
@@ -101,7 +101,7 @@ class ImagePropertiesTest(LiveTest):
             assert seen == self.seen_on_the_command_line(image)
             assert ('trait:CUSTOM_A' in seen) == (value == 'required')
 
-    def test_a_filter_on_the_distribution_forbids_inside_nova_too(self):
+    def test_a_filter_that_reads_a_property_works_inside_nova(self):
         self.aggregate('no-debian', ['host1'])
         for distribution, host in (('debian', 'host2'), ('suse', 'host1')):
             image = self.image({'os_distro': distribution})

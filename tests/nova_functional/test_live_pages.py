@@ -25,7 +25,7 @@ class LivePagesTest(PageTest):
         for name in ('debian-12', 'windows-2022'):
             self.glance.create(None, {**image, 'name': name})
 
-    def test_the_pages_are_true(self):
+    def test_the_commands_of_the_pages_work_as_shown(self):
         # It creates objects for the other pages.
         self.play(FIRST)
         server = self.boot(self.flavor({f'trait:{LICENSED}': 'required'}))

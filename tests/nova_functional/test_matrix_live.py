@@ -48,7 +48,7 @@ class MatrixTest(CommandTest):
             server = self.boot(self.names[flavor])
             assert {host_of(server)} == hosts
 
-    def test_the_report_has_what_the_matrix_has(self):
+    def test_the_report_agrees_with_the_matrix(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / 'page.html'
             done = self.run_command(

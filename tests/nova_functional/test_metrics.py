@@ -135,7 +135,7 @@ class ExporterTest(CommandTest):
         assert (finished.code, finished.err) == (0, '')
         return samples(path.read_text('utf-8'), 'isolate_aggregates_')
 
-    def test_what_is_locked_used_and_wrong_is_what_is_told(self):
+    def test_metrics_match_the_locks_usage_and_findings(self):
         trait = 'CUSTOM_LICENSED_WINDOWS'
         lock = f'trait:{trait}'
         self.aggregate('licensed', ['host1'])

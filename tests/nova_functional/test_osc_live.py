@@ -48,7 +48,7 @@ class OpenStackTest(CommandTest):
         return finished.document
 
     @pytest.mark.smoke
-    def test_lock_grant_boot_and_back(self):
+    def test_lock_grant_boot_revoke_unlock(self):
         self.aggregate('licensed', ['host1'])
         keyed, plain = self.flavor(), self.flavor()
         assert self.done('lock', 'list')['locks'] == []
@@ -67,7 +67,7 @@ class OpenStackTest(CommandTest):
         assert self.done('lock', 'list')['locks'] == []
         assert self.host_for(plain) == 'host1'
 
-    def test_missing_rights_are_said_in_one_sentence(self):
+    def test_missing_rights_are_one_sentence(self):
         # Nova takes it for an administrator's, Placement does not.
         self.TOKEN = 'nobody'
         finished = self.run_command(

@@ -39,7 +39,7 @@ class RegistrationTest(CloudTest):
         last = 'isolate_aggregates_query_limit'
         assert names == [*self.before, *ours, *self.after, last]
 
-    def test_ours_are_there_once_however_often_a_scheduler_starts(self):
+    def test_repeated_starts_install_our_filters_once(self):
         in_tree = request_filter.isolate_aggregates
 
         self.assert_in_place('isolate_tenants', 'isolate_aggregates')
@@ -80,7 +80,7 @@ class LogTest(CloudTest):
     REQUEST_FILTERS = ('isolate_aggregates', 'blazar_reservation')
     OPTIONS = (ISOLATE,)
 
-    def test_the_log_tells_of_tags_constraints_and_refusals(self):
+    def test_the_log_has_tags_constraints_and_refusals(self):
         log = self.useFixture(
             fixtures.FakeLogger(
                 'isolate_aggregates',

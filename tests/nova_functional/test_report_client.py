@@ -169,7 +169,7 @@ def read(placement: contextlib.AbstractContextManager[adapter.Adapter]) -> Any:
         }
 
 
-def test_all_that_is_read_is_the_same():
+def test_novas_client_reads_the_same_from_both_placements():
     objects.register_all()
     with mock.patch.object(report.SchedulerReportClient, 'put') as put:
         expected = read(embedded())

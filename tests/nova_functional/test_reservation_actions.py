@@ -36,7 +36,7 @@ class MoveTest(ReservationTest):
         assert host_of(self._show_server(server)) == host
         assert self.allocation(server['id']) == self.with_slot(host, found)
 
-    def test_live_migration(self):
+    def test_a_live_migration_moves_to_another_slot(self):
         found, server, host, other = self.reserved_server()
         self.spare_slot(found, host)
         assert self.slots(found) == {host: (1, 1), other: (1, 0)}
@@ -62,7 +62,7 @@ class MoveTest(ReservationTest):
         assert self.slots(found) == {host: (1, 0), other: (1, 1)}
         assert self.allocation(server['id']) == self.with_slot(other, found)
 
-    def test_evacuation(self):
+    def test_an_evacuation_moves_to_another_slot(self):
         found, server, host, other = self.reserved_server()
         self.break_host(host)
         repaired = self.run_command('reservation', 'repair')
@@ -135,7 +135,7 @@ class MoveTest(ReservationTest):
 class ResizeTest(ReservationTest):
     """A resize to a flavor of another kind leaves or enters the pool."""
 
-    def test_out_of_the_reservation_and_back(self):
+    def test_a_server_can_be_resized_out_of_the_reservation_and_back(self):
         found = self.reserve()
         server = self.boot(found)
         [host] = self.slots(found)
@@ -157,7 +157,7 @@ class ResizeTest(ReservationTest):
         assert host_of(server) == host
         assert self.allocation(server['id']) == self.with_slot(host, found)
 
-    def test_from_one_reservation_to_another(self):
+    def test_a_server_can_be_resized_to_another_reservation(self):
         one, other = self.reserve(), self.reserve()
         server = self.boot(one)
         self.flags(allow_resize_to_same_host=True)
@@ -167,7 +167,7 @@ class ResizeTest(ReservationTest):
         assert self.allocation(server['id']) == self.with_slot(host, other)
         assert list(self.slots(one).values()) == [(1, 0)]
 
-    def test_a_reservation_ends_while_a_server_is_about_to_leave_it(self):
+    def test_a_reservation_can_end_while_a_server_leaves_it(self):
         found = self.reserve()
         server = self.boot(found)
         server = self._resize_server(server, self.flavor())
@@ -177,7 +177,7 @@ class ResizeTest(ReservationTest):
         assert host_of(server) == 'host3'
         assert self.allocation(server['id']) == {'host3': TAKEN}
 
-    def test_a_reservation_ends_while_a_server_is_about_to_enter_it(self):
+    def test_a_reservation_can_end_while_a_server_enters_it(self):
         found = self.reserve()
         server = self.boot(self.flavor())
         server = self._resize_server(server, found)
@@ -192,7 +192,7 @@ class SoftDeleteTest(ReservationTest):
         self.flags(reclaim_instance_interval=3600)
         super().setUp()
 
-    def test_their_slots_stay_until_they_are_gone_for_good(self):
+    def test_slots_stay_until_soft_deleted_servers_are_reclaimed(self):
         found = self.reserve()
         server = self.boot(found)
         self.api.delete_server(server['id'])
@@ -213,7 +213,7 @@ class SoftDeleteTest(ReservationTest):
 class ServiceTest(ReservationTest):
     """A compute service is deleted."""
 
-    def test_its_slots_go_elsewhere(self):
+    def test_slots_of_a_deleted_compute_service_move(self):
         found = self.reserve()
         server = self.boot(found)
         host = host_of(server)

@@ -168,7 +168,7 @@ class ReservationTest(OverApi, CloudTest):
         assert self.refusal_of(plain, image=claims)
         assert self.host_for(found.id) in ('host1', 'host2')
 
-    def test_affinity_is_a_matter_of_counting(self):
+    def test_affinity_is_enforced_by_the_slots_of_each_host(self):
         self.enable('host1', 'host2')
         together = self.reserve(2, affinity=True)
         apart = self.reserve(2, affinity=False)

@@ -63,7 +63,7 @@ class ReservationPageTest(PageTest, ReservationTest):
         """Check that there are no servers."""
         assert self.admin_api.get_servers(search_opts={'all_tenants': 1}) == []
 
-    def test_the_page_is_true(self):
+    def test_the_commands_of_the_page_work_as_shown(self):
         # On the page it takes a while.
         destroy = fake.FakeDriver.destroy
 

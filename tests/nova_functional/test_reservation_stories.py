@@ -76,7 +76,7 @@ class LifeTest(ReservationTest):
         assert slots == (2, 0)
         assert [self.host_for(found) for _ in range(2)] == [host, host]
 
-    def test_a_reservation_to_come_is_no_use_before_its_start(self):
+    def test_a_planned_reservation_cannot_be_used_before_its_start(self):
         made = self.done(
             'create',
             *('--project', OWNER, '--like', self.flavor(), '--start', '1h'),
@@ -101,7 +101,7 @@ class LifeTest(ReservationTest):
 class FenceTest(ReservationTest):
     """The filter ``isolate_aggregates`` by itself guards the pool."""
 
-    def test_nobody_meets_anybody(self):
+    def test_reserved_and_other_servers_never_share_a_host(self):
         found = self.reserve('--amount', '2')
         [host] = self.slots(found)
         plain = self.flavor()
@@ -181,7 +181,7 @@ class FenceByBlazarFilterTest(FenceTest):
 class OthersTest(ReservationTest):
     """The commands that are not for reservations know about them."""
 
-    def test_neither_sync_nor_audit_takes_the_pool_for_a_fault(self):
+    def test_sync_and_audit_accept_the_pool(self):
         found = self.reserve('--amount', '2')
         self.boot(found)
         self.boot(self.flavor())

@@ -27,7 +27,7 @@ class ReservationsTest(CloudTest):
     )
 
     @pytest.mark.smoke
-    def test_reserved_hosts_are_for_flavors_that_name_the_reservation(self):
+    def test_reserved_hosts_need_a_flavor_that_names_the_reservation(self):
         pool = self.aggregate(
             'freepool', ['host1'], {'reservation:2e1dfa7c': 'true'}
         )
@@ -77,7 +77,7 @@ class ReservationsTest(CloudTest):
         flavor = self.flavor({LEASE: 'true'})
         assert self.host_for(flavor, project=STRANGER) == 'host2'
 
-    def test_a_server_whose_image_is_gone_can_still_be_moved(self):
+    def test_a_server_of_a_deleted_image_can_be_moved(self):
         self.aggregate('lease', ['host1'], {LEASE: 'true'})
         image = self.image({})
         server = self.boot(self.flavor(), image=image)
@@ -90,7 +90,7 @@ class ReservationsTest(CloudTest):
         server = self._migrate_server(server)
         assert host_of(server) == 'host3'
 
-    def test_a_server_is_rebuilt_though_host_filters_have_no_credentials(self):
+    def test_host_filters_need_no_credentials_for_a_rebuild(self):
         self.aggregate('lease', ['host1'], {LEASE: 'true'})
         server = self.boot(self.flavor(), image=self.image({}))
         assert host_of(server) == 'host2'

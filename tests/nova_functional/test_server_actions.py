@@ -25,7 +25,7 @@ class MoveTest(LicensedCloudTest):
 
     HOSTS = ('host1', 'host2', 'host3')
 
-    def test_no_move_leads_onto_a_host_that_the_server_has_no_key_for(self):
+    def test_no_move_leads_to_a_host_locked_for_the_server(self):
         server = self.boot(self.flavor())
         assert host_of(server) == 'host2'
 
@@ -57,7 +57,7 @@ class MoveTest(LicensedCloudTest):
         server = self._resize_server(server, licensed)
         assert host_of(server) == 'host1'
 
-    def test_an_operator_who_names_such_a_host_is_refused_as_well(self):
+    def test_a_move_to_a_locked_host_named_by_an_operator_is_refused(self):
         server = self.boot(self.flavor())
 
         live = {'host': 'host1', 'block_migration': 'auto'}
@@ -76,7 +76,7 @@ class MoveTest(LicensedCloudTest):
 class RebuildTest(LicensedCloudTest):
     """nova-scheduler asks no request filter when a server is rebuilt."""
 
-    def test_a_licensed_host_is_not_kept_with_an_image_without_licence(self):
+    def test_a_rebuild_into_an_unlicensed_image_is_refused(self):
         licensed, newer = (
             self.image({f'trait:{LICENSED}': 'required'}) for _ in range(2)
         )

@@ -81,7 +81,7 @@ class ShorteningTest(ShorteningCloudTest):
         return parse.parse_qs(query)['member_of']
 
     @pytest.mark.smoke
-    def test_a_rollup_stands_for_all_aggregates(self):
+    def test_one_rollup_replaces_all_aggregates(self):
         self.licensed(['host1', 'host2'], 5)
         self.roll_up('host1', 'host2')
         assert self.host_for(self.plain) == 'host3'
@@ -90,7 +90,7 @@ class ShorteningTest(ShorteningCloudTest):
         self.give_trait('host2', LOCK.partition(':')[2])
         assert self.host_for(licensed) == 'host2'
 
-    def test_a_member_that_only_placement_knows_is_kept_out(self):
+    def test_a_member_known_only_to_placement_is_excluded(self):
         """In Nova's lists, ``late`` has no hosts."""
         self.licensed(['host1'], 11)
         number = self.aggregate('late', metadata={LOCK: 'required'})
@@ -107,14 +107,14 @@ class ShorteningTest(ShorteningCloudTest):
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
 
-    def test_a_host_that_a_rollup_lacks_is_kept_out(self):
+    def test_a_host_missing_in_a_rollup_is_excluded(self):
         self.licensed(['host1'], 11)
         self.aggregate('late', ['host1', 'host2'], {LOCK: 'required'})
         self.roll_up('host1')
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
 
-    def test_a_host_that_joined_a_moment_ago_is_kept_out(self):
+    def test_a_host_that_just_joined_is_excluded(self):
         number = self.licensed(['host1'])[0]
         self.roll_up('host1')
         assert self.host_for(self.plain) == 'host2'
@@ -124,7 +124,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert self.host_for(self.plain) == 'host3'
         assert ROLLUP in self.queries[-1]
 
-    def test_a_forced_host_that_joined_a_moment_ago_is_refused(self):
+    def test_a_forced_host_that_just_joined_is_refused(self):
         """Nova asks no host filter about it."""
         number = self.licensed(['host1'])[0]
         self.roll_up('host1')
@@ -156,7 +156,7 @@ class ShorteningTest(ShorteningCloudTest):
         made = self.admin_api.post_server({'server': server})
         return self._wait_for_state_change(made, status)
 
-    def test_what_others_add_is_counted_wherever_they_are_in_the_list(self):
+    def test_aggregates_added_by_other_filters_are_counted(self):
         self.licensed(['host1'], 5)
         self.roll_up('host1')
         others = [str(uuid.UUID(int=number)) for number in (1, 2)]
@@ -174,7 +174,7 @@ class ShorteningTest(ShorteningCloudTest):
         assert forbidden == f'!in:{",".join(sorted([*others, ROLLUP]))}'
         assert len(self.queries[-1].partition('?')[2]) <= SHORT
 
-    def test_the_length_is_that_of_what_nova_sends(self):
+    def test_the_length_is_that_of_the_query_nova_sends(self):
         lengths = []
         length = adapter.query_length
 
@@ -191,7 +191,7 @@ class ShorteningTest(ShorteningCloudTest):
         ]
         assert lengths[1] > lengths[0]
 
-    def test_what_cannot_be_shortened_is_refused(self):
+    def test_a_query_that_cannot_be_shortened_is_refused(self):
         self.licensed(['host1'], 4)
         assert self.host_for(self.plain) == 'host2'
         self.licensed(['host2'], 4)

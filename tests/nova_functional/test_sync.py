@@ -41,7 +41,7 @@ class SyncTest(LiveTest):
         provider = self._get_provider_uuid_by_host(host)
         return set(providers.aggregates(self.live_cloud().placement, provider))
 
-    def test_a_tag_is_all_that_it_takes_to_isolate_a_host(self):
+    def test_sync_isolates_a_host_by_its_tag(self):
         host1_alone = self.traits('host1')
         tag = {f'trait:{LICENSED}': 'required'}
         number = self.aggregate('licensed', ['host1'], tag)

@@ -41,7 +41,7 @@ class ToldTest(CloudTest):
             if f'{start} server {server["id"]}' in line
         ]
 
-    def test_the_log_says_what_a_server_is_kept_out_of(self):
+    def test_the_log_names_the_aggregates_closed_to_a_server(self):
         server = self.boot(self.flavor())
         assert host_of(server) == 'host3'
         [line] = self.lines_of(server, 'Restricted')
@@ -53,14 +53,14 @@ class ToldTest(CloudTest):
         message = line.partition('] ')[2]
         assert len(message) <= 300
 
-    def test_nothing_is_logged_of_a_server_that_is_kept_out_of_nothing(self):
+    def test_nothing_is_logged_for_a_server_without_constraints(self):
         self.tag(self.licensed, {'trait:CUSTOM_LICENSED': None})
         self.tag(self.lease, {LEASE: None})
         server = self.boot(self.flavor())
         assert host_of(server) == 'host1'
         assert self.lines_of(server, 'Restricted') == []
 
-    def test_no_reservation_of_others_can_be_told_from_none(self):
+    def test_users_cannot_tell_foreign_reservations_from_missing_ones(self):
         told = set()
         for key in (LEASE, 'reservation:none'):
             for claim in (
@@ -106,7 +106,7 @@ class ToldTest(CloudTest):
         assert all(line.isprintable() for line in ours)
         assert not re.search('^1999-12-31', self.log(), re.MULTILINE)
 
-    def test_a_user_is_not_told_of_a_flavor_that_names_what_has_ended(self):
+    def test_the_reason_for_an_ended_reservation_is_only_in_the_log(self):
         reason = self.refusal_of(self.flavor({'reservation:9': '1'}))
         assert 'no aggregate has the metadata key reservation:9' in reason
 
@@ -116,7 +116,7 @@ class ToldWithoutAggregatesTest(OverApi, CloudTest):
 
     OPTIONS = (ISOLATE,)
 
-    def test_no_endpoint_is_told_to_a_user(self):
+    def test_no_endpoint_is_shown_to_a_user(self):
         flavor = self.flavor()
         assert self.host_for(flavor, image=IMAGE) == 'host1'
         self.flags(token='wrong', group=ia_conf.GROUP)

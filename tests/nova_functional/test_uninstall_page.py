@@ -80,7 +80,7 @@ class UninstallPageTest(PageTest):
         self.sync()
         assert self.own() != set()
 
-    def test_the_page_is_true(self):
+    def test_the_commands_of_the_page_work_as_shown(self):
         assert self.own() != set()
         self.play('admin/uninstall.rst', before={' list -c': self.begin_anew})
         assert self.ran

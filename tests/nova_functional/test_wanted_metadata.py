@@ -46,7 +46,7 @@ class BeforePlacementTest(Flavors, CloudTest):
         reason = self.refusal_of(self.flavor({'gpus': '>= many'}))
         assert 'many is not a number' in reason
 
-    def test_a_host_filter_comes_too_late(self):
+    def test_the_host_filter_alone_can_lose_the_wanted_hosts(self):
         """Of two flavors for different hosts one gets none at least."""
         self.aggregate('hdd', ['host1'], {'ssd': 'false'})
         hdd = self.flavor({SCOPE + 'ssd': 'false'})
@@ -99,7 +99,7 @@ class TooLongTest(Flavors, ShorteningCloudTest):
             'nova.scheduler.client.report.SchedulerReportClient.get', watched
         )
 
-    def test_what_does_not_fit_is_left_to_the_host_filter(self):
+    def test_requirements_that_do_not_fit_are_left_to_the_host_filter(self):
         assert self.host_for(self.both) == 'host3'
         assert 'member_of' not in self.queries[-1]
         assert f'to {HOST_FILTER}' in self.log()
@@ -109,7 +109,7 @@ class TooLongTest(Flavors, ShorteningCloudTest):
         assert self.host_for(self.both) == 'host3'
         assert len(self.queries[-1]['member_of']) == 2
 
-    def test_nothing_is_left_on_a_forced_host(self):
+    def test_a_forced_host_leaves_no_requirement_to_a_host_filter(self):
         server = self._build_server(
             image_uuid=IMAGE,
             flavor_id=self.both,

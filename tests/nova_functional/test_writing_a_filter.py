@@ -69,7 +69,7 @@ class WritingAFilterTest(CloudTest):
         self.AVAILABLE = parser['filter_scheduler']['available_filters']
         super().setUp()
 
-    def test_servers_keep_away_from_a_host_that_is_being_emptied(self):
+    def test_servers_stay_off_a_host_that_is_being_emptied(self):
         line = (
             'Request filters of isolate-aggregates: isolate_aggregates (off '
             'by [scheduler] enable_isolated_aggregate_filtering), drain (on)'

@@ -40,7 +40,7 @@ def inside_wheel(wheel) -> set[str]:
         return set(archive.namelist())
 
 
-def test_another_place_time_and_umask_build_the_same_bytes(dist, tmp_path):
+def test_builds_are_reproducible_across_path_time_and_umask(dist, tmp_path):
     before = os.umask(0o077)
     try:
         checkout = clone(tmp_path / 'some' / 'where else')
@@ -90,7 +90,9 @@ def test_without_history_it_builds_the_next_version(history, tmp_path):
     assert wheel.name.split('-')[1] == f'{version}.dev0'
 
 
-def test_the_source_distribution_is_what_is_committed(checkout, inside_sdist):
+def test_the_source_distribution_has_the_committed_files(
+    checkout, inside_sdist
+):
     """With tests, examples and release notes, for those who package it."""
     own = {
         name
@@ -118,7 +120,7 @@ def test_the_wheel_is_the_package_and_the_files_beside_it(
     assert any(name.endswith('/licenses/LICENSE') for name in inside_wheel)
 
 
-def test_what_is_in_etc_is_installed(checkout, inside_wheel):
+def test_files_in_etc_are_installed(checkout, inside_wheel):
     # What is below etc/deployment is copied from the documentation.
     made = {
         pathlib.Path(name).name
@@ -138,11 +140,11 @@ def test_the_metadata_can_be_shown_by_an_index(dist):
     run(tool('twine'), 'check', '--strict', *dist.iterdir())
 
 
-def test_the_wheel_has_the_form_of_a_wheel(wheel):
+def test_the_wheel_passes_check_wheel_contents(wheel):
     run(tool('check-wheel-contents'), wheel)
 
 
-def test_the_metadata_names_what_a_reader_asks_for(wheel):
+def test_the_metadata_has_license_summary_and_extras(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [n for n in archive.namelist() if n.endswith('/METADATA')]
         metadata = email.message_from_bytes(archive.read(name))

@@ -118,9 +118,7 @@ def test_the_image_of_the_package_is_built_without_a_network(
     assert "No module named 'tooz'" in without
 
 
-def test_the_image_of_the_package_may_have_what_an_election_needs(
-    context, tmp_path
-):
+def test_the_image_can_include_an_election_driver(context, tmp_path):
     packages = 'isolate-aggregates[coordination,metrics] pymemcache'
     image = Image(tmp_path, context, PACKAGES=packages)
     image.build(OWN)
@@ -130,7 +128,7 @@ def test_the_image_of_the_package_may_have_what_an_election_needs(
     )
 
 
-def test_the_package_gets_into_an_environment_without_pip(context, tmp_path):
+def test_the_package_can_be_installed_without_pip(context, tmp_path):
     """As that of an image of Nova may be."""
     venv = tmp_path / 'var/lib/openstack'
     run(sys.executable, '-m', 'venv', '--without-pip', venv)

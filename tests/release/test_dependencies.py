@@ -53,7 +53,7 @@ def all_extras(tmp_path) -> pathlib.Path:
     return path
 
 
-def test_code_asks_for_an_extra_only_where_it_is_for_it(tmp_path):
+def test_extras_are_imported_only_by_the_modules_that_need_them(tmp_path):
     problems = _problems(ROOT / 'requirements.txt', tmp_path=tmp_path)
     elsewhere = [
         f'{problem["location"]["file"]}: {problem["error"]["message"]}'
@@ -68,9 +68,7 @@ def test_code_asks_for_an_extra_only_where_it_is_for_it(tmp_path):
     assert elsewhere == []
 
 
-def test_nothing_is_declared_that_is_not_used_and_nothing_used_that_is_not(
-    tmp_path, all_extras
-):
+def test_declared_and_used_dependencies_are_the_same(tmp_path, all_extras):
     problems = _problems(
         ROOT / 'requirements.txt', all_extras, tmp_path=tmp_path
     )

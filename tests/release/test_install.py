@@ -84,7 +84,7 @@ def environment(tmp_path) -> Environment:
 
 @pytest.mark.parametrize('resolution', ['lowest-direct', 'highest'])
 @pytest.mark.parametrize('extras', [*EXTRAS, ALL])
-def test_each_extra_is_enough_with_the_oldest_and_the_newest_it_allows(
+def test_each_extra_works_with_its_oldest_and_newest_versions(
     extras, resolution, wheel, environment
 ):
     environment.install(
@@ -106,7 +106,7 @@ def test_each_extra_is_enough_with_the_oldest_and_the_newest_it_allows(
 
 
 @pytest.mark.parametrize('release', NOVA)
-def test_it_installs_beside_nova_with_the_constraints_of_its_release(
+def test_the_package_installs_beside_nova_with_upper_constraints(
     release, wheel, environment
 ):
     """Nothing that Nova uses has to be newer than OpenStack tested it with."""

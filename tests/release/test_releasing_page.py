@@ -55,7 +55,7 @@ def releaser(tmp_path) -> Releaser:
     return Releaser(clone(tmp_path / 'clone'))
 
 
-def test_whoever_follows_the_page_has_a_release(releaser):
+def test_following_the_page_builds_a_release(releaser):
     notes = releaser.types(*_shown('reno report'))
     assert '``isolate_aggregates``' in notes
     releaser.types(*_shown('git tag'))
@@ -69,7 +69,7 @@ def test_whoever_follows_the_page_has_a_release(releaser):
     assert '0.1.0\n=====' in told
 
 
-def test_after_it_the_version_has_to_be_raised(releaser):
+def test_after_a_release_the_version_must_be_raised(releaser):
     releaser.types(*_shown('git tag'))
     releaser.types('git', 'commit', '--quiet', '--allow-empty', '-m', 'Next')
     refused = releaser.types(*_shown('make dist'), expected=(2,))

@@ -46,7 +46,7 @@ def shell(tmp_path_factory):
 
 
 @pytest.mark.parametrize('name', REPORTS)
-def test_what_a_report_shows_is_what_happens(shell, name):
+def test_a_report_shows_real_output(shell, name):
     report = (FOLDER / f'{name}.txt').read_text('utf-8')
     [shown] = re.findall(r'^  \$ (?:.+\n)+', report, re.MULTILINE)
     command, output = textwrap.dedent(shown)[2:].split('\n', 1)
@@ -59,7 +59,7 @@ def test_what_a_report_shows_is_what_happens(shell, name):
 
 
 @pytest.mark.parametrize('name', REPORTS)
-def test_a_report_has_what_launchpad_asks_for(name):
+def test_a_report_has_the_sections_launchpad_asks_for(name):
     report = (FOLDER / f'{name}.txt').read_text('utf-8')
     titles = re.findall(r'^(.+)\n=+$', report, re.MULTILINE)
     assert titles == [

@@ -220,7 +220,7 @@ def serve_servers(http: requests_mock.Mocker) -> None:
 
 @pytest.mark.smoke
 @pytest.mark.usefixtures('in_environment')
-def test_every_query_finds_what_a_real_exporter_gives(
+def test_every_query_matches_metrics_of_a_real_exporter(
     run: Callable[..., Any],
     live: Live,
     http: requests_mock.Mocker,

@@ -128,9 +128,7 @@ def test_without_rollups_it_is_not_sent(placement, cloud):
         pytest.param(LONG_REST, {GUNICORN: 92, UWSGI: 30}, id='long rest'),
     ],
 )
-def test_the_limits_are_those_of_the_documentation(
-    placement, rest, documented
-):
+def test_the_documented_limits_are_right(placement, rest, documented):
     most = documented[placement.server]
     # For uWSGI the name of the machine counts as well.
     about = 2 if placement.server == UWSGI else 0

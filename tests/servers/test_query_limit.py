@@ -113,7 +113,7 @@ def found(way):
     )
 
 
-def test_the_limit_is_the_true_one(way, found):
+def test_the_measured_limit_is_right(way, found):
     placement, documented, happened = way
     true = true_limit(placement)
     assert abs(found.longest - true) <= 64

@@ -19,7 +19,7 @@ OWNER = 'blazar:owner'
         pytest.param({}, None, False, id='no owner and no project'),
     ],
 )
-def test_a_reservation_is_for_its_owner_and_the_projects_it_names(
+def test_a_reservation_opens_to_its_owner_and_named_projects(
     metadata, project, granted
 ):
     aggregate = Aggregate('u', 'lease', metadata)

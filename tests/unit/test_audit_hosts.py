@@ -23,7 +23,7 @@ KEYED = make_flavor('win.small', LOCK)
 LICENSED_H1 = make_compute_node('h1', traits=[LICENSED])
 
 
-def test_a_cloud_in_order_is_clean():
+def test_a_correct_cloud_is_clean():
     assert (
         findings(
             [WIN],
@@ -40,11 +40,13 @@ def test_a_cloud_in_order_is_clean():
 @pytest.mark.parametrize(
     ('metadata', 'severity'),
     [
-        pytest.param(LOCK, Severity.ERROR, id='locked: anybody gets in'),
+        pytest.param(LOCK, Severity.ERROR, id='locked: open to everyone'),
         pytest.param({}, Severity.WARNING, id='not locked'),
     ],
 )
-def test_a_host_that_placement_lacks_in_an_aggregate(metadata, severity):
+def test_a_host_missing_from_an_aggregate_in_placement_is_found(
+    metadata, severity
+):
     aggregate = make_aggregate('win', metadata, ['h1', 'h2'])
     [found] = findings(
         [aggregate],
@@ -109,7 +111,7 @@ def test_a_host_that_only_placement_has_in_an_aggregate():
         ),
     ],
 )
-def test_what_is_somebody_elses_is_left_alone(provider):
+def test_memberships_of_others_are_left_alone(provider):
     assert kinds([WIN], [LICENSED_H1, provider], [KEYED]) == []
 
 
@@ -131,7 +133,7 @@ def test_a_cloud_without_compute_nodes_is_not_called_clean():
 # Traits.
 
 
-def test_a_host_that_lacks_the_trait_its_aggregate_requires():
+def test_a_host_without_the_trait_of_its_aggregate_is_found():
     aggregate = make_aggregate('win', LOCK, ['h1', 'h2'])
     providers = [LICENSED_H1, make_compute_node('h2')]
     [found] = findings([aggregate], providers, [KEYED])
@@ -149,11 +151,11 @@ GPU = make_tree(
 ASKING = make_flavor('gpu.small', {**LOCK, 'resources:VGPU': '1'})
 
 
-def test_a_trait_below_a_host_is_there_for_flavors_that_ask_for_it_there():
+def test_a_trait_below_a_host_counts_if_a_flavor_asks_for_its_resources():
     assert kinds([WIN], [GPU], [ASKING, KEYED]) == []
 
 
-def test_a_trait_below_a_host_that_no_flavor_asks_for_is_out_of_reach():
+def test_a_trait_below_a_host_needs_a_flavor_with_its_resources():
     [found] = findings([WIN], [GPU], [KEYED])
     assert (found.kind, found.severity) == (
         'trait-out-of-reach',
@@ -165,7 +167,7 @@ def test_a_trait_below_a_host_that_no_flavor_asks_for_is_out_of_reach():
     )
 
 
-def test_a_trait_on_the_host_as_well_is_in_reach_of_all():
+def test_a_trait_on_host_and_child_provider_is_no_problem():
     tree = make_tree(
         LICENSED_H1,
         make_provider('gpu', inventories={'VGPU': 4}, traits=[LICENSED]),
@@ -173,7 +175,7 @@ def test_a_trait_on_the_host_as_well_is_in_reach_of_all():
     assert kinds([WIN], [tree], [KEYED]) == []
 
 
-def test_a_host_of_the_pool_for_reservations_is_to_be_enabled():
+def test_hosts_in_the_reservation_pool_should_be_enabled():
     lock = {'trait:CUSTOM_RESERVATION_HOST': 'required'}
     pool = make_aggregate('freepool', lock, ['h1', 'h 2'])
     child = make_provider('blazar_h1', traits=['CUSTOM_RESERVATION_HOST'])
@@ -190,7 +192,7 @@ def test_a_host_of_the_pool_for_reservations_is_to_be_enabled():
     )
 
 
-def test_a_missing_trait_that_sync_does_not_give_is_not_required_instead():
+def test_a_missing_standard_trait_has_no_safe_repair():
     trait = 'HW_CPU_X86_AVX512F'
     aggregate = make_aggregate('avx', {f'trait:{trait}': 'required'}, ['h1'])
     aggregate = dataclasses.replace(aggregate, id=5)
@@ -238,7 +240,7 @@ def test_a_trait_on_a_host_in_another_aggregate_that_requires_it():
     assert kinds([WIN, other], nodes, [KEYED]) == []
 
 
-def test_the_provider_below_the_host_is_named_that_has_the_trait():
+def test_the_child_provider_with_the_trait_is_named():
     child = make_provider('gpu-0', traits=[LICENSED])
     tree = make_tree(make_compute_node('h2'), child)
     [found] = findings([WIN], [LICENSED_H1, tree], [KEYED])
@@ -250,10 +252,10 @@ def test_the_provider_below_the_host_is_named_that_has_the_trait():
     ('tagged', 'kind'),
     [
         pytest.param(True, 'trait-outside', id='another host still needs it'),
-        pytest.param(False, 'trait-left', id='nobody needs it any more'),
+        pytest.param(False, 'trait-left', id='no longer needed'),
     ],
 )
-def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
+def test_sync_removes_traits_that_it_left_behind(tagged, kind):
     left = make_compute_node('h2', traits=[LICENSED, marks.of_trait(LICENSED)])
     aggregates = [WIN] if tagged else []
     [found] = findings(aggregates, [LICENSED_H1, left], [KEYED])
@@ -335,9 +337,7 @@ def test_what_sync_left_behind_is_taken_away_by_sync(tagged, kind):
         ),
     ],
 )
-def test_a_tag_that_does_not_do_what_it_looks_like(
-    key, value, kind, commands, node
-):
+def test_a_tag_without_effect_is_found(key, value, kind, commands, node):
     aggregate = make_aggregate('win', {key: value}, id=7)
     [found] = [
         f for f in findings([aggregate], [node]) if f.kind.startswith('tag-')
@@ -357,7 +357,7 @@ def test_a_tag_that_does_not_do_what_it_looks_like(
         ('trait:HW_NOT_IN_OS_TRAITS_YET', 'required'),
     ],
 )
-def test_a_tag_that_is_none_of_ours_or_is_right(key, value):
+def test_correct_and_foreign_tags_are_accepted(key, value):
     trait = key.removeprefix('trait:')
     aggregate = make_aggregate('win', {key: value}, ['h1'])
     # That of another os-traits than ours among them.
@@ -370,7 +370,7 @@ def test_a_tag_that_is_none_of_ours_or_is_right(key, value):
 @pytest.mark.parametrize(
     'name', ['$(reboot)', "it's; rm -rf /", '-f', 'a\nb', '<script>']
 )
-def test_names_do_nothing_in_a_shell(name):
+def test_names_are_quoted_for_the_shell(name):
     key = f'traits:{name}'
     aggregate = make_aggregate(name, {key: 'required'}, ['h1'])
     found = findings([aggregate], [make_compute_node('h1')])
@@ -392,11 +392,11 @@ def node(name, *memberships, traits=(LICENSED,)):
     return make_compute_node(name, traits=traits, aggregates=memberships)
 
 
-def test_without_any_rollup_none_is_missed():
+def test_missing_rollups_are_ignored_if_there_are_none():
     assert kinds(TWO, [node('h1'), node('h2')], [KEYED]) == []
 
 
-def test_a_rollup_that_lags_is_safe_and_said():
+def test_a_lagging_rollup_is_reported_as_information():
     [found] = findings(TWO, [node('h1', ROLLUP), node('h2')], [KEYED])
     assert (found.kind, found.severity) == ('rollup-lagging', Severity.INFO)
     assert found.subject == f'rollup trait:{LICENSED}'
@@ -414,7 +414,7 @@ def test_a_host_that_left_a_rollup_is_kept_out_until_the_next_sync():
     assert (found.repair_text, found.safe) == (SYNC, True)
 
 
-def test_a_rollup_of_a_lock_that_is_gone_is_known_by_its_mark():
+def test_a_rollup_of_a_removed_lock_is_recognized_by_its_mark():
     gone = rollups.uuid_of('trait:CUSTOM_GONE')
     known = {LICENSED, marks.of_rollup(gone)}
     [found] = findings(
@@ -423,7 +423,7 @@ def test_a_rollup_of_a_lock_that_is_gone_is_known_by_its_mark():
     assert (found.kind, found.subject) == ('rollup-stale', f'rollup {gone}')
 
 
-def test_marks_of_nothing_are_clutter():
+def test_unused_marks_are_reported():
     idle = marks.of_rollup(ROLLUP)
     [found] = findings(
         [WIN], [LICENSED_H1], [KEYED], traits=frozenset({LICENSED, idle})
@@ -435,7 +435,7 @@ def test_marks_of_nothing_are_clutter():
 # The worst comes first.
 
 
-def test_the_worst_is_told_first():
+def test_the_worst_findings_come_first():
     aggregates = [
         make_aggregate('a', {'trait:CUSTOM_X': 'preferred'}),
         make_aggregate('b', {'traits:CUSTOM_X': 'required'}),
@@ -444,7 +444,7 @@ def test_the_worst_is_told_first():
     assert [f.subject for f in found] == ['aggregate b', 'aggregate a']
 
 
-def test_locks_of_a_filter_that_is_off_are_audited_too():
+def test_locks_of_a_disabled_filter_are_audited():
     conf = configuration(enable_isolated_aggregate_filtering=False)
     assert kinds(
         [make_aggregate('win', LOCK, ['h1'])],

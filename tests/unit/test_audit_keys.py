@@ -85,9 +85,7 @@ RESERVED = configuration(**{key: ['reservation:'] for key in PREFIXES})
         ),
     ],
 )
-def test_an_extra_spec_that_does_not_do_what_it_looks_like(
-    key, value, kind, commands
-):
+def test_an_extra_spec_without_effect_is_found(key, value, kind, commands):
     flavor = dataclasses.replace(make_flavor('f', {key: value}), id='42')
     [found] = [f for f in findings([], [H1], [flavor]) if f.kind == kind]
     assert f'{key}={value}' in found.problem
@@ -105,7 +103,7 @@ def test_an_extra_spec_that_does_not_do_what_it_looks_like(
         {'hw:cpu_policy': 'dedicated'},
     ],
 )
-def test_an_extra_spec_that_is_right_or_none_of_ours(extra_specs):
+def test_correct_and_foreign_extra_specs_are_accepted(extra_specs):
     assert kinds([], [H1], [make_flavor('f', extra_specs)]) == []
 
 
@@ -120,7 +118,7 @@ def test_an_extra_spec_that_is_right_or_none_of_ours(extra_specs):
         ('traits:of_character', 'many', []),
     ],
 )
-def test_an_image_property_that_looks_like_a_trait(key, value, expected):
+def test_an_image_property_without_effect_is_found(key, value, expected):
     image = make_image('i', {key: value})
     found = findings([], [H1], [PLAIN], [image])
     assert [f.kind for f in found] == expected
@@ -131,7 +129,7 @@ def test_an_image_property_that_looks_like_a_trait(key, value, expected):
         )
 
 
-def test_settings_that_nova_refuses():
+def test_settings_that_nova_rejects_are_found():
     bad = {'hw:cpu_policy': 'perhaps'}
     image = make_image('i', {'hw_cpu_policy': 'perhaps'})
     assert kinds([], [H1], [make_flavor('f', bad)], [image]) == [
@@ -152,7 +150,7 @@ def test_a_flavor_that_requires_a_trait_no_host_has():
     )
 
 
-def test_a_flavor_that_a_setting_makes_require_a_trait_no_host_has():
+def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [found] = findings([], [H1], [flavor])
     assert (found.kind, found.repair_text) == ('trait-nowhere', None)
@@ -168,7 +166,7 @@ def test_an_image_that_requires_a_trait_no_host_has():
     )
 
 
-def test_a_trait_that_sync_gives_to_hosts_is_wanted_from_sync():
+def test_sync_is_the_repair_for_a_trait_that_it_adds():
     found = findings([WIN], [make_compute_node('h1')], [KEYED])
     assert {f.kind: f.repair_text for f in found} == dict.fromkeys(
         ['trait-missing', 'trait-nowhere'], 'isolate-aggregates sync'
@@ -199,7 +197,7 @@ def test_a_flavor_that_asks_for_resources_no_host_has(name, kind, command):
     assert kinds([], [make_tree(H1, has)], [flavor]) == []
 
 
-def test_asking_for_none_of_a_resource_class_asks_for_nothing():
+def test_a_resource_amount_of_zero_is_ignored():
     flavor = make_flavor('f', {'resources:CUSTOM_FPGA': '0'})
     assert kinds([], [H1], [flavor]) == []
 
@@ -222,16 +220,18 @@ def test_asking_for_none_of_a_resource_class_asks_for_nothing():
             id='image that does not count',
         ),
         pytest.param(
-            [PLAIN], [], ['flavor', 'image'], ['nothing-opens'], id='nobody'
+            [PLAIN], [], ['flavor', 'image'], ['nothing-opens'], id='no key'
         ),
     ],
 )
-def test_somebody_has_to_have_the_key(flavors, images, sources, expected):
+def test_a_lock_needs_a_flavor_or_image_with_the_key(
+    flavors, images, sources, expected
+):
     conf = configuration(trait_sources=sources)
     assert kinds([WIN], [H1], flavors, images, conf=conf) == expected
 
 
-def test_two_aggregates_with_traits_that_nothing_has_together():
+def test_two_locks_need_a_flavor_with_both_keys():
     other = make_aggregate('gpu', {'trait:CUSTOM_GPU': 'required'}, ['h1'])
     other = dataclasses.replace(other, id=8, hosts=frozenset({'h1', 'h2'}))
     nodes = [
@@ -250,7 +250,7 @@ def test_two_aggregates_with_traits_that_nothing_has_together():
     assert kinds([WIN, other], nodes, flavors, [both]) == []
 
 
-def test_where_no_single_change_opens_a_host_nothing_is_proposed():
+def test_no_repair_is_proposed_if_no_single_change_opens_a_host():
     names = ('CUSTOM_A', 'CUSTOM_B')
     locked = [
         make_aggregate(name, {f'trait:{name}': 'required'}, ['h1'])
@@ -261,7 +261,7 @@ def test_where_no_single_change_opens_a_host_nothing_is_proposed():
     assert (found.kind, found.repair_text) == ('nothing-opens', None)
 
 
-def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
+def test_the_repair_removes_the_least_used_trait():
     tags = {**LOCK, 'trait:CUSTOM_GPU': 'required'}
     both = make_aggregate('both', tags, ['h1'], id=9)
     node = make_compute_node('h1', traits=[LICENSED, 'CUSTOM_GPU'])
@@ -271,7 +271,7 @@ def test_what_is_taken_off_an_aggregate_is_what_is_asked_for_least():
     )
 
 
-def test_without_flavors_nobody_knows_what_opens():
+def test_missing_flavors_are_reported():
     snapshot = make_snapshot([WIN], [H1])
     [found] = audit(AuditedCloud.of(snapshot, configuration()))
     assert (found.kind, found.severity) == ('no-flavors', Severity.INFO)
@@ -291,7 +291,9 @@ def test_without_flavors_nobody_knows_what_opens():
         (None, ['flavor', 'image'], []),
     ],
 )
-def test_an_image_of_a_tenant_that_opens_a_lock(visibility, sources, expected):
+def test_a_tenants_image_that_opens_a_lock_is_found(
+    visibility, sources, expected
+):
     image = make_image('mine', LOCK, owner='p1', visibility=visibility)
     conf = configuration(trait_sources=sources)
     found = findings([WIN], [H1], [KEYED], [image], conf=conf)
@@ -333,7 +335,7 @@ def test_a_flavor_that_names_a_reservation(key, expected):
     assert kinds([LEASE], [H1], [flavor], conf=RESERVED) == expected
 
 
-def test_a_key_that_looks_like_an_option_is_no_option():
+def test_a_key_with_leading_dashes_is_not_an_option():
     conf = configuration(**{PREFIXES[0]: ['-r:']})
     flavor = dataclasses.replace(make_flavor('f', {'-r:1': 'x'}), id='-42')
     [found] = findings([], [H1], [flavor], conf=conf)
@@ -343,7 +345,7 @@ def test_a_key_that_looks_like_an_option_is_no_option():
 # What reservations leave behind.
 
 
-def test_a_resource_class_of_a_reservation_that_is_over():
+def test_a_class_of_an_ended_reservation_is_found():
     classes = {'CUSTOM_RESERVATION_1', 'CUSTOM_RESERVATION_2', 'CUSTOM_FPGA'}
     held = make_provider('blazar_h1', inventories={'CUSTOM_RESERVATION_1': 1})
     [found] = findings(
@@ -360,7 +362,7 @@ def test_a_resource_class_of_a_reservation_that_is_over():
     )
 
 
-def test_a_provider_of_blazar_below_no_compute_node():
+def test_a_blazar_provider_without_a_compute_node_is_found():
     stray = make_provider('blazar_h2')
     [found] = findings([], [H1, stray], [PLAIN])
     assert found.kind == 'reservation-provider-left'
@@ -368,7 +370,7 @@ def test_a_provider_of_blazar_below_no_compute_node():
     assert kinds([], [make_tree(H1, stray)], [PLAIN]) == []
 
 
-def test_a_provider_of_blazar_that_is_in_use_is_not_to_be_deleted():
+def test_a_blazar_provider_in_use_is_not_offered_for_deletion():
     used = make_provider(
         'blazar_h2',
         inventories={'CUSTOM_RESERVATION_1': 1},
@@ -384,7 +386,7 @@ def test_a_provider_of_blazar_that_is_in_use_is_not_to_be_deleted():
 # Configuration and services.
 
 
-def test_a_flavor_without_meaning_does_not_hide_what_others_need():
+def test_an_invalid_flavor_does_not_hide_other_findings():
     odd = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
     assert kinds([WIN], [H1], [odd, KEYED], placement='1.31') == [
         'placement-too-old',
@@ -399,7 +401,7 @@ def test_a_flavor_without_meaning_does_not_hide_what_others_need():
         {'request_filters': ['isolate_tenants']},
     ],
 )
-def test_tagged_aggregates_that_no_filter_looks_at(options):
+def test_tags_that_no_filter_reads_are_found(options):
     conf = configuration(**options)
     [found] = findings([WIN], [H1], [KEYED], conf=conf)
     assert (found.kind, found.severity) == ('isolation-off', Severity.ERROR)
@@ -407,7 +409,7 @@ def test_tagged_aggregates_that_no_filter_looks_at(options):
     assert kinds([], [H1], conf=conf) == []
 
 
-def test_a_prefix_that_only_forbids():
+def test_a_prefix_in_only_one_list_is_found():
     conf = configuration(**{PREFIXES[1]: ['reservation:']})
     assert kinds([LEASE], [H1], [PLAIN], conf=conf) == ['prefix-in-one-list']
 
@@ -447,7 +449,7 @@ def test_an_old_placement(newest, filters, needed):
 # Keys that only look right.
 
 
-def test_a_reservation_in_another_case_is_one_that_nobody_can_name():
+def test_a_reservation_key_in_another_case_cannot_be_named():
     aggregate = make_aggregate('lease', {'Reservation:1': ''}, id=7)
     [found] = findings([aggregate], [NODE], conf=RESERVED)
     assert (found.kind, found.severity) == (
@@ -460,7 +462,7 @@ def test_a_reservation_in_another_case_is_one_that_nobody_can_name():
     )
 
 
-def test_projects_in_another_case_are_not_kept_apart():
+def test_a_project_key_in_another_case_has_no_effect():
     aggregate = make_aggregate('ours', {'Filter_tenant_id2': 'p1'}, id=7)
     conf = configuration(request_filters=['isolate_tenants'])
     [found] = findings([aggregate], [NODE], conf=conf)
@@ -481,7 +483,7 @@ class Switched:
 
 
 @pytest.mark.parametrize(('read_by', 'kinds'), [((), 1), (('rack:*',), 0)])
-def test_tags_of_any_filter_that_is_off(read_by, kinds):
+def test_tags_of_any_disabled_filter_are_found(read_by, kinds):
     snapshot = make_snapshot([make_aggregate('mine', {'rack:7': 'x'}, id=8)])
     audited = AuditedCloud.of(snapshot, configuration(request_filters=[]))
     other = Foreign()
@@ -515,7 +517,7 @@ class Foreign:
         return ()
 
 
-def test_what_a_filter_declares_is_looked_at_whatever_its_name():
+def test_declarations_of_filters_with_any_name_are_audited():
     tags = {'Kept:1': '', 'Project:a': 'p1'}
     snapshot = make_snapshot(
         [WIN, make_aggregate('mine', tags, id=8)],
@@ -539,7 +541,7 @@ def test_what_a_filter_declares_is_looked_at_whatever_its_name():
 
 
 @pytest.mark.parametrize('key', ['reservation:1', 'filter_tenant_id2', 'zone'])
-def test_keys_that_are_right_and_others_are_left_alone(key):
+def test_correct_and_foreign_keys_are_accepted(key):
     conf = configuration(
         request_filters=['reservation_prefix', 'isolate_tenants'],
         **{option: ['reservation:'] for option in PREFIXES},

@@ -41,7 +41,7 @@ def flavor(**extra_specs):
 
 
 @LOOKING
-def test_a_flavor_that_wants_what_no_host_has(conf, name):
+def test_a_flavor_that_wants_metadata_of_no_host_is_found(conf, name):
     fast = flavor(**{KEY: 'true'})
     [found] = findings([], [H1], [fast], conf=conf)
     assert (found.kind, found.subject) == ('metadata-nowhere', 'flavor fast')
@@ -61,14 +61,14 @@ def test_a_flavor_that_wants_what_no_host_has(conf, name):
     assert kinds([ssd], [H1], [fast], conf=conf) == []
 
 
-def test_where_nothing_looks_nothing_is_wrong():
+def test_without_a_filter_wanted_metadata_is_not_checked():
     bad = make_aggregate('a', {'gpus': 'many'}, ['h1'])
     wanting = [flavor(**{KEY: 'true'}), flavor(**{GPUS: '>= x', 'gpus': '=2'})]
     assert kinds([bad], [H1], wanting) == []
 
 
 @LOOKING
-def test_hosts_that_have_one_of_two_each(conf, name):
+def test_hosts_with_one_of_two_wanted_keys_are_found(conf, name):
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['h1'])
     gpus = make_aggregate('gpus', {'gpus': '4'}, ['h2'])
     wanting = flavor(**{KEY: 'true', GPUS: '>= 2'})
@@ -83,7 +83,7 @@ def test_hosts_that_have_one_of_two_each(conf, name):
 
 
 @LOOKING
-def test_an_extra_spec_on_which_nova_fails(conf, name):
+def test_an_extra_spec_that_makes_nova_fail_is_found(conf, name):
     [found] = findings([], [H1], [flavor(**{GPUS: '>= many'})], conf=conf)
     assert found.kind == 'extra-spec-not-comparable'
     assert found.problem == f'has {GPUS}=>= many, and many is not a number'
@@ -92,7 +92,7 @@ def test_an_extra_spec_on_which_nova_fails(conf, name):
 
 
 @LOOKING
-def test_metadata_on_which_nova_fails(conf, name):
+def test_metadata_that_makes_nova_fail_is_found(conf, name):
     bad = make_aggregate('a', {'gpus': 'many'}, ['h1'], id=7)
     wanting = flavor(**{GPUS: '>= 2'})
     [found] = findings([bad], [H1], [wanting], conf=conf)
@@ -117,7 +117,7 @@ H2 = make_compute_node('h2', traits=[X, Y])
 
 
 @LOOKING
-def test_a_flavor_that_wants_what_only_locked_hosts_have(conf, name):
+def test_a_flavor_that_wants_only_locked_hosts_is_found(conf, name):
     ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X, **NEED_Y}, ['h2'])
     wanting = flavor(**{KEY: 'true'}, **NEED_Y)
     other = dataclasses.replace(make_flavor('other', NEED_X | NEED_Y), id='7')
@@ -150,7 +150,9 @@ def test_a_flavor_that_wants_what_only_locked_hosts_have(conf, name):
         ),
     ],
 )
-def test_a_flavor_that_gets_behind_a_lock(more, images, options):
+def test_a_flavor_that_can_reach_wanted_hosts_is_accepted(
+    more, images, options
+):
     ssd = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])
     both = ['isolate_aggregates', REQUEST_FILTER]
     conf = configuration(request_filters=both, **options)
@@ -159,7 +161,7 @@ def test_a_flavor_that_gets_behind_a_lock(more, images, options):
     assert 'metadata-locked' not in found
 
 
-def test_a_flavor_that_has_other_hosts_too():
+def test_a_flavor_with_other_hosts_is_accepted():
     both = ['isolate_aggregates', REQUEST_FILTER]
     conf = configuration(request_filters=both)
     locked = make_aggregate('ssd', {'ssd': 'true', **NEED_X}, ['h2'])

@@ -61,7 +61,7 @@ def test_a_server_is_judged_by_flavor_and_image(
     assert [f.kind for f in found] == ['server-misplaced'] * misplaced
 
 
-def test_what_is_said_of_a_misplaced_server():
+def test_a_misplaced_server_is_reported_with_its_repair():
     [found] = judged(servers(on('h1', PLAIN), images=[DEBIAN]))
     assert found.severity == Severity.ERROR
     assert found.subject == 'server vm (id-of-vm)'
@@ -88,13 +88,13 @@ def test_what_is_said_of_a_misplaced_server():
         ('ERROR', None),
     ],
 )
-def test_how_a_server_is_moved_depends_on_its_status(status, repair):
+def test_the_repair_depends_on_the_status_of_the_server(status, repair):
     stopped = dataclasses.replace(on('h1', PLAIN), status=status)
     [found] = judged(servers(stopped, images=[DEBIAN]))
     assert found.repair_text == repair
 
 
-def test_a_server_on_no_host_is_where_it_may_be():
+def test_a_server_without_a_host_is_not_misplaced():
     assert judged(servers(on(None, PLAIN), images=[DEBIAN])) == []
 
 
@@ -112,7 +112,7 @@ def test_a_server_is_judged_by_its_project():
     assert found.subject == 'server vm (b)'
 
 
-def test_a_server_of_a_reservation_that_is_over_cannot_be_moved_either():
+def test_a_server_of_an_ended_reservation_cannot_be_moved():
     flavor = make_flavor('reserved', {'reservation:1': 'x'})
     conf = configuration(**{PREFIXES[0]: ['reservation:']})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]), conf=conf)
@@ -134,7 +134,7 @@ def test_a_server_of_a_reservation_that_is_over_cannot_be_moved_either():
         ),
     ],
 )
-def test_a_key_that_a_tenant_writes_later_accuses_no_server(
+def test_a_key_added_to_an_image_later_misplaces_no_server(
     flavor, kind, severity
 ):
     image = make_image('mine', {'reservation:none': '1'})
@@ -168,7 +168,7 @@ def test_a_server_of_unknown_image_properties_is_not_accused(image_id):
     assert [f.kind for f in judged(known, conf=conf)] == ['server-misplaced']
 
 
-def test_a_server_of_unknown_image_properties_in_its_place_is_mentioned():
+def test_servers_with_unknown_image_properties_are_counted():
     known = servers(server(host='h2', flavor=PLAIN))
     [found] = judged(known)
     assert (found.kind, found.subject) == (
@@ -177,7 +177,7 @@ def test_a_server_of_unknown_image_properties_in_its_place_is_mentioned():
     )
 
 
-def test_nobody_knows_what_a_foreign_filter_looks_at():
+def test_a_foreign_filter_can_need_any_image_property():
     snapshot = make_snapshot([WIN], NODES, flavors=[KEYED])
     known = servers(server(host='h1', flavor=PLAIN))
     conf = configuration(trait_sources=['flavor'], reservation_key_sources=[])
@@ -207,7 +207,7 @@ POOL = make_aggregate(
         ({}, False, ['server-not-judged', 'servers-hints-unknown']),
     ],
 )
-def test_a_server_is_judged_by_its_hints_where_nova_tells_them(
+def test_a_server_is_judged_by_its_hints_if_nova_returns_them(
     hints, hints_known, expected
 ):
     conf = configuration(request_filters=['blazar_reservation'])
@@ -219,7 +219,7 @@ def test_a_server_is_judged_by_its_hints_where_nova_tells_them(
     assert [f.kind for f in judged(known, [POOL], conf=conf)] == expected
 
 
-def test_unknown_hints_do_not_matter_where_no_filter_reads_them():
+def test_unknown_hints_are_ignored_if_no_filter_reads_them():
     known = servers(on('h1', KEYED), images=[DEBIAN], hints_known=False)
     assert judged(known) == []
 
@@ -234,12 +234,12 @@ def test_servers_of_a_cell_that_is_down_are_counted():
     )
 
 
-def test_a_server_that_makes_no_sense_is_not_judged():
+def test_a_server_with_an_invalid_flavor_is_not_judged():
     flavor = make_flavor('odd', {'hw:cpu_policy': 'perhaps'})
     [found] = judged(servers(on('h2', flavor), images=[DEBIAN]))
     assert (found.kind, found.repair_text) == ('server-not-judged', None)
     assert 'perhaps' in found.problem
 
 
-def test_servers_are_looked_at_only_when_they_were_read():
+def test_servers_are_judged_only_if_they_were_read():
     assert judged(None) == []

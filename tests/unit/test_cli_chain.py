@@ -69,7 +69,7 @@ def not_known(finished: Any) -> list[str]:
     return found
 
 
-def test_a_zone_keeps_other_hosts_out(on_cloud: Run) -> None:
+def test_a_zone_excludes_other_hosts(on_cloud: Run) -> None:
     zone = ('--flavor', 'plain', '--availability-zone', 'az1')
     assert rows(on_cloud('explain', *zone)) == {
         'cn1': 'candidate',
@@ -81,7 +81,7 @@ def test_a_zone_keeps_other_hosts_out(on_cloud: Run) -> None:
     }
 
 
-def test_without_a_zone_it_is_that_of_the_configuration(
+def test_the_default_zone_is_that_of_the_configuration(
     run: Run, on_cloud: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'nova.conf'
@@ -112,7 +112,7 @@ def test_hosts_that_a_host_filter_drops_are_no_candidates(
     assert json.loads(fitting.out)['not_known'] == [OTHERS]
 
 
-def test_of_a_service_with_several_nodes_all_are_asked_for(
+def test_all_nodes_of_a_requested_service_are_candidates(
     on_cloud: Run,
 ) -> None:
     asked = ('--flavor', 'plain', '--host', 'metal')
@@ -125,7 +125,7 @@ def test_of_a_service_with_several_nodes_all_are_asked_for(
 
 
 @pytest.mark.parametrize('forced', ['az1:cn2', 'az1::cn2.example.org'])
-def test_of_a_forced_host_no_host_filter_is_asked(
+def test_host_filters_do_not_run_for_a_forced_host(
     on_cloud: Run, forced: str
 ) -> None:
     asked = ('explain', '--flavor', 'fast')
@@ -138,7 +138,7 @@ def test_of_a_forced_host_no_host_filter_is_asked(
     assert finished.code == 2
 
 
-def test_what_is_not_known_is_named(on_cloud: Run) -> None:
+def test_unknown_facts_are_listed(on_cloud: Run) -> None:
     finished = on_cloud('explain', '--flavor', 'plain')
     assert f'\nNot known here:\n  {OTHERS}\n' in finished.out
     document = on_cloud('explain', '--flavor', 'pinned', '-f', 'json')
@@ -157,7 +157,7 @@ def test_what_is_not_known_is_named(on_cloud: Run) -> None:
     )
 
 
-def test_a_zone_that_no_aggregate_has_is_named(on_cloud: Run) -> None:
+def test_an_unknown_zone_is_named(on_cloud: Run) -> None:
     document = on_cloud(
         *('explain', '--flavor', 'plain', '-f', 'json'),
         *('--availability-zone', 'nova'),
@@ -171,7 +171,7 @@ def test_a_zone_that_no_aggregate_has_is_named(on_cloud: Run) -> None:
     )
 
 
-def test_a_port_may_ask_for_resources(on_cloud: Run) -> None:
+def test_a_port_can_request_resources(on_cloud: Run) -> None:
     asked = 'NET_BW_EGR_KILOBIT_PER_SEC=1000,CUSTOM_PHYSNET_X'
     finished = on_cloud(
         'explain', '--flavor', 'plain', '--port-request', asked

@@ -85,7 +85,7 @@ def write(tmp_path: pathlib.Path) -> Callable[[str, str], str]:
     ],
 )
 @pytest.mark.parametrize('command', ['candidates', 'query'])
-def test_what_is_not_there_is_named_with_where_it_was_looked_for(
+def test_a_missing_thing_is_named_with_the_place_searched(
     run: Run, command: str, arguments: tuple[str, ...], said: str
 ) -> None:
     assert sentence(run(command, *ON_EXAMPLE, *arguments)) == said
@@ -114,7 +114,7 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
         pytest.param(
             ('--timeout', 'soon', 'query', *SMALL),
             'argument --timeout: soon must be a float',
-            id='a time-out that is none',
+            id='an invalid timeout',
         ),
         pytest.param(
             ('query', '--flavr', 'm1.small'),
@@ -149,7 +149,7 @@ def test_what_is_not_there_is_named_with_where_it_was_looked_for(
         ),
     ],
 )
-def test_arguments_that_make_no_sense_end_with_2_and_one_sentence(
+def test_invalid_arguments_exit_with_2_and_one_sentence(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
     finished = run(*arguments)
@@ -173,7 +173,7 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
         pytest.param(
             '[isolate_aggregates]\nrequest_filters = nope\n',
             'Request filter nope is not installed; choose from ',
-            id='a filter there is not',
+            id='an unknown filter',
         ),
         pytest.param(
             '[isolate_aggregates]\nrequest_filters = isolate_tenants, '
@@ -212,7 +212,7 @@ def test_without_a_command_the_help_is_shown(run: Run) -> None:
         pytest.param(('filter', 'list'), id='filter list'),
     ],
 )
-def test_a_configuration_that_cannot_work_names_the_option(
+def test_an_invalid_configuration_names_the_option(
     run: Run,
     write: Callable[[str, str], str],
     text: str,
@@ -223,7 +223,7 @@ def test_a_configuration_that_cannot_work_names_the_option(
     assert sentence(run('--config-file', path, *command)).startswith(said)
 
 
-def test_how_to_reach_a_cloud_is_looked_at_when_one_is_asked(
+def test_connection_options_are_checked_only_for_a_live_cloud(
     run: Run, write: Callable[[str, str], str]
 ) -> None:
     text = '[isolate_aggregates]\nauth_type = none\ntimeout = soon\n'
@@ -234,7 +234,7 @@ def test_how_to_reach_a_cloud_is_looked_at_when_one_is_asked(
     assert run(*named, *ON_EXAMPLE).code == 0
 
 
-def test_a_configuration_that_cannot_work_does_not_reach_the_cloud(
+def test_an_invalid_configuration_sends_no_request(
     run: Run, write: Callable[[str, str], str], tmp_path: pathlib.Path
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
@@ -245,7 +245,7 @@ def test_a_configuration_that_cannot_work_does_not_reach_the_cloud(
     assert 'max_placement_results' in sentence(finished)
 
 
-def test_help_is_to_be_had_whatever_the_configuration(
+def test_help_needs_no_valid_configuration(
     run: Run, write: Callable[[str, str], str]
 ) -> None:
     path = write('bad.conf', '[scheduler]\nmax_placement_results = many\n')
@@ -283,7 +283,7 @@ def test_help_is_to_be_had_whatever_the_configuration(
         ),
     ],
 )
-def test_a_configuration_file_that_cannot_be_read_is_named(
+def test_an_unreadable_configuration_file_is_named(
     run: Run, tmp_path: pathlib.Path, content: bytes | None, said: str
 ) -> None:
     path = tmp_path / 'nova.conf'
@@ -302,7 +302,7 @@ def test_a_configuration_directory_is_no_file(
     )
 
 
-def test_a_configuration_directory_that_is_not_there_is_named(
+def test_a_missing_configuration_directory_is_named(
     run: Run,
 ) -> None:
     finished = run('--config-dir', '/nowhere', 'filter', 'list')
@@ -356,11 +356,11 @@ def test_a_configuration_directory_that_is_not_there_is_named(
             'settings.scheduler.host_manager (line 2): is not a setting of a '
             'cloud file; the settings are '
             'scheduler.enable_isolated_aggregate_filtering, ',
-            id='a setting there is not',
+            id='an unknown setting',
         ),
     ],
 )
-def test_settings_of_a_cloud_file_that_cannot_work_name_the_place(
+def test_invalid_settings_of_a_cloud_file_are_named(
     run: Run, write_cloud: Write, settings: str, said: str
 ) -> None:
     path = write_cloud(f'settings: {{{settings}}}\n')
@@ -368,7 +368,7 @@ def test_settings_of_a_cloud_file_that_cannot_work_name_the_place(
     assert sentence(finished).startswith(f'Cloud file {path}: {said}')
 
 
-def test_numbers_in_a_list_of_settings_are_texts(
+def test_numbers_in_a_list_of_settings_become_text(
     run: Run, write_cloud: Write
 ) -> None:
     path = write_cloud("""
@@ -429,7 +429,7 @@ NO_CREDENTIALS = (
         ),
     ],
 )
-def test_without_credentials_it_is_said_where_they_may_come_from(
+def test_without_credentials_the_sources_are_named(
     run: Run, command: tuple[str, ...], instead: str
 ) -> None:
     assert sentence(run(*command)) == f'{NO_CREDENTIALS}{instead}.'
@@ -455,7 +455,7 @@ def test_without_credentials_it_is_said_where_they_may_come_from(
         ),
     ],
 )
-def test_credentials_that_cannot_work_say_what_to_look_at(
+def test_invalid_credentials_name_what_to_check(
     run: Run, options: tuple[str, ...], said: str
 ) -> None:
     assert sentence(run(*options, 'query', *SMALL)) == (
@@ -503,7 +503,7 @@ def test_credentials_that_cannot_work_say_what_to_look_at(
         ),
     ],
 )
-def test_a_clouds_yaml_that_cannot_be_used_is_not_just_passed_over(
+def test_an_unusable_clouds_yaml_is_an_error(
     run: Run,
     write: Callable[[str, str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -530,7 +530,7 @@ def test_a_question_to_a_cloud_file_needs_no_clouds_yaml_that_works(
     assert (finished.code, finished.err) == (0, '')
 
 
-def test_a_clouds_yaml_that_is_no_yaml_is_named_when_no_cloud_is(
+def test_a_malformed_clouds_yaml_is_named_without_a_cloud(
     run: Run,
     write: Callable[[str, str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -541,7 +541,7 @@ def test_a_clouds_yaml_that_is_no_yaml_is_named_when_no_cloud_is(
     assert sentence(finished).startswith(f'The file {path} cannot be read: ')
 
 
-def test_a_clouds_yaml_after_the_first_good_one_does_not_count(
+def test_only_the_first_valid_clouds_yaml_is_read(
     run: Run,
     write: Callable[[str, str], str],
     monkeypatch: pytest.MonkeyPatch,
@@ -611,7 +611,7 @@ REFUSED.__cause__ = ConnectionRefusedError(111, 'Connection refused')
         ),
     ],
 )
-def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
+def test_a_missing_live_resource_is_named_with_its_endpoint(
     run: Run, live: FakeNova, arguments: tuple[str, ...], said: str
 ) -> None:
     assert sentence(run('query', *arguments)) == said
@@ -651,7 +651,7 @@ def test_what_is_not_in_the_live_cloud_is_named_with_its_endpoint(
         ),
     ],
 )
-def test_a_placement_that_gives_no_answer_is_one_sentence_for_all_tries(
+def test_an_unreachable_placement_is_one_sentence_for_all_retries(
     run: Run,
     live: FakeNova,
     http: requests_mock.Mocker,
@@ -677,7 +677,7 @@ def test_a_nova_that_is_down_is_one_sentence_for_all_tries(
     assert len(tries) == 4
 
 
-def test_a_source_of_aggregates_there_is_not_is_refused_with_those_there_are(
+def test_an_unknown_aggregate_source_is_refused_with_those_installed(
     run: Run, live: FakeNova, write: Callable[[str, str], str]
 ) -> None:
     path = write('x.conf', '[isolate_aggregates]\naggregate_source = ldap\n')
@@ -688,7 +688,7 @@ def test_a_source_of_aggregates_there_is_not_is_refused_with_those_there_are(
     )
 
 
-def test_interrupting_leaves_no_traceback(
+def test_an_interruption_shows_no_traceback(
     run: Run, live: FakeNova, http: requests_mock.Mocker
 ) -> None:
     http.get(f'{NOVA}/os-aggregates', exc=KeyboardInterrupt)
@@ -700,8 +700,8 @@ def test_interrupting_leaves_no_traceback(
 @pytest.mark.parametrize(
     ('options', 'shown'),
     [
-        pytest.param((), False, id='as a rule not'),
-        pytest.param(('--debug',), True, id='to who is looking for a fault'),
+        pytest.param((), False, id='not by default'),
+        pytest.param(('--debug',), True, id='with --debug'),
     ],
 )
 def test_warnings_of_libraries_are_not_shown_to_users(
@@ -726,7 +726,7 @@ def test_warnings_of_libraries_are_not_shown_to_users(
     assert ('something is not as it was' in messages) == shown
 
 
-def test_debugging_shows_where_it_went_wrong(run: Run, live: FakeNova) -> None:
+def test_debug_shows_the_traceback(run: Run, live: FakeNova) -> None:
     finished = run('--debug', 'query', '--flavor', 'huge')
     assert finished.code == 1
     assert 'Traceback (most recent call last)' in finished.err

@@ -137,7 +137,7 @@ def test_json_and_yaml_are_one_document_with_all_of_it(
     ]
 
 
-def test_csv_and_value_have_a_line_for_each_host_and_nothing_else(
+def test_csv_and_value_have_only_one_line_per_host(
     run: Run,
 ) -> None:
     both = 'has no trait CUSTOM_MASSIVE_GPU; VGPU: has none'
@@ -166,7 +166,7 @@ def test_csv_and_value_have_a_line_for_each_host_and_nothing_else(
         ('--candidates', ['gpu-1', 'gpu-2']),
     ],
 )
-def test_a_part_of_the_hosts_is_shown_but_all_are_counted(
+def test_all_hosts_are_counted_if_only_some_are_shown(
     run: Run, option: str, hosts: list[str]
 ) -> None:
     finished = run(*GPU, option)
@@ -177,7 +177,7 @@ def test_a_part_of_the_hosts_is_shown_but_all_are_counted(
     assert document['summary']['hosts'] == 4
 
 
-def test_if_nothing_fits_it_is_said_what_to_drop(run: Run) -> None:
+def test_if_nothing_fits_the_constraint_to_drop_is_named(run: Run) -> None:
     refused = (
         'reservation_prefix: no aggregate has the metadata key '
         'reservation:0badcafe, which the request names'
@@ -211,7 +211,7 @@ SMALL = """
 """
 
 
-def test_if_several_have_to_go_at_once_each_way_is_shown(
+def test_each_combination_of_constraints_to_drop_is_shown(
     run: Run, write_cloud: Write
 ) -> None:
     path = str(write_cloud(SMALL))
@@ -281,9 +281,7 @@ def test_constraints_that_exclude_only_together_are_counted_together(
     ]
 
 
-def test_of_a_host_with_several_nodes_each_is_named(
-    run: Run, write_cloud: Write
-) -> None:
+def test_each_node_of_a_host_is_named(run: Run, write_cloud: Write) -> None:
     path = write_cloud("""
         providers:
         - {name: node-2, host: metal, inventories: {CUSTOM_METAL: 1}}
@@ -302,7 +300,7 @@ def test_of_a_host_with_several_nodes_each_is_named(
     ]
 
 
-def test_a_cloud_without_hosts_has_nothing_to_explain(
+def test_a_cloud_without_hosts_is_reported(
     run: Run, write_cloud: Write
 ) -> None:
     path = write_cloud('flavors:\n- {name: small, vcpus: 1}')
@@ -344,7 +342,7 @@ def test_a_cloud_without_hosts_has_nothing_to_explain(
         ),
     ],
 )
-def test_each_filter_has_its_say_on_the_examples(
+def test_each_filter_explains_its_example(
     run: Run, arguments: tuple[str, ...], host: str, said: str
 ) -> None:
     assert rows(run(*arguments))[host].startswith(said)
@@ -379,7 +377,7 @@ def test_each_filter_has_its_say_on_the_examples(
         ),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_refused(
     run: Run, arguments: tuple[str, ...], said: str
 ) -> None:
     finished = run('explain', *arguments)
@@ -432,7 +430,7 @@ def test_tags_that_have_no_effect_are_warned_about(
 
 
 @pytest.mark.parametrize('form', ['table', 'value'])
-def test_no_name_is_an_order_to_a_terminal(
+def test_control_characters_in_names_are_escaped(
     run: Run, write_cloud: Write, form: str
 ) -> None:
     path = write_cloud("""
@@ -498,7 +496,7 @@ def many(hosts: int, locks: int) -> str:
     )
 
 
-def test_hosts_and_constraints_are_told_by_filter_and_cause(
+def test_hosts_and_constraints_are_grouped_by_filter_and_cause(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'many.yaml'
@@ -530,7 +528,7 @@ def test_hosts_and_constraints_are_told_by_filter_and_cause(
     ]
 
 
-def test_what_to_drop_is_told_by_filter_and_cause(
+def test_constraints_to_drop_are_grouped_by_filter_and_cause(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'many.yaml'
@@ -550,7 +548,7 @@ def test_what_to_drop_is_told_by_filter_and_cause(
     ]
 
 
-def test_each_host_and_each_constraint_may_be_told_by_itself(
+def test_each_host_and_constraint_can_be_listed_separately(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'many.yaml'
@@ -638,7 +636,7 @@ flavors:
 """
 
 
-def test_a_host_is_only_told_of_what_it_lacks(
+def test_a_host_lists_only_metadata_that_it_lacks(
     run: Run, tmp_path: pathlib.Path
 ) -> None:
     path = tmp_path / 'cloud.yaml'

@@ -17,7 +17,7 @@ def ask(thread):
     signal.pthread_kill(thread.ident, signal.SIGTERM)
 
 
-def test_a_signal_that_another_thread_gets_ends_the_pause():
+def test_a_signal_in_another_thread_ends_the_pause():
     """The operating system hands it to any thread, and wakes no other one."""
     over = threading.Event()
     other = threading.Thread(target=over.wait)
@@ -38,7 +38,7 @@ def test_a_signal_that_another_thread_gets_ends_the_pause():
 
 
 @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGINT])
-def test_a_round_is_told_of_a_signal_and_is_the_last(number):
+def test_a_round_sees_a_signal_and_is_the_last(number):
     told = []
 
     def once(is_asked):
@@ -52,7 +52,7 @@ def test_a_round_is_told_of_a_signal_and_is_the_last(number):
     assert signal.getsignal(number) is before
 
 
-def test_a_round_that_fails_is_told_and_another_one_comes(caplog):
+def test_a_failed_round_is_reported_and_followed_by_the_next(caplog):
     rounds = []
 
     def once(is_asked):

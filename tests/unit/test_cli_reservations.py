@@ -57,7 +57,7 @@ def test_a_duration_is_short_or_iso(
         '20270301T080000Z',
     ],
 )
-def test_a_time_has_a_zone(text: str) -> None:
+def test_a_time_needs_a_zone(text: str) -> None:
     assert times.moment(text) == utc(3, 1, 8)
 
 
@@ -85,13 +85,13 @@ def test_a_time_has_a_zone(text: str) -> None:
         ),
     ],
 )
-def test_what_is_no_time_is_refused(text: str, said: str) -> None:
+def test_an_invalid_time_is_refused(text: str, said: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError) as caught:
         times.moment(text)
     assert str(caught.value).startswith(said)
 
 
-def test_an_end_may_never_come() -> None:
+def test_an_end_can_be_never() -> None:
     assert times.end('never') is None
     assert times.end('2h') == datetime.timedelta(hours=2)
 
@@ -156,7 +156,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         pytest.param(
             [*CREATE, '--affinity', 'some'], 'invalid choice', id='affinity'
         ),
-        pytest.param(['create', *CREATE[3:]], '--project', id='for nobody'),
+        pytest.param(['create', *CREATE[3:]], '--project', id='no project'),
         pytest.param(['update', ID], 'or --affinity', id='no change'),
         pytest.param(
             ['list', '--ending-within', '2027-03-01T08:00Z'],
@@ -172,7 +172,7 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         pytest.param(['host', 'enable'], '<host>', id='no host'),
     ],
 )
-def test_arguments_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_refused(
     run: Run, arguments: list[str], said: str
 ) -> None:
     finished = run('reservation', *arguments)
@@ -180,7 +180,7 @@ def test_arguments_that_make_no_sense_are_refused(
     assert said in finished.err.splitlines()[-1]
 
 
-def test_the_unit_is_installed_and_starts_a_command_that_there_is() -> None:
+def test_the_unit_is_installed_and_starts_an_existing_command() -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / 'setup.cfg')
     assert UNIT in setup['files']['data_files']
@@ -196,7 +196,7 @@ def test_the_unit_is_installed_and_starts_a_command_that_there_is() -> None:
     assert command(started, None).get_parser(name).parse_args(own).watch
 
 
-def test_commands_about_blazar_say_that_they_need_it(
+def test_commands_for_blazar_report_that_it_is_missing(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delitem(

@@ -46,14 +46,12 @@ def test_diff_shows_what_changed(run, tmp_path):
         (('-f', 'csv'), '"Kind","Name","What","Before","After"\n'),
     ],
 )
-def test_a_diff_without_changes_says_so_to_people(run, options, said):
+def test_a_table_says_that_there_are_no_changes(run, options, said):
     done = run('snapshot', 'diff', WINDOWS, WINDOWS, *options)
     assert (done.code, done.out) == (0, said)
 
 
-def test_a_diff_gives_values_to_machines_and_none_of_pythons_own(
-    run, tmp_path
-):
+def test_a_diff_in_json_and_yaml_has_plain_values(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
     text = text.replace('vcpus: 4, ram: 8192', 'vcpus: 5, ram: 8192')
@@ -76,7 +74,7 @@ def test_a_diff_gives_values_to_machines_and_none_of_pythons_own(
     assert json.loads(cell) == setting[1]
 
 
-def test_a_diff_shows_people_only_the_names_that_changed(run, tmp_path):
+def test_a_table_has_only_the_names_that_changed(run, tmp_path):
     other = tmp_path / 'other.yaml'
     text = pathlib.Path(CAMPUS).read_text(encoding='utf-8')
     other.write_text(
@@ -112,7 +110,7 @@ def test_a_diff_has_names_beside_the_uuids_of_aggregates(run):
 
 
 @pytest.mark.parametrize('places', [(0, 1), (1, 0)])
-def test_diff_of_a_file_that_is_not_there_is_an_error(run, places):
+def test_diff_of_a_missing_file_is_an_error(run, places):
     files = [WINDOWS, 'nonexistent.yaml']
     done = run('snapshot', 'diff', *(files[n] for n in places))
     assert done.code == 1

@@ -57,7 +57,7 @@ def test_all_words_are_there_and_no_line_is_too_wide(rows, width):
 
 @settings(deadline=None)
 @given(st.lists(words, min_size=2, max_size=12, unique=True))
-def test_columns_without_room_follow_in_another_table(names):
+def test_columns_that_do_not_fit_go_to_another_table(names):
     rows = [[f'{number}{name}' for name in names] for number in range(3)]
     text = shown(names, rows, 40)
     assert max(map(len, text.splitlines())) <= 40
@@ -71,7 +71,7 @@ def test_columns_without_room_follow_in_another_table(names):
         ]
 
 
-def test_what_fits_is_as_wide_as_its_text():
+def test_a_table_that_fits_is_not_padded():
     rows = [('a', 'one two')]
     assert shown(('Name', 'Text'), rows, 19).splitlines() == [
         '+------+---------+',
@@ -94,14 +94,14 @@ def test_a_name_is_shortened_in_its_middle_but_a_uuid_is_not(word, told):
     assert any(line[0] == told for part in cells(text) for line in part)
 
 
-def test_names_of_columns_are_never_made_the_same():
+def test_shortened_column_names_stay_distinct():
     names = ['Name', *(f'{"x" * 20}{n}{"y" * 20}' for n in range(2))]
     text = shown(names, [('a', 'b', 'c')], 60)
     heads = [part[0] for part in cells(text)[::3]]
     assert len({name for head in heads for name in head[1:]}) == 2
 
 
-def test_words_of_a_column_are_never_made_the_same():
+def test_shortened_words_of_a_column_stay_distinct():
     words = [f'{"x" * 20}{n}{"y" * 20}' for n in range(2)]
     text = shown(('Name', 'Text'), [(word, LONG) for word in words], 60)
     _, body, *_ = cells(text)
@@ -115,7 +115,7 @@ def test_words_of_a_column_are_never_made_the_same():
         pytest.param(24, ['No.'], id='by numbers, for want of room'),
     ],
 )
-def test_in_each_table_rows_can_be_told_apart(width, first):
+def test_rows_stay_distinct_in_each_table(width, first):
     rows = [(f, i, 'a' * 9, 'b' * 9) for f in 'gh' for i in 'rs']
     text = shown(('Flavor', 'Image', 'C' * 9, 'D' * 9), rows, width)
     assert max(map(len, text.splitlines())) <= width
@@ -126,7 +126,7 @@ def test_in_each_table_rows_can_be_told_apart(width, first):
         assert len({tuple(row[: len(first)]) for row in body}) == len(rows)
 
 
-def test_fields_of_one_thing_fit_too():
+def test_a_table_of_fields_fits_the_terminal():
     stream = io.StringIO()
     terminal.Tables(table.TableFormatter(), 30).emit_one(
         ('name', 'hosts'), ('a', ' '.join(10 * ['host'])), stream, PLAIN

@@ -137,7 +137,7 @@ def load(write_cloud):
         ),
     ],
 )
-def test_a_file_that_is_no_yaml_is_refused_by_line_and_column(
+def test_invalid_yaml_is_refused_with_line_and_column(
     tmp_path, content, problem
 ):
     path = tmp_path / 'cloud.yaml'
@@ -161,7 +161,7 @@ def test_a_file_that_is_no_yaml_is_refused_by_line_and_column(
         ),
     ],
 )
-def test_a_file_that_cannot_be_read_is_refused_with_the_reason(
+def test_an_unreadable_file_is_refused_with_the_reason(
     tmp_path, path, problem
 ):
     assert problem_of(tmp_path / path) == problem
@@ -335,7 +335,7 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
         ),
     ],
 )
-def test_a_part_of_the_wrong_shape_is_named_by_its_path(
+def test_a_value_of_the_wrong_type_is_named_by_its_path(
     write_cloud, text, problem
 ):
     assert problem_of(write_cloud(text)) == problem
@@ -420,7 +420,7 @@ def test_a_part_of_the_wrong_shape_is_named_by_its_path(
         ),
     ],
 )
-def test_parts_that_do_not_fit_together_are_named(write_cloud, text, problem):
+def test_contradictory_parts_are_named(write_cloud, text, problem):
     assert problem_of(write_cloud(text)) == problem
 
 
@@ -436,7 +436,7 @@ def test_a_setting_that_is_unknown_is_refused_with_those_that_are_known(
     )
 
 
-def test_no_more_than_five_problems_are_told_at_once(write_cloud):
+def test_at_most_five_problems_are_reported(write_cloud):
     path = write_cloud('flavors:\n' + 7 * '- {}\n')
     *told, last = problem_of(path).split('; ')
     assert told == [
@@ -446,7 +446,7 @@ def test_no_more_than_five_problems_are_told_at_once(write_cloud):
     assert last == 'and 2 more problems'
 
 
-def test_a_name_that_nothing_has_is_reported_once(write_cloud):
+def test_an_unknown_name_is_reported_once(write_cloud):
     path = write_cloud(
         'aggregates:\n'
         '- {name: win, hosts: [cn-1]}\n'
@@ -478,7 +478,7 @@ def test_a_name_that_nothing_has_is_reported_once(write_cloud):
         ),
     ],
 )
-def test_a_colon_without_a_blank_is_noticed(write_cloud, metadata, place):
+def test_a_colon_without_a_space_is_reported(write_cloud, metadata, place):
     path = write_cloud(f'aggregates:\n- name: win\n  metadata:\n{metadata}')
     told = problem_of(path)
     assert told.startswith(f'{place}: must be ')
@@ -495,7 +495,7 @@ def test_the_version_alone_is_an_empty_cloud(load, tmp_path):
     assert load('') == Snapshot(origin=str(path))
 
 
-def test_a_uuid_that_is_left_out_follows_from_kind_and_name(load):
+def test_a_missing_uuid_is_derived_from_kind_and_name(load):
     """Literal, so that the same file gives the same uuids for ever."""
     cloud = load("""
         aggregates: [{name: a}]
@@ -523,9 +523,7 @@ def test_a_uuid_that_is_left_out_follows_from_kind_and_name(load):
 )
 @pytest.mark.parametrize('uuid', [AGG, AGG.upper()])
 @pytest.mark.parametrize('section', ['aggregates', 'placement_aggregates'])
-def test_membership_means_the_same_however_the_aggregate_is_written(
-    load, section, uuid, written
-):
+def test_aggregates_can_be_named_in_any_form(load, section, uuid, written):
     """Placement compares uuids as text, so only one spelling may remain."""
     cloud = load(f"""
         {section}: [{{name: rack, uuid: {uuid}}}]
@@ -565,7 +563,7 @@ def test_host_aggregates_are_mirrored_onto_the_roots_of_their_hosts(load):
     }
 
 
-def test_without_the_mirror_providers_are_members_only_as_they_say(load):
+def test_without_mirroring_providers_have_only_their_own_aggregates(load):
     cloud = load(MIRRORED.format(mirror='false'))
     assert {p.name: sorted(p.aggregates) for p in cloud.providers} == {
         'cn1': ['33333333-3333-4333-8333-333333333333'],
@@ -581,7 +579,7 @@ def test_mirroring_is_the_default(load):
     assert load(without) == load(text)
 
 
-def test_a_root_is_a_compute_node_unless_it_shares_or_says_otherwise(load):
+def test_a_root_is_a_compute_node_unless_it_shares_or_is_marked(load):
     cloud = load("""
         providers:
         - name: plain
@@ -601,7 +599,7 @@ def test_a_root_is_a_compute_node_unless_it_shares_or_says_otherwise(load):
     }
 
 
-def test_parents_go_before_their_children_and_know_nothing_of_them(load):
+def test_parents_come_before_their_children(load):
     cloud = load("""
         providers:
         - name: root
@@ -622,7 +620,7 @@ def test_parents_go_before_their_children_and_know_nothing_of_them(load):
     assert grandchild.parent == child.uuid
 
 
-def test_an_inventory_may_be_its_total_alone(load):
+def test_an_inventory_can_be_only_its_total(load):
     [provider] = load("""
         providers:
         - name: a
@@ -667,7 +665,7 @@ def test_values_of_metadata_and_specs_become_the_text_nova_has(load):
     }
 
 
-def test_a_mapping_may_take_in_another_with_a_merge_key(load):
+def test_a_mapping_can_include_another_with_a_merge_key(load):
     cloud = load("""
         flavors:
         - &small {name: small, vcpus: 1, ram: 512}
@@ -679,7 +677,7 @@ def test_a_mapping_may_take_in_another_with_a_merge_key(load):
     ]
 
 
-def test_images_may_have_one_name_if_their_ids_differ(load):
+def test_images_with_different_ids_can_have_one_name(load):
     cloud = load('images: [{name: a, id: x}, {name: a, id: y}, {name: a}]')
     assert [image.name for image in cloud.images] == ['a', 'a', 'a']
 
@@ -696,7 +694,7 @@ def test_settings_are_kept_by_group_and_option(load):
     }
 
 
-def test_a_dollar_in_a_setting_names_no_other_option(load):
+def test_a_dollar_in_a_setting_is_not_substituted(load):
     cloud = load("settings: {isolate_aggregates: {request_filters: ['$A']}}")
     conf = cfg.ConfigOpts()
     ia_conf.register_own_opts(conf)
@@ -895,9 +893,7 @@ def test_any_cloud_that_is_saved_reads_back_the_same(snapshot):
     assert dataclasses.replace(again, origin='drawn') == snapshot
 
 
-def test_a_save_that_fails_leaves_the_old_file_and_no_other(
-    tmp_path, monkeypatch
-):
+def test_a_failed_save_leaves_only_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / 'cloud.yaml'
     path.write_text('version: 1\n')
 

@@ -21,7 +21,7 @@ from isolate_aggregates.aggregates import collation
         ('', False),
     ],
 )
-def test_case_spaces_at_the_end_and_accents_do_not_make_another_value(
+def test_values_are_equal_despite_case_accents_and_trailing_spaces(
     text, equal
 ):
     assert collation.may_equal(text, 'required') is equal
@@ -40,5 +40,5 @@ def test_case_spaces_at_the_end_and_accents_do_not_make_another_value(
         ('x-trait:A', False),
     ],
 )
-def test_case_and_accents_do_not_make_another_prefix(text, starts):
+def test_prefixes_are_equal_despite_case_and_accents(text, starts):
     assert collation.may_start_with(text, 'trait:') is starts

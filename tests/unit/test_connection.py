@@ -90,11 +90,11 @@ def test_region_and_interfaces_choose_the_endpoint(
 @pytest.mark.parametrize(
     ('line', 'seconds'),
     [
-        pytest.param('', 60, id='if nothing else is said'),
-        pytest.param('timeout = 5', 5, id='as long as is said'),
+        pytest.param('', 60, id='by default'),
+        pytest.param('timeout = 5', 5, id='as configured'),
     ],
 )
-def test_an_answer_is_not_waited_for_without_end(
+def test_requests_have_a_timeout(
     tmp_path: pathlib.Path, line: str, seconds: int
 ) -> None:
     text = f'[isolate_aggregates]\n{line}\n{CREDENTIALS}'
@@ -102,7 +102,7 @@ def test_an_answer_is_not_waited_for_without_end(
     assert found.session.timeout == seconds
 
 
-def test_endpoints_given_go_before_the_catalog(
+def test_given_endpoints_take_precedence_over_the_catalog(
     keystone: FakeKeystone, tmp_path: pathlib.Path
 ) -> None:
     found = connection.from_conf(
@@ -112,7 +112,7 @@ def test_endpoints_given_go_before_the_catalog(
     assert found.adapter('compute').get_endpoint() == 'http://tunnel.test'
 
 
-def test_a_configuration_without_credentials_is_not_taken_for_one_with_them(
+def test_a_configuration_without_credentials_has_none(
     conf: cfg.ConfigOpts,
 ) -> None:
     assert not connection.is_configured(conf)
@@ -139,7 +139,7 @@ def test_a_configuration_without_credentials_is_not_taken_for_one_with_them(
             '[isolate_aggregates]\nauth_type = kerberos9\n',
             '[isolate_aggregates] auth_type cannot be used: The plugin '
             'kerberos9 could not be found.',
-            id='an auth type there is not',
+            id='an unknown auth type',
         ),
         pytest.param(
             '[isolate_aggregates]\nauth_type = password\n',
@@ -149,7 +149,7 @@ def test_a_configuration_without_credentials_is_not_taken_for_one_with_them(
         ),
     ],
 )
-def test_credentials_that_cannot_work_are_refused_with_the_reason(
+def test_invalid_credentials_are_refused_with_the_reason(
     tmp_path: pathlib.Path, text: str, said: str
 ) -> None:
     assert refused(tmp_path, text) == f'Configuration option {said}'

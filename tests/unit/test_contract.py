@@ -44,7 +44,7 @@ def test_a_filter_need_not_declare_anything():
     assert plain.locks(AggregateIndex()) == ()
 
 
-def test_what_a_filter_declares_is_known_of_it():
+def test_declarations_of_a_filter_are_known():
     class Declaring(Locking):
         IMAGE_PROPERTIES = ('os_distro', 'r:*')
         IMAGE_KEYS = ('r:*',)
@@ -78,9 +78,7 @@ def test_what_a_filter_declares_is_known_of_it():
     ],
 )
 @pytest.mark.parametrize('wrong', ['os_distro', (1,), ('',)])
-def test_names_that_are_none_are_refused_with_the_name_of_the_filter(
-    member, wrong
-):
+def test_invalid_names_are_refused_with_the_name_of_the_filter(member, wrong):
     broken = type('Broken', (Plain,), {member: wrong})()
     with pytest.raises(exception.FilterError) as caught:
         NamedFilter('mine', broken)
@@ -119,11 +117,11 @@ def test_locks_that_fail_are_an_error_of_the_filter():
         (ReservationPrefix((), ('r:',), ('hint',)), {'flavor'}),
     ],
 )
-def test_filters_say_where_keys_come_from(request_filter, sources):
+def test_filters_declare_the_sources_of_keys(request_filter, sources):
     assert NamedFilter('mine', request_filter).key_sources == sources
 
 
-def test_filters_say_how_they_know_reservations_and_projects():
+def test_filters_declare_reservation_and_project_keys():
     prefix = NamedFilter('r', ReservationPrefix(('r:',), ('f:',), (), 'owner'))
     assert prefix.reservation_keys == ReservationKeys(
         ('r:',), ('f:',), 'owner'
@@ -190,7 +188,7 @@ def concluded(request_filter, request, held):
     ),
     hint=st.sampled_from([{}, {'reservation': ('a0',)}, {'r:1': ('x',)}]),
 )
-def test_a_filter_reads_no_metadata_that_it_does_not_declare(
+def test_a_filter_reads_only_declared_metadata(
     request_filter, held, specs, hint
 ):
     request = Request(

@@ -49,7 +49,7 @@ def check(expression, told=()):
 
 
 @pytest.mark.parametrize('panel', PANELS, ids=lambda panel: panel['title'])
-def test_each_panel_shows_metrics_that_there_are(panel):
+def test_each_panel_uses_existing_metrics(panel):
     assert panel['fieldConfig']['defaults']['unit']
     assert panel['datasource']['uid'] == '${datasource}'
     assert panel['targets']
@@ -77,7 +77,7 @@ def test_panels_have_titles_and_places_of_their_own():
         taken |= cells
 
 
-def test_the_data_source_and_what_is_shown_can_be_chosen():
+def test_the_data_source_and_the_selection_can_be_chosen():
     variables = {one['name']: one for one in DASHBOARD['templating']['list']}
     assert variables['datasource']['type'] == 'datasource'
     known = documented(PAGE)
@@ -96,7 +96,7 @@ def test_the_data_source_and_what_is_shown_can_be_chosen():
 
 
 @pytest.mark.parametrize('rule', ALERTS, ids=lambda rule: rule['alert'])
-def test_each_alert_is_about_metrics_that_there_are(rule):
+def test_each_alert_uses_existing_metrics(rule):
     assert set(rule) == {'alert', 'expr', 'for', 'labels', 'annotations'}
     assert set(rule['labels']) == {'severity'}
     assert set(rule['annotations']) == {'summary', 'description'}

@@ -48,7 +48,7 @@ def test_a_query_that_fits_forbids_what_the_filters_forbid():
     assert group.forbidden_aggregates == {A.uuid, B.uuid}
 
 
-def test_a_query_asks_for_what_the_filters_require_and_for_resources():
+def test_a_query_has_required_aggregates_and_resources():
     pipeline = Pipeline({'mine': lambda *_: [Require((A,), 'because')]})
     query = decide(REQUEST, INDEX, pipeline).query(REQUEST, 7)
     assert query.limit == 7
@@ -58,7 +58,7 @@ def test_a_query_asks_for_what_the_filters_require_and_for_resources():
     }  # fmt: skip
 
 
-def test_a_query_forbids_what_stands_for_several_aggregates():
+def test_a_query_forbids_the_rollup_of_several_aggregates():
     lock = Lock('t:', 't:1', (A, B))
     member = frozenset({A.uuid, B.uuid, uuid_of('t:1')})
     shortener = limited(
@@ -73,7 +73,7 @@ def test_a_query_forbids_what_stands_for_several_aggregates():
     decision.check()
 
 
-def test_without_a_limit_nothing_is_made_to_fit():
+def test_without_a_limit_a_query_is_not_shortened():
     decision = fitting(FORBIDDING, limited(0))
     assert decision.forbidden == {A.uuid, B.uuid}
     decision.check()
@@ -88,7 +88,7 @@ def test_a_query_that_cannot_be_made_to_fit_is_refused():
 
 
 @pytest.mark.parametrize('limit', [None, 1000])
-def test_all_that_the_query_says_counts(limit):
+def test_all_parameters_of_the_query_count(limit):
     length = REST + forbidden_length(2) + len('&limit=1000') * bool(limit)
     decision = fitting(FORBIDDING, limited(length), limit)
     assert decision.too_long is None
@@ -97,7 +97,7 @@ def test_all_that_the_query_says_counts(limit):
     assert fitting(FORBIDDING, limited(length - 1), limit).too_long
 
 
-def test_a_query_without_aggregates_is_none_of_our_business():
+def test_a_query_without_aggregates_is_not_measured():
     """Nobody has made it long here."""
     silent = Pipeline({'mine': lambda *_: []})
 
@@ -108,7 +108,7 @@ def test_a_query_without_aggregates_is_none_of_our_business():
     assert decision.fit(limited(1), length) is decision
 
 
-def test_a_request_that_is_refused_is_not_made_to_fit():
+def test_the_query_of_a_refused_request_is_not_shortened():
     both = Pipeline(
         {
             'one': lambda *_: [Refuse('no')],
@@ -123,11 +123,11 @@ def test_a_request_that_is_refused_is_not_made_to_fit():
         assert caught.value.reasons == ('no',)
 
 
-def test_a_decision_remembers_what_it_was_compared_with():
+def test_a_decision_keeps_its_aggregates():
     assert decide(REQUEST, INDEX, REFUSING).aggregates is INDEX
 
 
-def test_what_several_filters_forbid_is_put_together_once():
+def test_forbidden_aggregates_of_several_filters_are_merged_once():
     uuids = [frozenset({'a', 'b'}), frozenset({'b', 'c'})]
     pipeline = Pipeline(
         {

@@ -75,7 +75,7 @@ NOTHING = (Require((), 'nothing'),)
     ('first', 'second'),
     list(itertools.product([NO_OPINION, ONE_OF, NOTHING], repeat=2)),
 )
-def test_no_opinion_one_of_these_and_nothing_matches_merge(first, second):
+def test_no_opinion_require_and_refuse_can_be_merged(first, second):
     """Nothing absorbs everything, no opinion changes nothing."""
     destination = folded(*first, *second)
     if NOTHING in (first, second):
@@ -93,7 +93,7 @@ def test_a_refused_request_never_becomes_a_query():
         destination.apply_to(ResourceRequest())
 
 
-def test_every_refusal_is_told_at_once():
+def test_all_refusals_are_reported_together():
     destination = folded(Refuse('first'), Refuse('second'))
     with pytest.raises(exception.RequestRefused) as caught:
         destination.check()
@@ -108,7 +108,7 @@ def test_requiring_none_of_no_aggregates_directly_is_refused_too():
     ]
 
 
-def test_two_different_trees_leave_nothing():
+def test_two_different_trees_are_refused():
     destination = folded(InTree('uuid-1', 'x'), InTree('uuid-2', 'y'))
     assert destination.refusals == [
         'the trees of providers uuid-1 and uuid-2 are both required, and no '
@@ -120,7 +120,7 @@ def test_the_same_tree_twice_is_fine():
     assert folded(InTree('u', 'x'), InTree('u', 'y')).refusals == []
 
 
-def test_conclusions_keep_their_reasons_and_who_said_so():
+def test_conclusions_keep_their_reason_and_filter():
     destination = Destination()
     destination.add(Require((A,), 'asked for'), 'mine')
     [conclusion] = destination.conclusions
@@ -143,7 +143,7 @@ def test_requiring_one_of_no_aggregates_is_refused_with_its_cause():
 @pytest.mark.parametrize(
     'constraint', [InTree('uuid', 'x'), ForbidRootTrait('T', 'x'), Refuse('x')]
 )
-def test_the_reason_of_what_names_no_aggregates_is_its_cause(constraint):
+def test_without_aggregates_the_reason_is_the_cause(constraint):
     assert constraint.reason == 'x'
 
 
@@ -174,7 +174,7 @@ def test_the_first_filter_that_leaves_no_host_is_remembered():
     assert destination.refused_by == 'two'
 
 
-def test_what_stands_for_the_forbidden_aggregates_is_put_onto_the_query():
+def test_the_query_forbids_rollups_of_the_forbidden_aggregates():
     request = ResourceRequest()
     folded(Forbid((A, B), 'x')).apply_to(request, ['uuid-rollup'])
     assert request.group().forbidden_aggregates == {'uuid-rollup'}

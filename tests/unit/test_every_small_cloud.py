@@ -166,7 +166,7 @@ def test_the_simulator_answers_as_placement_documents_member_of():
     assert asked == (1 + 7 + 21) * 2**5
 
 
-def test_the_plain_path_admits_what_novas_in_tree_filter_admits():
+def test_the_plain_path_admits_the_hosts_of_novas_in_tree_filter():
     """A host must be in no aggregate with a lock that no key opens.
 
     This is the rule of ``isolate_aggregates`` in Nova, in other words than
@@ -187,7 +187,7 @@ def test_the_plain_path_admits_what_novas_in_tree_filter_admits():
     assert (len(KINDS), asked) == (256, (1 + 4 + 16 + 64) * 4)
 
 
-def test_the_judge_says_of_a_host_what_placement_says():
+def test_the_judge_agrees_with_placement():
     """It judges forced hosts, rebuilds and shortened queries."""
     asked = 0
     for cloud, request in itertools.product(clouds(), requests()):
@@ -219,7 +219,7 @@ def by_nova_scheduler(rollup: Rollup, client: Client) -> frozenset[str]:
     return members.coverage(rollup).verified
 
 
-def test_verification_finds_whatever_a_rollup_lacks():
+def test_verification_finds_every_host_missing_in_a_rollup():
     """In every cloud of up to three hosts, in one question or in several.
 
     An aggregate is replaced by a rollup only if no host is in the aggregate

@@ -189,7 +189,7 @@ def test_a_refusal_is_the_reason_of_every_host() -> None:
     assert found['off'] == ['compute_status', 'requested_host']
 
 
-def test_a_disabled_compute_service_is_called_so() -> None:
+def test_a_disabled_compute_service_is_reported() -> None:
     found = reasons(concluded(make_request()))
     assert found['off'] == ['compute service disabled']
 
@@ -294,7 +294,7 @@ def test_a_disabled_compute_service_is_called_so() -> None:
         ),
     ],
 )
-def test_a_host_is_told_which_constraint_it_does_not_meet(
+def test_the_unmet_constraint_of_a_host_is_named(
     providers: list[Provider | Tree], asked: str, said: str
 ) -> None:
     assert reasons(explained(providers, asked)) == {'host': [said]}
@@ -353,7 +353,7 @@ def test_a_host_is_told_which_constraint_it_does_not_meet(
         ),
     ],
 )
-def test_an_amount_is_set_against_what_is_left(
+def test_a_requested_amount_is_compared_with_the_free_amount(
     inventory: Inventory, used: int, said: str
 ) -> None:
     host = node(vcpus=inventory, usages={'VCPU': used})
@@ -361,7 +361,7 @@ def test_an_amount_is_set_against_what_is_left(
     assert reasons(found) == {'host': [f'VCPU: requested 8, {said}']}
 
 
-def test_all_that_excludes_a_host_is_said() -> None:
+def test_all_constraints_that_exclude_a_host_are_named() -> None:
     request = f'{VCPU_8}&required=HW_CPU_X86_AVX2,!CUSTOM_GPU'
     found = explained(
         [node(vcpus=4, traits=['CUSTOM_GPU'])],
@@ -411,7 +411,7 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
             VCPU_8,
             'VCPU: numa0: requested 8, free 3 (16 total x 1.0 - 13 used); '
             'numa1: requested 8, free 4 (16 total x 1.0 - 12 used)',
-            id='nobody has the room',
+            id='no provider has the room',
         ),
         pytest.param(
             [tree(numa('numa0', 13), numa('numa1', 13))],
@@ -430,7 +430,7 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
             [tree(numa('numa0'), numa('numa1'))],
             f'{VCPU_8}&required=HW_NUMA_ROOT',
             'has no trait HW_NUMA_ROOT',
-            id='nobody has the trait',
+            id='no provider has the trait',
         ),
         pytest.param(
             [tree(numa('numa0'), traits=['CUSTOM_A'])],
@@ -503,7 +503,7 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
             'resources=VCPU:8&required=CUSTOM_A,CUSTOM_B',
             'trait CUSTOM_B is only on host, where none of the requested '
             'resources are',
-            id='a trait in vain',
+            id='a trait without requested resources',
         ),
         pytest.param(
             [
@@ -523,7 +523,7 @@ def test_an_aggregate_without_a_name_goes_by_its_uuid() -> None:
             'has no trait CUSTOM_A; numa0: MEMORY_MB: requested 8, free 4 (4 '
             'total x 1.0 - 0 used), VCPU: requested 8, free 4 (4 total x 1.0 '
             '- 0 used)',
-            id='who has the trait has no room for anything',
+            id='the provider with the trait is full',
         ),
         pytest.param(
             [
@@ -559,7 +559,7 @@ def test_in_a_tree_the_providers_are_named(
     assert reasons(explained(providers, asked)) == {'host': [said]}
 
 
-def test_no_providers_together_bring_all_traits() -> None:
+def test_providers_that_lack_a_trait_together_are_explained() -> None:
     # The trait is with the memory, but that is too little.
     cloud = make_tree(
         make_compute_node(
@@ -620,7 +620,7 @@ def test_each_provider_is_named_with_the_aggregate_it_is_in() -> None:
     }
 
 
-def test_in_a_group_with_a_suffix_the_root_does_not_count() -> None:
+def test_aggregates_of_the_root_do_not_count_in_a_suffixed_group() -> None:
     cloud = tree(numa('numa0'), aggregates=[LEASE])
     asked = f'resources1=VCPU:8&member_of1={LEASE.uuid}'
     assert reasons(explained([cloud], asked)) == {
@@ -635,7 +635,7 @@ def test_the_aggregate_of_the_root_is_that_of_its_tree() -> None:
     assert reasons(found) == {'host': ['in aggregate lease-1, locked']}
 
 
-def test_several_providers_may_bring_the_traits_together() -> None:
+def test_several_providers_can_have_the_traits_together() -> None:
     cloud = tree(
         numa('numa0', traits=['CUSTOM_A']),
         numa('numa1'),
@@ -701,13 +701,13 @@ def shared(used: int = 0, **more: Any) -> list[Provider]:
         ),
     ],
 )
-def test_of_what_is_shared_the_provider_is_named(
+def test_the_provider_of_shared_resources_is_named(
     providers: list[Provider], asked: str, said: str
 ) -> None:
     assert reasons(explained(providers, asked))['host'][0] == said
 
 
-def test_what_is_shared_is_in_no_tree_that_is_asked_for() -> None:
+def test_shared_resources_are_outside_a_requested_tree() -> None:
     host, storage = shared()
     wanted = InTree(host.uuid, 'host host was requested')
     found = explained([host, storage], 'resources=VCPU:8,DISK_GB:8', wanted)
@@ -719,12 +719,12 @@ def test_what_is_shared_is_in_no_tree_that_is_asked_for() -> None:
     }
 
 
-def test_a_group_with_a_suffix_may_be_served_by_what_is_shared() -> None:
+def test_a_suffixed_group_can_use_shared_resources() -> None:
     found = explained(shared(), f'{VCPU_8}&resources1=DISK_GB:8')
     assert reasons(found) == {'host': []}
 
 
-def test_a_provider_that_shares_is_no_host() -> None:
+def test_a_sharing_provider_is_not_a_host() -> None:
     found = explained(shared(), 'resources=VCPU:8,DISK_GB:8')
     assert [v.host for v in found.verdicts] == ['host']
     assert found.verdicts[0].is_candidate
@@ -733,7 +733,7 @@ def test_a_provider_that_shares_is_no_host() -> None:
 # Requirements that contradict each other
 
 
-def test_two_trees_that_are_both_required_are_in_the_way_of_all() -> None:
+def test_two_required_trees_exclude_all_hosts() -> None:
     one, two, three = node('one'), node('two'), node('three')
     found = explained(
         [one, two, three],
@@ -751,7 +751,7 @@ def test_two_trees_that_are_both_required_are_in_the_way_of_all() -> None:
     assert labels(found) == [['a_filter: first'], ['a_filter: second']]
 
 
-def test_a_tree_that_is_required_twice_by_other_uuids_is_refused() -> None:
+def test_one_tree_required_by_two_uuids_is_refused() -> None:
     cloud = tree(numa('numa0'))
     found = explained(
         [cloud],
@@ -764,7 +764,7 @@ def test_a_tree_that_is_required_twice_by_other_uuids_is_refused() -> None:
     }
 
 
-def test_the_same_constraint_twice_has_to_be_dropped_twice() -> None:
+def test_a_repeated_constraint_must_be_dropped_twice() -> None:
     forbidden = Forbid((LEASE,), 'locked')
     found = explained([node(aggregates=[LEASE])], VCPU_8, forbidden, forbidden)
     assert reasons(found) == {'host': ['in aggregate lease-1, locked'] * 2}
@@ -792,7 +792,7 @@ def counts(explanation: Explanation) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_it_is_counted_what_excludes_hosts_and_what_alone_does() -> None:
+def test_hosts_are_counted_by_constraint_and_by_it_alone() -> None:
     found = explained([*THREE, node('fits')], f'{VCPU_8}&required=!CUSTOM_GPU')
     assert counts(found) == {
         'forbids trait CUSTOM_GPU': (2, 1),
@@ -818,7 +818,7 @@ def test_it_is_counted_what_excludes_hosts_and_what_alone_does() -> None:
         ('resources1=VGPU:2', 'group 1: requests VGPU 2'),
     ],
 )
-def test_constraints_are_named_by_what_they_ask_for(
+def test_constraints_are_named_by_their_content(
     asked: str, label: str
 ) -> None:
     found = explained([node()], f'{VCPU_8}&resources1=VGPU:1&{asked}')
@@ -833,7 +833,7 @@ def test_the_hosts_that_are_counted_are_known() -> None:
     assert (amount.excludes, amount.only) == ({small, small_gpu}, {small})
 
 
-def test_what_excludes_only_together_is_counted_together() -> None:
+def test_constraints_that_exclude_only_together_are_counted_together() -> None:
     cloud = tree(numa('numa0', 13, traits=['CUSTOM_A']), numa('numa1'))
     found = explained([cloud], f'{VCPU_8}&required=CUSTOM_A')
     assert counts(found) == {
@@ -861,21 +861,21 @@ def test_what_excludes_only_together_is_counted_together() -> None:
         pytest.param([], [], id='no hosts'),
     ],
 )
-def test_the_smallest_changes_that_would_help_are_found(
+def test_the_smallest_helpful_changes_are_found(
     providers: list[Provider], remedies: list[list[str]]
 ) -> None:
     found = explained(providers, f'{VCPU_8}&required=!CUSTOM_GPU')
     assert labels(found) == remedies
 
 
-def test_fewer_constraints_help_than_all_reasons_of_a_host_name() -> None:
+def test_a_remedy_can_be_smaller_than_all_reasons_of_a_host() -> None:
     # Of the three groups, each asking for 8 of 16, one has to go.
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     found = explained([tree(numa('numa0'))], f'{asked}&group_policy=none')
     assert labels(found) == [[f'group {n}: requests VCPU 8'] for n in range(3)]
 
 
-def test_it_may_take_more_than_one_of_those_that_exclude_together() -> None:
+def test_a_remedy_can_need_several_constraints() -> None:
     # Of 12 there is enough for one group.
     asked = '&'.join(f'resources{number}=VCPU:8' for number in range(3))
     found = explained([node(vcpus=12)], f'{asked}&group_policy=none')
@@ -885,7 +885,7 @@ def test_it_may_take_more_than_one_of_those_that_exclude_together() -> None:
     ]
 
 
-def test_hosts_come_by_name_and_nodes_of_one_host_by_theirs() -> None:
+def test_hosts_and_their_nodes_are_sorted_by_name() -> None:
     nodes = [node('node-2', host='metal'), node('node-1', host='metal')]
     found = explained([*nodes, node('a')], VCPU_8)
     assert [(v.host, v.node) for v in found.verdicts] == [
@@ -929,7 +929,7 @@ def test_a_query_that_placement_refuses_is_not_explained() -> None:
         ),
     ],
 )
-def test_aggregates_need_a_group_without_a_suffix_to_go_with(
+def test_aggregates_need_an_unsuffixed_group(
     constraints: list[Constraint],
 ) -> None:
     with pytest.raises(exception.BadQuery) as caught:
@@ -941,7 +941,7 @@ def test_aggregates_need_a_group_without_a_suffix_to_go_with(
     )
 
 
-def test_other_conclusions_do_without_that_group() -> None:
+def test_root_traits_need_no_unsuffixed_group() -> None:
     found = explained(
         [node(), node('off', traits=['COMPUTE_STATUS_DISABLED'])],
         'resources1=VCPU:1',
@@ -990,7 +990,7 @@ def test_a_dropped_host_is_excluded_beside_what_placement_says() -> None:
     assert of_filter == (2, 1)
 
 
-def test_a_host_filter_says_only_what_its_request_filter_does_not() -> None:
+def test_a_host_filter_repeats_no_reason_of_its_request_filter() -> None:
     """Hosts differ in their aggregates, in Nova and in Placement."""
     ssd = make_aggregate('ssd', {'ssd': 'true'}, ['fast', 'late'])
     cloud = make_snapshot(

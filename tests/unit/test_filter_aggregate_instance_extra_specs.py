@@ -48,7 +48,9 @@ def conclusions(extra_specs, index=INDEX):
         pytest.param({'availability_zone': 'az1'}, [(ZONE,)], id='a zone'),
     ],
 )
-def test_what_a_flavor_wants_is_required(extra_specs, required):
+def test_wanted_metadata_requires_the_aggregates_that_have_it(
+    extra_specs, required
+):
     found = conclusions(extra_specs)
     assert [one.aggregates for one in found] == required
     assert {type(one) for one in found} <= {Require}
@@ -63,7 +65,7 @@ def test_a_scope_ends_with_the_first_colon():
 
 
 @pytest.mark.parametrize('value', ['slow', '<in>', 's==', '=', ' ', '> 1'])
-def test_what_no_aggregate_has_is_refused(value):
+def test_metadata_that_no_aggregate_has_is_refused(value):
     [found] = conclusions({'ssd': value})
     wanted = Wanted('ssd', value, 'ssd')
     assert found == Refuse(NoSuchMetadata('f', wanted), HOST_FILTER)
@@ -72,7 +74,7 @@ def test_what_no_aggregate_has_is_refused(value):
 @pytest.mark.parametrize(
     'value', ['>= many', '= x', '== x', '!= x', '<= x', '<or>']
 )
-def test_an_extra_spec_on_which_nova_fails_is_refused(value):
+def test_an_extra_spec_that_makes_nova_fail_is_refused(value):
     # Whether or not there is something to compare with.
     for index in (INDEX, AggregateIndex()):
         [found] = conclusions({SCOPED + 'gpus': value}, index)
@@ -80,7 +82,7 @@ def test_an_extra_spec_on_which_nova_fails_is_refused(value):
         assert found == Refuse(BadExtraSpec('f', wanted), HOST_FILTER)
 
 
-def test_metadata_on_which_nova_fails_is_refused():
+def test_metadata_that_makes_nova_fail_is_refused():
     index = AggregateIndex([FAST, NAMED, SLOW])
     [found] = conclusions({'gpus': '>= 2'}, index)
     wanted = Wanted('gpus', '>= 2', 'gpus')
@@ -90,7 +92,7 @@ def test_metadata_on_which_nova_fails_is_refused():
     assert found.aggregates == (NAMED,)
 
 
-def test_the_causes_say_what_to_do():
+def test_the_causes_give_the_repair():
     wanted = Wanted('gpus', '>= 2', SCOPED + 'gpus')
     bad = Wanted('gpus', '>= two', SCOPED + 'gpus')
     alternatives = Wanted('gpus', '<or>', 'gpus')

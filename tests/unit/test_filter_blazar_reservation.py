@@ -107,7 +107,7 @@ def test_rule_2_is_for_classes_of_instance_reservations_only(key):
     assert found.cause == NotReserved()
 
 
-def test_rule_1_goes_before_rule_2():
+def test_rule_1_takes_precedence_over_rule_2():
     [found] = conclusions(RESERVED[0], hint=['r3'])
     assert isinstance(found, Refuse)
 
@@ -163,7 +163,7 @@ def test_without_reservations_there_is_no_lock():
     assert list(made.locks(AggregateIndex([POOL, OPEN]))) == []
 
 
-def test_a_cloud_may_require_a_reservation_of_everybody():
+def test_a_cloud_can_require_a_reservation_for_every_server():
     assert conclusions(reservation_required=True) == [
         Refuse(ReservationRequired())
     ]
@@ -194,5 +194,5 @@ def test_a_cloud_may_require_a_reservation_of_everybody():
         ),
     ],
 )
-def test_a_cause_says_why(cause, sentence):
+def test_a_cause_gives_the_reason(cause, sentence):
     assert str(cause) == sentence

@@ -45,20 +45,20 @@ def test_an_aggregate_opens_only_to_requests_asking_for_all_its_traits(
     'value',
     ['Required', 'REQUIRED  ', 'requíred', 'required\n', 'req\u200buired'],
 )
-def test_what_some_database_takes_for_required_locks_and_opens(value):
+def test_values_that_a_database_equates_with_required_lock(value):
     odd = Aggregate('uuid-odd', 'odd', {'trait:HW_GPU': value})
     assert forbidden(asking(), odd) == ['uuid-odd']
     assert forbidden(asking('HW_GPU'), odd) == []
 
 
 @pytest.mark.parametrize('value', [' required', 'requires', 'no', ''])
-def test_what_no_database_takes_for_required_does_not_lock(value):
+def test_values_that_no_database_equates_with_required_do_not_lock(value):
     odd = Aggregate('uuid-odd', 'odd', {'trait:HW_GPU': value})
     assert forbidden(asking(), odd) == []
 
 
 @pytest.mark.parametrize('key', ['trait:hw_gpu', 'trait:HW_GPU ', 'träit:X'])
-def test_what_only_some_database_takes_for_the_trait_opens_nothing(key):
+def test_keys_that_a_database_equates_with_a_trait_stay_locked(key):
     odd = Aggregate('uuid-odd', 'odd', {key: 'required'})
     assert forbidden(asking('HW_GPU'), odd) == ['uuid-odd']
 
@@ -89,11 +89,11 @@ def test_a_trait_of_the_image_opens_if_images_count(sources, closed):
     ] == closed
 
 
-def test_where_nothing_is_closed_nothing_is_concluded():
+def test_without_closed_aggregates_there_is_no_constraint():
     assert list(IsolateAggregates()(asking(), AggregateIndex([OPEN]))) == []
 
 
-def test_locks_are_in_the_order_of_their_names():
+def test_locks_are_sorted_by_name():
     tags = {f'trait:{name}': 'required' for name in 'DBACE'}
     locks = IsolateAggregates().locks(
         AggregateIndex([Aggregate('uuid', 'a', tags)])

@@ -58,19 +58,19 @@ def test_other_metadata_names_no_projects(metadata):
     assert found.cause == OtherProjects('x', 'filter_tenant_id')
 
 
-def test_what_is_between_two_commas_is_no_project():
+def test_empty_entries_of_a_list_are_not_projects():
     request = Request(Flavor('f'), project_id='')
     sloppy = Aggregate('uuid', 'one', {'filter_tenant_id': 'a, ,b,'})
     [found] = IsolateTenants()(request, AggregateIndex([sloppy]))
     assert found.aggregates == (sloppy,)
 
 
-def test_where_no_aggregate_is_closed_nothing_is_concluded():
+def test_without_closed_aggregates_there_is_no_constraint():
     request = Request(Flavor('f'), project_id='a')
     assert list(IsolateTenants()(request, AggregateIndex([ONE, OPEN]))) == []
 
 
-def test_locks_are_in_the_order_of_their_projects():
+def test_locks_are_sorted_by_project():
     locks = IsolateTenants().locks(INDEX)
     assert [(one.name, one.aggregates) for one in locks] == [
         ('filter_tenant_id=', (EMPTY,)),
@@ -80,7 +80,7 @@ def test_locks_are_in_the_order_of_their_projects():
     ]
 
 
-def test_a_project_that_is_not_known_is_said_to_be_so():
+def test_an_unknown_project_is_reported():
     assert str(OtherProjects(None, 'p:')) == (
         'reserved for the projects in p:; the request has no project'
     )

@@ -66,7 +66,7 @@ def test_a_named_reservation_is_required_and_nothing_forbidden():
     [('reservation:2', TWO), ('reservation:3', GRANTED)],
     ids=['owner', 'granted'],
 )
-def test_a_tenant_may_name_a_reservation_that_is_his(source, key, aggregate):
+def test_a_tenant_can_name_its_own_reservation(source, key, aggregate):
     request = naming(**{source: [key]})
     [found] = conclusions(request, RESERVATION, RESERVATION)
     assert found == Require((aggregate,), NamesReservation((key,)))
@@ -80,7 +80,7 @@ def test_a_reservation_that_a_tenant_does_not_own_is_refused(source, project):
     assert found == Refuse(ForeignReservation(('reservation:2',), project))
 
 
-def test_of_several_aggregates_with_a_key_a_tenant_gets_those_that_are_his():
+def test_a_tenant_gets_only_its_own_aggregates_with_a_shared_key():
     other = Aggregate(
         'uuid-other', 'other', {'reservation:2': 'x', 'blazar:owner': 'other'}
     )
@@ -90,7 +90,7 @@ def test_of_several_aggregates_with_a_key_a_tenant_gets_those_that_are_his():
     assert found == Require((TWO,), NamesReservation(('reservation:2',)))
 
 
-def test_a_flavor_is_trusted_whoever_uses_it():
+def test_a_flavor_is_trusted_for_every_project():
     request = naming('reservation:2', project='other')
     [found] = conclusions(request, RESERVATION, RESERVATION)
     assert found.aggregates == (TWO,)
@@ -103,26 +103,26 @@ def test_a_foreign_key_beside_the_flavors_own_is_refused():
 
 
 @pytest.mark.parametrize('source', ['image_keys', 'hints'])
-def test_a_source_that_is_not_looked_at_opens_nothing(source):
+def test_a_disabled_key_source_opens_nothing(source):
     request = naming(**{source: ['reservation:2']})
     [found] = conclusions(request, RESERVATION, RESERVATION, sources=())
     assert found.aggregates == (FREE, ONE, TWO, GRANTED)
 
 
 @pytest.mark.parametrize('key', ['reservation:2', 'reservation:bogus'])
-def test_where_nothing_is_required_a_tenants_key_opens_nothing(key):
+def test_a_tenants_key_opens_nothing_if_no_prefix_is_required(key):
     [found] = conclusions(naming(image_keys=[key]), (), RESERVATION)
     assert found.aggregates == (FREE, ONE, TWO, GRANTED)
 
 
-def test_a_request_that_names_none_stays_out_of_all():
+def test_a_request_without_a_key_stays_out_of_all_reservations():
     [found] = conclusions(naming(), RESERVATION, RESERVATION)
     assert found == Forbid(
         (FREE, ONE, TWO, GRANTED), NamesNoReservation('reservation:', 'f')
     )
 
 
-def test_an_image_that_names_none_is_named_in_the_cause():
+def test_an_image_without_a_key_is_named_in_the_cause():
     [found] = conclusions(naming(image_keys=['os']), (), RESERVATION)
     assert found.cause == NamesNoReservation('reservation:', 'f', 'i')
 
@@ -158,7 +158,7 @@ def test_each_prefix_is_forbidden_by_itself():
     assert found.aggregates == (POOL,)
 
 
-def test_a_reservation_that_no_aggregate_has_is_refused():
+def test_an_unknown_reservation_is_refused():
     [found] = conclusions(naming('reservation:9'), RESERVATION, RESERVATION)
     assert found == Refuse(UnknownReservation(('reservation:9',)))
 
@@ -175,11 +175,11 @@ def test_a_key_that_is_only_the_prefix_is_refused():
     assert isinstance(found, Refuse)
 
 
-def test_without_prefixes_nothing_is_concluded():
+def test_without_prefixes_there_is_no_constraint():
     assert conclusions(naming('reservation:1')) == []
 
 
-def test_without_prefixes_the_request_is_not_even_looked_at():
+def test_without_prefixes_the_request_is_not_read():
     assert list(ReservationPrefix()(None, AggregateIndex())) == []
 
 
@@ -213,7 +213,7 @@ def test_an_image_cannot_claim_an_instance_reservation():
     assert isinstance(found, Forbid)
 
 
-def test_what_an_instance_reservation_names_beside_it_is_still_required():
+def test_a_flavor_of_an_instance_reservation_still_needs_its_key():
     request = Request(
         Flavor(
             'f',
@@ -228,7 +228,7 @@ def test_what_an_instance_reservation_names_beside_it_is_still_required():
 
 
 @pytest.mark.parametrize('key', ['Reservation:9', 'reservatión:9'])
-def test_a_prefix_in_other_letters_keeps_out_and_cannot_be_named(key):
+def test_a_prefix_in_another_case_closes_and_cannot_be_named(key):
     odd = Aggregate('uuid-odd', 'odd', {key: 'true'})
     index = AggregateIndex([odd, OPEN])
     [found] = conclusions(naming(), RESERVATION, RESERVATION, index)
@@ -240,7 +240,7 @@ def test_a_prefix_in_other_letters_keeps_out_and_cannot_be_named(key):
     assert isinstance(found, Refuse)
 
 
-def test_what_is_forbidden_is_put_together_once_for_all_requests():
+def test_forbidden_aggregates_are_computed_once_for_all_requests():
     reservation_prefix = ReservationPrefix((), RESERVATION)
     [first] = reservation_prefix(naming(), INDEX)
     [second] = reservation_prefix(naming('other:1'), INDEX)
@@ -279,7 +279,7 @@ def test_what_is_forbidden_is_put_together_once_for_all_requests():
         ),
     ],
 )
-def test_a_cause_says_why(cause, sentence):
+def test_a_cause_gives_the_reason(cause, sentence):
     assert str(cause) == sentence
 
 
@@ -292,7 +292,7 @@ def test_a_cause_says_why(cause, sentence):
     ],
     ids=['only what keeps out is a key', 'hints alone', 'nothing required'],
 )
-def test_it_declares_the_image_properties_that_may_name_a_reservation(
+def test_the_filter_declares_image_properties_with_its_prefixes(
     required, forbidden, sources, properties, keys
 ):
     found = ReservationPrefix(required, forbidden, sources)

@@ -44,7 +44,7 @@ def test_an_image_comes_with_its_custom_properties_and_no_others(
         pytest.param('a/b?c d=ä&e', 7, id='a name to be quoted'),
     ],
 )
-def test_an_image_is_found_by_id_or_by_name_whatever_the_name(
+def test_an_image_is_found_by_id_or_any_name(
     http: requests_mock.Mocker, glance: FakeGlance, name: str, number: int
 ) -> None:
     glance.images = [
@@ -60,7 +60,7 @@ def test_an_image_is_found_by_id_or_by_name_whatever_the_name(
     assert reader().image(name).id == f'{ID}{number}'
 
 
-def test_an_id_goes_before_a_name(
+def test_an_id_takes_precedence_over_a_name(
     http: requests_mock.Mocker, glance: FakeGlance
 ) -> None:
     glance.images = [Image(f'{ID}2', f'{ID}1'), DEBIAN]
@@ -84,7 +84,7 @@ def test_a_name_of_several_images_is_refused_with_their_ids(
 
 
 @pytest.mark.parametrize('name', ['nobody', f'{ID}9'])
-def test_an_image_nobody_made_is_not_found(
+def test_an_unknown_image_is_not_found(
     http: requests_mock.Mocker, glance: FakeGlance, name: str
 ) -> None:
     glance.images = [DEBIAN]
@@ -111,7 +111,7 @@ def test_images_are_read_page_by_page(
 @pytest.mark.parametrize(
     'endpoint', [GLANCE, f'{GLANCE}/', f'{GLANCE}/v2', f'{GLANCE}/v2/']
 )
-def test_the_endpoint_may_or_may_not_name_the_version(
+def test_the_endpoint_can_include_the_version(
     http: requests_mock.Mocker, glance: FakeGlance, endpoint: str
 ) -> None:
     glance.images = [DEBIAN]
@@ -139,11 +139,11 @@ def test_an_image_need_not_have_a_name_or_an_owner(
         pytest.param(
             {'images': ['x']},
             "AttributeError(\"'str' object has no attribute 'get'\")",
-            id='images that are none',
+            id='invalid images',
         ),
     ],
 )
-def test_an_answer_with_parts_missing_is_an_error_not_an_empty_list(
+def test_an_incomplete_answer_is_an_error(
     http: requests_mock.Mocker,
     glance: FakeGlance,
     answer: dict[str, object],

@@ -95,7 +95,7 @@ def test_a_query_needs_the_oldest_microversion_that_understands_it(
     assert asked.microversion == microversion
 
 
-def test_every_parameter_has_its_place_and_its_order():
+def test_parameters_have_a_fixed_order():
     asked = request(
         RequestGroup(
             '_A',
@@ -148,7 +148,7 @@ def test_a_group_that_asks_for_anything_is_not_empty(group, empty):
     assert group.is_empty is empty
 
 
-def test_a_group_is_made_when_it_is_first_asked_for():
+def test_a_group_is_created_on_first_access():
     asked = ResourceRequest()
     group = asked.group('_A')
     assert group.suffix == '_A'
@@ -168,7 +168,7 @@ def test_amounts_and_traits_are_those_of_all_groups():
 
 
 @pytest.mark.parametrize('suffix', ['a b', 'ä', 'x' * 65, 'a&b', '1\n'])
-def test_a_suffix_that_placement_does_not_know_is_refused(suffix):
+def test_an_invalid_suffix_is_refused(suffix):
     with pytest.raises(exception.InvalidRequest, match='not a suffix'):
         RequestGroup(suffix)
 
@@ -180,7 +180,7 @@ def test_a_suffix_that_placement_does_not_know_is_refused(suffix):
         RequestGroup(resources=VCPU, any_traits=[frozenset()]),
     ],
 )
-def test_one_of_nothing_is_never_written(group):
+def test_an_empty_list_of_alternatives_is_refused(group):
     with pytest.raises(exception.InvalidRequest, match='one of an empty list'):
         request(group).to_querystring()
 

@@ -56,24 +56,24 @@ def seen_by(*filters, image=Image('i', properties=GLANCE)):  # noqa: B008
         pytest.param(('trait:*',), (), [], id='traits that nothing requires'),
     ],
 )
-def test_a_filter_sees_required_traits_and_what_is_declared(
+def test_a_filter_sees_required_traits_and_declared_properties(
     declared, keys, names
 ):
     [[seen]] = seen_by(Looking(*declared, keys=keys))
     assert seen == TRAIT | {name: GLANCE[name] for name in names}
 
 
-def test_all_filters_see_what_any_of_them_declares():
+def test_filters_share_all_declared_properties():
     first, second = seen_by(Looking('os_distro'), Looking('os_version'))
     assert first == second
     assert first[0].keys() == TRAIT.keys() | {'os_distro', 'os_version'}
 
 
-def test_without_an_image_there_is_nothing_to_see():
+def test_without_an_image_there_are_no_properties():
     assert seen_by(Looking('os_distro'), image=None) == [[{}]]
 
 
-def test_what_follows_from_properties_that_are_left_out_is_still_required():
+def test_hidden_properties_still_imply_traits():
     image = Image('i', properties={'hw_tpm_version': '2.0'})
     request = Request(Flavor('f'), image)
     seen = request.declaring(Declared())
@@ -83,7 +83,7 @@ def test_what_follows_from_properties_that_are_left_out_is_still_required():
     assert seen.operator_traits == request.operator_traits == frozenset()
 
 
-def test_what_one_filter_needs_is_no_key_for_another():
+def test_keys_and_needed_properties_of_filters_are_separate():
     together = Declared.union(
         [
             Declared(frozenset({'a', 'b'}), frozenset({'a', 'b'})),
@@ -102,7 +102,7 @@ patterns = st.sets(st.sampled_from(['os_distro', 'os_*', 'r:*', 'hw', '*']))
 @given(
     st.dictionaries(names, st.sampled_from(['required', 'x', ''])), patterns
 )
-def test_what_is_seen_is_never_more_than_glance_has(properties, declared):
+def test_filters_see_only_properties_of_the_image(properties, declared):
     found = Declared(frozenset(declared)).among(properties)
     assert found.items() <= properties.items()
     for name, value in properties.items():

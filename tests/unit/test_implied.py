@@ -77,7 +77,7 @@ def test_an_image_does_not_pin_what_the_flavor_shares(flavor, image):
             {},
             {'hw_emulator_threads_policy': 'isolate'},
             4,
-            id='images have no say',
+            id='images are ignored',
         ),
     ],
 )
@@ -274,7 +274,7 @@ TPM_2 = 'COMPUTE_SECURITY_TPM_2_0'
         ),
     ],
 )
-def test_settings_are_traits_wherever_they_are(settings, traits):
+def test_settings_imply_traits_in_flavors_and_images(settings, traits):
     """In the flavor, in the image, or alike in both."""
     properties = {key.replace(':', '_'): v for key, v in settings.items()}
     for flavor, image in (

@@ -20,7 +20,7 @@ clouds = st.lists(
 
 
 @given(clouds, keys)
-def test_with_key_and_with_prefix_are_the_plain_look(aggregates, key):
+def test_with_key_and_with_prefix_equal_a_plain_search(aggregates, key):
     index = AggregateIndex(aggregates)
     assert index.with_key(key) == tuple(
         a for a in aggregates if key in a.metadata
@@ -57,7 +57,7 @@ def test_lock_groups_hold_each_locked_aggregate_once(aggregates):
     assert sum(len(group.aggregates) for group in groups) == len(found)
 
 
-def test_prefix_and_value_of_a_lock_may_be_given_in_any_case():
+def test_prefix_and_value_of_a_lock_ignore_case():
     index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
     [group] = index.locks('Trait:', 'REQUIRED')
     assert group.keys == {'trait:A'}
@@ -78,7 +78,7 @@ held_keys = st.sets(
 
 
 @given(locked, st.lists(held_keys, max_size=4))
-def test_closed_is_the_plain_definition(found, requests):
+def test_closed_aggregates_match_the_definition(found, requests):
     index = AggregateIndex(
         Aggregate(f'{n}', f'a{n}', dict.fromkeys(keys, 'required'))
         for n, keys in enumerate(found)
@@ -94,13 +94,13 @@ def test_closed_is_the_plain_definition(found, requests):
         }
 
 
-def test_equal_questions_have_one_answer():
+def test_equal_calls_return_one_object():
     index = AggregateIndex([Aggregate('a', 'a', {'trait:A': 'required'})])
     first = index.closed('trait:', 'required', {'trait:B', 'other'})
     assert index.closed('trait:', 'required', {'trait:C'}) is first
 
 
-def test_what_is_remembered_is_bounded():
+def test_the_cache_is_bounded():
     """There is room for 128 answers; the next one starts afresh."""
     index = AggregateIndex()
     worked_out = []
@@ -116,7 +116,7 @@ def test_what_is_remembered_is_bounded():
     assert worked_out == [*range(129), 0]
 
 
-def test_hosts_are_known_both_ways():
+def test_hosts_and_aggregates_are_indexed_both_ways():
     index = AggregateIndex(
         [
             Aggregate('a', 'a', hosts=frozenset(['h1', 'h2'])),

@@ -68,7 +68,7 @@ def settle():
 DOWN = exception.ServiceUnreachable('Nova', 'http://nova', 'is down.')
 
 
-def test_without_a_ttl_every_call_sees_what_is_there(source, clock):
+def test_without_a_ttl_every_call_sees_the_current_aggregates(source, clock):
     cache = IndexCache(source, clock=clock)
     assert len(cache.get()) == 1
     source.change()
@@ -118,7 +118,7 @@ def test_without_a_deadline_nothing_older_than_the_ttl_is_used(source, clock):
     assert readers == [threading.current_thread()] * 2
 
 
-def test_what_is_twice_as_old_as_it_may_be_is_not_used(source, clock):
+def test_aggregates_older_than_twice_the_ttl_are_not_used(source, clock):
     cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
     source.change()
@@ -202,7 +202,7 @@ def refreshing(source, clock, ttl=30, age=30):
     return cache, thread, leave
 
 
-def test_one_thread_reads_while_others_go_on_with_the_snapshot(source, clock):
+def test_one_thread_reads_while_others_use_the_old_aggregates(source, clock):
     cache, thread, leave = refreshing(source, clock)
     assert [len(cache.get()) for _ in range(5)] == [1] * 5
     thread.join(PATIENCE)
@@ -212,9 +212,7 @@ def test_one_thread_reads_while_others_go_on_with_the_snapshot(source, clock):
     assert source.reads == 2
 
 
-def test_others_wait_when_the_snapshot_is_twice_as_old_as_it_may_be(
-    source, clock
-):
+def test_calls_wait_if_aggregates_are_older_than_twice_the_ttl(source, clock):
     cache, thread, leave = refreshing(source, clock, age=60)
     threading.Timer(0.05, leave.set).start()
     assert len(cache.get()) == 2
@@ -241,7 +239,7 @@ def test_the_first_calls_wait_for_the_first_reading(source, clock):
     assert source.reads == 1
 
 
-def test_a_source_that_was_never_read_refuses(source, clock):
+def test_without_any_successful_read_requests_are_refused(source, clock):
     source.error = DOWN
     cache = IndexCache(source, max_stale=1000, clock=clock)
     with pytest.raises(exception.AggregatesUnreadable) as caught:
@@ -253,7 +251,7 @@ def test_a_source_that_was_never_read_refuses(source, clock):
 
 
 @pytest.mark.parametrize('ttl', [0, 30])
-def test_a_failing_source_refuses_and_tells_the_age(source, clock, ttl):
+def test_a_failing_source_refuses_and_names_the_age(source, clock, ttl):
     cache = IndexCache(source, ttl=ttl, clock=clock)
     cache.get()
     source.error = DOWN
@@ -299,9 +297,7 @@ def test_an_empty_cloud_is_not_a_failure(source, clock):
     assert len(IndexCache(source, clock=clock).get()) == 0
 
 
-def test_a_failure_that_was_seen_ends_what_was_used_while_reading(
-    source, clock
-):
+def test_a_failed_read_ends_the_use_of_old_aggregates(source, clock):
     """Unless the operator wants old aggregates, none are used then."""
     cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     cache.get()
@@ -371,7 +367,7 @@ def test_no_call_waits_longer_than_the_deadline(hanging, clock, ttl):
     assert len(failures) == 3
 
 
-def test_who_comes_later_waits_for_the_same_reading(hanging, clock):
+def test_later_calls_wait_for_the_reading_under_way(hanging, clock):
     cache = cache_of(hanging, clock, ttl=30)
     hanging.answers.clear()
     first = cache._join()
@@ -410,9 +406,7 @@ def test_32_threads_share_one_reading(source, clock):
     assert source.reads == 1
 
 
-def test_without_a_ttl_a_reading_that_began_before_is_not_enough(
-    hanging, clock
-):
+def test_without_a_ttl_a_reading_that_began_earlier_is_ignored(hanging, clock):
     cache = cache_of(hanging, clock)
     hanging.answers.clear()
     old = cache._join()
@@ -429,7 +423,7 @@ def test_without_a_ttl_a_reading_that_began_before_is_not_enough(
     assert len(cache.get()) == 2
 
 
-def test_old_aggregates_that_may_be_used_are_used_at_once(hanging, clock):
+def test_allowed_old_aggregates_are_used_without_waiting(hanging, clock):
     """One call has waited; the others do not while the trouble lasts."""
     cache = cache_of(hanging, clock, ttl=30, max_stale=300)
     cache.get()
@@ -503,7 +497,7 @@ def test_an_outage_is_an_error_once_a_minute(source, clock, caplog):
     )
 
 
-def test_what_a_library_reported_is_for_the_log_alone(source, clock, caplog):
+def test_errors_of_libraries_appear_only_in_the_log(source, clock, caplog):
     source.error = exception.ServiceError('Nova', None, 'is broken.')
     source.error.__cause__ = OSError('http://me:pw@db is away\n[SQL: ...]')
     with (
@@ -515,7 +509,7 @@ def test_what_a_library_reported_is_for_the_log_alone(source, clock, caplog):
     assert caplog.text.endswith(' Reported: http://db is away\n')
 
 
-def test_what_was_not_foreseen_reaches_who_waits(source, clock, caplog):
+def test_an_unexpected_error_reaches_the_waiting_call(source, clock, caplog):
     source.error = RuntimeError('no such luck')
     cache = IndexCache(source, ttl=30, deadline=PATIENCE, clock=clock)
     with pytest.raises(RuntimeError, match='no such luck'):

@@ -92,6 +92,6 @@ def test_hosts_that_placement_does_not_know_have_no_capacity() -> None:
     assert (empty.hosts, empty.capacity) == ((), {})
 
 
-def test_what_a_provider_shares_is_of_no_host() -> None:
+def test_shared_resources_belong_to_no_host() -> None:
     assert usage_by_host(CLOUD).keys() == {'cn1', 'cn2', 'cn3', 'metal'}
     assert usage_by_host(CLOUD)['cn2'] == {'VCPU': ResourceUsage(20, 0)}

@@ -42,7 +42,9 @@ A, B, C = (Aggregate(f'uuid-{name}', name) for name in 'ABC')
         ),
     ],
 )
-def test_what_excludes_a_host_in_two_aggregates(constraints, against):
+def test_constraints_that_exclude_a_host_in_two_aggregates_are_found(
+    constraints, against
+):
     destination = Destination()
     for constraint in constraints:
         destination.add(constraint, 'test')

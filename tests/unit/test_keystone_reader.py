@@ -57,7 +57,7 @@ def test_a_project_of_another_name_is_not_found(
     )
 
 
-def test_a_domain_that_is_not_there_is_said_so(
+def test_a_missing_domain_is_named(
     projects: FakeProjects,
 ) -> None:
     with pytest.raises(exception.NotFound) as caught:
@@ -158,7 +158,7 @@ def test_without_keystone_a_name_is_refused(
         ),
     ],
 )
-def test_what_could_not_be_read_is_not_taken_for_nothing(
+def test_a_failed_request_is_not_an_empty_list(
     http: requests_mock.Mocker,
     keystone: FakeKeystone,
     answer: dict[str, Any],

@@ -94,12 +94,12 @@ def test_locked_hosts_are_for_requests_with_the_key(cloud):
     }
 
 
-def test_the_project_that_asks_matters(cloud):
+def test_the_project_of_the_request_counts(cloud):
     found = judged(cloud, PLAIN, project='ours')
     assert verdicts(found)['plain']['own'] == 'yes'
 
 
-def test_the_image_may_be_the_key(cloud):
+def test_an_image_can_have_the_key(cloud):
     images = [make_image('windows', WINDOWS), make_image('debian')]
     found = judged(cloud, PLAIN, images=images)
     on_win = [
@@ -143,14 +143,14 @@ def test_a_host_behind_two_locks_has_two_reasons():
     ]
 
 
-def test_a_disabled_host_is_for_nobody():
+def test_a_disabled_host_takes_no_servers():
     node = make_compute_node('off', traits=['COMPUTE_STATUS_DISABLED'])
     found = judged(make_snapshot([], [node]), PLAIN)
     [objection] = objections_on(found, 'off')
     assert objection.filter_name == 'compute_status'
 
 
-def test_a_required_trait_has_to_be_there():
+def test_a_required_trait_must_be_present():
     snapshot = make_snapshot([], [make_compute_node('bare')])
     assert objections_on(judged(snapshot, KEYED), 'bare') == [
         Objection(
@@ -170,7 +170,7 @@ def test_a_required_trait_may_be_on_any_provider_of_the_tree():
     )
 
 
-def test_a_required_trait_may_be_shared_with_the_host():
+def test_a_required_trait_can_be_on_a_sharing_provider():
     together = make_aggregate('together')
     pool = make_provider(
         'pool',
@@ -192,21 +192,21 @@ def test_a_required_trait_may_be_shared_with_the_host():
         pytest.param('trait1:CUSTOM_WINDOWS', 'yes', id='of another group'),
     ],
 )
-def test_a_forbidden_trait_must_not_be_there(key, outcome):
+def test_a_forbidden_trait_must_be_absent(key, outcome):
     node = make_compute_node('host', traits=['CUSTOM_WINDOWS'])
     flavor = make_flavor('f', {key: 'forbidden', 'resources1:VGPU': '1'})
     found = judged(make_snapshot([], [node]), flavor)
     assert verdicts(found)['f']['host'] == outcome
 
 
-def test_free_capacity_is_not_looked_at():
+def test_free_capacity_is_ignored():
     full = make_compute_node('full', usages={'VCPU': 16})
     assert verdicts(judged(make_snapshot([], [full]), PLAIN)) == {
         'plain': {'full': 'yes'}
     }
 
 
-def test_a_request_that_makes_no_sense_may_go_nowhere(cloud):
+def test_an_invalid_request_has_no_hosts(cloud):
     broken = make_flavor('broken', {'hw:cpu_policy': 'nonsense'})
     found = judged(cloud, broken, PLAIN)
     assert set(verdicts(found)['broken'].values()) == {'no'}
@@ -231,7 +231,7 @@ def test_a_request_that_makes_no_sense_may_go_nowhere(cloud):
         pytest.param(Require((), 'rack'), [], id='require nothing'),
     ],
 )
-def test_what_any_filter_concludes_counts(constraint, expected):
+def test_constraints_of_any_filter_count(constraint, expected):
     snapshot = make_snapshot(
         [make_aggregate('rack', {}, ['a'])],
         [
@@ -250,7 +250,7 @@ def test_what_any_filter_concludes_counts(constraint, expected):
     assert text == constraint.reason
 
 
-def test_the_verdicts_are_those_of_a_look_at_each_host_alone(cloud):
+def test_grouped_verdicts_equal_those_of_each_host(cloud):
     flavors = [PLAIN, KEYED, make_flavor('l', {'reservation:1': 'yes'})]
     pipeline = Pipeline({**FILTERS})
     found = judged(cloud, *flavors)
@@ -263,7 +263,7 @@ def test_the_verdicts_are_those_of_a_look_at_each_host_alone(cloud):
             )
 
 
-def test_hosts_that_nothing_tells_apart_are_judged_once():
+def test_identical_hosts_are_judged_once():
     hosts = [f'host-{number}' for number in range(100)]
     snapshot = make_snapshot(
         [make_aggregate('windows', WINDOWS, hosts[:50])],
@@ -287,7 +287,7 @@ def test_each_node_of_a_bare_metal_service_is_a_host():
 # Columns.
 
 
-def test_hosts_to_which_the_same_may_go_share_a_column(cloud):
+def test_hosts_with_equal_verdicts_share_a_column(cloud):
     found = judged(cloud, PLAIN)
     assert columns.alike(found) == [
         Column('leased and 2 more', (0, 2, 3)),
@@ -295,7 +295,7 @@ def test_hosts_to_which_the_same_may_go_share_a_column(cloud):
     ]
 
 
-def test_an_aggregate_may_be_open_in_part():
+def test_an_aggregate_can_be_partly_open():
     windows = make_aggregate('windows', WINDOWS, ['a'])
     rack = make_aggregate('rack', {}, ['a', 'b'])
     empty = make_aggregate('empty')

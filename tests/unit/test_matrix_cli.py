@@ -64,7 +64,7 @@ def test_csv_has_a_column_for_each_host(run):
 @pytest.mark.parametrize(
     ('form', 'load'), [('json', json.loads), ('yaml', yaml.safe_load)]
 )
-def test_documents_have_the_reasons(run, form, load):
+def test_json_and_yaml_have_the_reasons(run, form, load):
     done = run(*WINDOWS, '--by', 'lock', '--flavors', 'm1.small', '-f', form)
     document = load(done.out)
     assert document['by'] == 'lock'
@@ -94,7 +94,7 @@ def test_each_flavor_is_shown_with_each_image(run):
     ]
 
 
-def test_the_project_is_heeded(run):
+def test_the_project_is_taken_into_account(run):
     arguments = ['--snapshot', 'examples/reservations.yaml', '-f', 'json']
     image = ['--flavors', 'm1.small', '--images', 'reserved-debian-12']
     reached = {}
@@ -117,7 +117,7 @@ def test_the_project_is_heeded(run):
         pytest.param(['--images', 'gone'], 'image', id='image'),
     ],
 )
-def test_a_wrong_name_is_an_error(run, arguments, kind):
+def test_an_unknown_name_is_an_error(run, arguments, kind):
     done = run(*WINDOWS, *arguments)
     assert done.code == 1
     assert done.err == (
@@ -126,7 +126,7 @@ def test_a_wrong_name_is_an_error(run, arguments, kind):
     )
 
 
-def test_tags_that_have_no_effect_are_told(run, tmp_path):
+def test_tags_without_effect_are_warned_about(run, tmp_path):
     path = tmp_path / 'cloud.yaml'
     path.write_text(
         'version: 1\n'

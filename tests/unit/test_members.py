@@ -81,9 +81,7 @@ def covered() -> Callable[..., frozenset[str]]:
     return ask
 
 
-def test_a_rollup_stands_for_aggregates_whose_members_it_has(
-    placement, covered
-):
+def test_a_rollup_covers_aggregates_whose_members_it_has(placement, covered):
     placement.members = {
         'in-both': {A, B, ROLLUP},
         'straggler': {B, C},
@@ -97,17 +95,13 @@ def test_a_rollup_stands_for_aggregates_whose_members_it_has(
 @pytest.mark.parametrize(
     ('stragglers', 'found'), [(20, {B, C, D, E}), (21, frozenset())]
 )
-def test_with_many_stragglers_none_is_looked_at(
-    placement, covered, stragglers, found
-):
+def test_many_stragglers_are_not_read(placement, covered, stragglers, found):
     placement.members = {f'p{n}': {A} for n in range(stragglers)}
     assert covered() == found
     assert len(placement.asked_of) == (stragglers if found else 0)
 
 
-def test_many_stragglers_in_some_aggregates_spoil_only_those(
-    placement, covered
-):
+def test_many_stragglers_leave_other_aggregates_covered(placement, covered):
     placement.members = {f'p{n}': {A} for n in range(21)} | {'q': {D}}
     assert covered(AT_MOST_TWO) == {C, E}
 
@@ -121,20 +115,18 @@ def test_many_stragglers_in_some_aggregates_spoil_only_those(
         (1, [[A], [B], [C], [D], [E]]),
     ],
 )
-def test_no_query_is_longer_than_it_may_be(
-    placement, covered, max_length, asked
-):
+def test_no_query_exceeds_the_limit(placement, covered, max_length, asked):
     covered(max_length)
     assert placement.asked == asked
 
 
-def test_what_placement_cannot_tell_is_an_error(covered, http):
+def test_a_failing_placement_is_an_error(covered, http):
     http.get(requests_mock.ANY, status_code=500)
     with pytest.raises(exception.ServiceError):
         covered()
 
 
-def test_a_snapshot_tells_the_same():
+def test_a_snapshot_gives_the_same_coverage():
     known = SnapshotMembers(
         [
             Provider('1', 'in-both', aggregates=frozenset([A, B, ROLLUP])),

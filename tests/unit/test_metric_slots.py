@@ -114,7 +114,7 @@ def slots(found, what, *place):
     ]  # fmt: skip
 
 
-def test_in_a_zone_what_the_flavor_alone_may_use_counts(cloud):
+def test_slots_of_a_zone_count_hosts_open_to_the_plain_flavor(cloud):
     found = cloud.found()
     # Neither the locked host nor the one that is disabled.
     assert slots(found, 'zone', 'east') == [(2, 8), (0, 1)]
@@ -141,11 +141,11 @@ def test_a_flavor_with_the_key_has_the_locked_hosts_of_its_zone(cloud):
     assert found['zone_free_slots', *sorted(('west', 'g', 'gpu'))] == 0
 
 
-def test_behind_a_lock_hosts_count_whoever_has_the_key(cloud):
+def test_slots_of_a_lock_count_its_hosts_for_each_flavor(cloud):
     assert slots(cloud.found(), 'lock', GPUS) == [(15, 16), (2, 2)]
 
 
-def test_what_is_full_is_0_of_what_there_would_be(cloud):
+def test_full_hosts_have_no_free_slots_of_their_total(cloud):
     cloud.snapshot = dataclasses.replace(
         cloud.snapshot,
         providers=tuple(
@@ -180,7 +180,7 @@ def test_a_host_that_placement_has_in_no_zone_is_in_none(cloud):
     assert ('zone_slots', '', 's', 'small') not in found
 
 
-def test_shared_storage_counts_whole_for_each_place(conf, write_cloud):
+def test_shared_storage_counts_fully_for_each_zone(conf, write_cloud):
     cloud = Cloud(conf, write_cloud("""
         aggregates:
         - {name: z1, availability_zone: z1, hosts: [h1]}
@@ -203,7 +203,7 @@ def test_shared_storage_counts_whole_for_each_place(conf, write_cloud):
     assert found['zone_free_slots', 'o', 'one', 'z2'] == 3
 
 
-def test_nova_asks_for_what_its_release_asks_for(cloud):
+def test_slots_follow_the_query_of_the_nova_release(cloud):
     specs = {'hw:tpm_version': '2.0', 'hw:tpm_model': 'tpm-crb'}
     specs['hw:tpm_secret_security'] = 'host'
     cloud.snapshot = dataclasses.replace(
@@ -267,7 +267,9 @@ def test_servers_are_listed_once_an_hour(cloud):
         assert cloud.lists == lists
 
 
-def test_without_servers_nothing_is_counted_and_it_is_said_why(cloud, caplog):
+def test_without_servers_no_slots_are_counted_and_the_reason_is_logged(
+    cloud, caplog
+):
     cloud.many(11)
     cloud.error = DOWN
     assert cloud.found() == {('slots_up',): 0}
@@ -282,7 +284,7 @@ def test_without_servers_nothing_is_counted_and_it_is_said_why(cloud, caplog):
     assert cloud.found()['slots_up',] == 1
 
 
-def test_a_ranking_is_not_used_for_longer_than_it_may(cloud):
+def test_an_outdated_ranking_is_not_used(cloud):
     cloud.many(11)
     assert cloud.found()['slots_up',] == 1
     cloud.error = DOWN
@@ -315,7 +317,7 @@ def test_configured_flavors_are_counted_once_each(cloud, caplog):
         pytest.param({'hw:cpu_policy': 'dedicated'}, id='PCPU nowhere'),
     ],
 )
-def test_a_flavor_that_cannot_be_counted_leaves_the_others(
+def test_a_flavor_that_cannot_be_counted_does_not_stop_others(
     cloud, caplog, extra_specs
 ):
     broken = Flavor('broken', 'b', 1, extra_specs=extra_specs)

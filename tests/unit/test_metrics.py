@@ -110,7 +110,7 @@ def test_each_lock_has_its_aggregates_hosts_and_capacity(windows):
     }
 
 
-def test_each_unit_has_a_name_of_its_own(cloud_of):
+def test_metrics_have_one_name_per_unit(cloud_of):
     one = cloud_of("""
         aggregates:
         - {name: a, hosts: [h], metadata: {'trait:CUSTOM_A': required}}
@@ -172,7 +172,7 @@ def test_rollups_are_verified_if_they_have_all_hosts(cloud_of):
     assert found() == [1, 1]
 
 
-def test_servers_are_counted_by_where_they_are(windows):
+def test_servers_are_counted_by_location(windows):
     def server(name, host, flavor='m1.small', image='debian-12'):
         return PlacedServer(
             name,
@@ -253,7 +253,7 @@ def test_findings_are_counted_by_kind_and_severity(
         pytest.param('für ☃', id='other letters'),
     ],
 )
-def test_names_of_locks_stay_in_their_label(cloud_of, name):
+def test_lock_names_are_escaped_in_labels(cloud_of, name):
     metadata = {f'trait:{name}': 'required'}
     one = cloud_of(
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
@@ -264,7 +264,7 @@ def test_names_of_locks_stay_in_their_label(cloud_of, name):
     assert not any(key[0] == 'evil' for key in found)
 
 
-def test_names_of_locks_are_no_orders_to_a_terminal(cloud_of):
+def test_control_characters_in_lock_names_are_escaped(cloud_of):
     metadata = {'trait:X\n1\x1b[31m': 'required'}
     one = cloud_of(
         yaml.safe_dump({'aggregates': [{'name': 'a', 'metadata': metadata}]})
@@ -277,7 +277,7 @@ def test_names_of_locks_are_no_orders_to_a_terminal(cloud_of):
 # When a cloud cannot be read.
 
 
-def test_before_the_first_reading_there_are_no_values(windows):
+def test_before_the_first_reading_metrics_are_absent(windows):
     assert samples(windows.reading()) == {('isolate_aggregates_up',): 0}
 
 
@@ -350,7 +350,7 @@ def test_reading_goes_on_after_any_failure_until_it_is_stopped(caplog):
 # Files.
 
 
-def test_a_file_keeps_what_was_known(windows, tmp_path):
+def test_metrics_in_a_file_are_kept(windows, tmp_path):
     path = str(tmp_path / 'isolation.prom')
     one = windows.reading()
     one.read()
@@ -371,7 +371,7 @@ def test_a_file_keeps_what_was_known(windows, tmp_path):
 @pytest.mark.parametrize(
     'text', [b'{{{', b'\xff', b'a{b="c} 1\n'], ids=['none', 'bytes', 'cut off']
 )
-def test_a_file_that_makes_no_sense_is_told_and_left(text, tmp_path, caplog):
+def test_an_invalid_file_is_reported_and_ignored(text, tmp_path, caplog):
     path = tmp_path / 'isolation.prom'
     path.write_bytes(text)
     assert textfile.known(str(path)) == reading.Known()
@@ -392,7 +392,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path):
 # What sync writes.
 
 
-def test_it_is_known_when_sync_succeeded_and_whether_it_is_known(tmp_path):
+def test_the_last_success_of_sync_is_read_from_its_file(tmp_path):
     path = tmp_path / 'sync.prom'
     one = last_sync.LastSync(str(path))
     # Never is not long ago.
@@ -406,7 +406,7 @@ def test_it_is_known_when_sync_succeeded_and_whether_it_is_known(tmp_path):
 
 
 @pytest.mark.parametrize('text', [b'', b'{{{', b'\xff', b'other 1\n'])
-def test_a_file_that_sync_did_not_write_is_told(text, tmp_path, caplog):
+def test_a_file_not_written_by_sync_is_reported(text, tmp_path, caplog):
     path = tmp_path / 'sync.prom'
     path.write_bytes(text)
     one = last_sync.LastSync(str(path))
@@ -418,7 +418,7 @@ def test_a_file_that_sync_did_not_write_is_told(text, tmp_path, caplog):
     )
 
 
-def test_a_file_does_not_keep_what_sync_wrote(tmp_path):
+def test_metrics_of_sync_are_not_kept(tmp_path):
     path = tmp_path / 'all.prom'
     last_sync.write(str(path), 1500.5)
     assert textfile.known(str(path)).families == []
@@ -468,7 +468,7 @@ def test_the_page_has_each_metric_with_its_labels(windows, workers, tmp_path):
     assert documented(PAGE.read_text('utf-8')) == given
 
 
-def test_the_file_of_the_page_is_what_is_written(run, tmp_path, monkeypatch):
+def test_the_file_on_the_page_is_the_written_one(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     example = EXAMPLES / 'windows-licensing.yaml'
     path = tmp_path / 'isolation.prom'

@@ -84,7 +84,7 @@ def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
     assert read(count_into)[('requests_total',)] == 1
 
 
-def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
+def test_all_labels_of_refusals_exist_from_the_start(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     there = set(read(count_into))
     # A forced host is refused by no filter.
@@ -112,7 +112,7 @@ def test_a_request_that_passes_is_counted_with_its_time(count_into):
     assert refusals(count_into) == {}
 
 
-def test_a_filter_that_keeps_a_request_from_hosts_is_counted(count_into):
+def test_a_filter_that_excludes_hosts_is_counted(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     destination = Destination()
     for constraint in (
@@ -163,9 +163,7 @@ def test_without_metrics_no_time_is_taken():
     assert Observer().timer is None
 
 
-def test_a_worker_that_cannot_count_goes_on_without(
-    count_into, monkeypatch, caplog
-):
+def test_a_worker_that_cannot_count_continues(count_into, monkeypatch, caplog):
     pids = [1]
     value_class = values.MultiProcessValue(lambda: pids[-1])
     monkeypatch.setattr(values, 'ValueClass', value_class)
@@ -188,7 +186,7 @@ def test_a_worker_that_cannot_count_goes_on_without(
     assert 'No such file or directory' in record.getMessage()
 
 
-def test_what_other_plugins_count_is_left_out(count_into):
+def test_metrics_of_other_plugins_are_omitted(count_into):
     import prometheus_client
 
     prometheus_client.Counter('other', 'x', registry=None).inc()
@@ -213,7 +211,7 @@ def test_another_directory_in_the_environment_is_named(count_into, tmp_path):
     )
 
 
-def test_it_does_not_matter_when_prometheus_client_was_imported(
+def test_prometheus_client_can_be_imported_before_the_setup(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(values, 'ValueClass', values.MutexValue)
@@ -277,9 +275,7 @@ def test_a_broken_file_of_an_earlier_worker_is_named(
         pytest.param(cut_off, '', id='empty file'),
     ],
 )
-def test_counts_that_cannot_be_read_are_no_zeros(
-    tmp_path, caplog, damage, cause
-):
+def test_unreadable_counts_are_not_zero(tmp_path, caplog, damage, cause):
     damage(tmp_path)
     assert read(tmp_path) == {('up',): 0}
     [record] = caplog.records
@@ -288,5 +284,5 @@ def test_counts_that_cannot_be_read_are_no_zeros(
     )
 
 
-def test_before_anything_is_counted_reading_works(tmp_path):
+def test_an_empty_directory_can_be_read(tmp_path):
     assert read(tmp_path) == {('up',): 1}

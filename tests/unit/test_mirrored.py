@@ -47,7 +47,7 @@ def asked(flavor=None, image=None, **more):
     )
 
 
-def test_each_has_one_name():
+def test_mirrored_filters_have_distinct_names():
     names = [mirror.name for mirror in MIRRORS]
     assert len(names) == len(set(names))
 
@@ -71,7 +71,7 @@ def test_an_unknown_host_is_refused_by_name():
     assert found == [Refuse(places.UnknownHost('cn9'))]
 
 
-def test_of_a_host_with_several_nodes_others_are_dropped_later():
+def test_a_host_with_several_nodes_drops_others_after_placement():
     host = ComputeHost('ironic', ('uuid-1', 'uuid-2'))
     [found] = constraints('requested_host', asked(requested_host=host))
     # in_tree takes one.
@@ -85,7 +85,7 @@ def test_a_zone_is_its_aggregates():
     assert found == [Require((ZONE, WRITTEN), places.InZone('az1'))]
 
 
-def test_a_zone_without_an_aggregate_is_told():
+def test_a_zone_without_an_aggregate_is_reported():
     found = constraints('availability_zone', asked(availability_zone='nova'))
     [remark] = found
     assert remark.cause == places.ZoneWithoutAggregate('nova')
@@ -94,7 +94,7 @@ def test_a_zone_without_an_aggregate_is_told():
 TENANTS = {'limit_tenants_to_placement_aggregate': True}
 
 
-def test_a_project_goes_to_the_aggregates_with_its_id_alone():
+def test_a_project_is_limited_to_aggregates_with_its_id():
     found = constraints('tenant_aggregate', asked(project_id='p1'), **TENANTS)
     assert found == [Require((OWN,), places.OwnAggregate('p1'))]
 
@@ -111,7 +111,7 @@ def test_a_project_without_an_aggregate_may_be_refused():
     assert found == [Refuse(places.NoOwnAggregate('p2'))]
 
 
-def test_without_a_project_nova_would_know_more():
+def test_a_missing_project_is_reported():
     assert said('tenant_aggregate', asked(), **TENANTS) == [
         'no project was given; Nova limits a project to its aggregates'
     ]
@@ -166,7 +166,7 @@ def test_the_newest_filters_are_those_of_the_release():
     assert required(34) == sound | tpm | {'OWNER_NOVA'}
 
 
-def test_an_unknown_model_takes_all_others_along_as_in_nova():
+def test_an_unknown_model_drops_all_image_traits_as_in_nova():
     image = {'hw_disk_bus': 'virtio', 'hw_vif_model': 'nonesuch'}
     on = {'image_metadata_prefilter': True}
     assert said('image_metadata', asked(image=image), **on) == [
@@ -181,7 +181,7 @@ def test_an_unknown_model_takes_all_others_along_as_in_nova():
     ]
 
 
-def test_a_disk_format_that_is_not_known_is_told():
+def test_an_unknown_disk_format_is_reported():
     on = {'query_placement_for_image_type_support': True}
     assert said('image_type_support', asked(image={}), **on) == [
         'Nova requires a trait for the disk format of the image, which is not '
@@ -220,7 +220,7 @@ def test_a_disk_format_that_is_not_known_is_told():
         ),
     ],
 )
-def test_a_cause_says_why(cause, sentence):
+def test_a_cause_gives_the_reason(cause, sentence):
     assert str(cause) == sentence
 
 
@@ -249,7 +249,7 @@ INDEX_OF_SSD = AggregateIndex([SSD])
 LARGE = make_aggregate('large', {'instance_type': 'm1.large'}, ['cn3'])
 
 
-def test_a_flavor_goes_to_hosts_whose_aggregates_have_what_it_wants():
+def test_a_flavor_is_limited_to_aggregates_with_its_extra_specs():
     name = 'AggregateInstanceExtraSpecsFilter'
     wanted = asked({'aggregate_instance_extra_specs:ssd': 'true'})
     hosts = ('cn1', 'cn3')
@@ -265,7 +265,7 @@ def test_a_flavor_goes_to_hosts_whose_aggregates_have_what_it_wants():
 
 
 @pytest.mark.parametrize('wanted', ['>= 2', '>= many', '<or>'])
-def test_where_nova_fails_no_host_is_left(wanted):
+def test_metadata_that_makes_nova_fail_leaves_no_host(wanted):
     name = 'AggregateInstanceExtraSpecsFilter'
     found = dropped(name, asked({'ssd': wanted}), ['cn1'], INDEX_OF_SSD)
     assert found == {'cn1': [f'in no aggregate with ssd {wanted}']}
@@ -279,7 +279,7 @@ def test_the_zone_of_an_aggregate_is_metadata_of_it():
     assert list(found) == ['cn2']
 
 
-def test_a_flavor_stays_where_its_name_is():
+def test_a_flavor_is_limited_to_aggregates_with_its_name():
     name = 'AggregateTypeAffinityFilter'
     index = AggregateIndex([SMALL, LARGE])
     assert dropped(name, asked(), ('cn1', 'cn2', 'cn3'), index) == {
@@ -287,7 +287,7 @@ def test_a_flavor_stays_where_its_name_is():
     }
 
 
-def test_other_projects_are_kept_off_by_the_host_filter():
+def test_the_tenant_host_filter_excludes_other_projects():
     name = 'AggregateMultiTenancyIsolation'
     one = make_aggregate('one', {'filter_tenant_id': 'p1'}, ['cn1'])
     two = make_aggregate('two', {'filter_tenant_id_x': 'p2, p3'}, ['cn1'])
@@ -302,7 +302,7 @@ def test_other_projects_are_kept_off_by_the_host_filter():
     }
 
 
-def test_an_image_is_kept_off_hosts_with_other_values():
+def test_the_image_host_filter_excludes_hosts_with_other_values():
     name = 'AggregateImagePropertiesIsolation'
     windows = make_aggregate(
         'win', {'os_distro': 'windows', 'colour': 'red'}, ['cn1']

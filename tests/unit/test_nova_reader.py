@@ -88,11 +88,11 @@ def test_a_cloud_without_aggregates_has_none(
     [
         pytest.param('2.41', '2.41', id='the oldest that tells uuids'),
         pytest.param('2.60', '2.60', id='what the server knows'),
-        pytest.param('2.61', '2.61', id='what is known here'),
-        pytest.param('2.100', '2.61', id='not more than is known here'),
+        pytest.param('2.61', '2.61', id='the newest known here'),
+        pytest.param('2.100', '2.61', id='not newer than known here'),
     ],
 )
-def test_the_newest_microversion_that_both_sides_know_is_spoken(
+def test_the_newest_common_microversion_is_used(
     http: requests_mock.Mocker, nova: FakeNova, newest: str, spoken: str
 ) -> None:
     nova.newest = newest
@@ -132,7 +132,7 @@ def test_the_release_is_known_by_the_newest_microversion(
         pytest.param('', 'is too old', id='no microversions'),
     ],
 )
-def test_a_nova_that_does_not_tell_uuids_is_too_old(
+def test_a_nova_without_uuids_is_too_old(
     http: requests_mock.Mocker, nova: FakeNova, newest: str, offers: str
 ) -> None:
     nova.newest = newest
@@ -189,14 +189,14 @@ AWKWARD = ['a/b', 'what?', 'a b', 'größer', '..', 'detail', '%2F', '']
         pytest.param('2', '2', id='by id'),
         pytest.param('m1.large', '2', id='by name'),
         pytest.param('secret', '3', id='a private one'),
-        pytest.param('1', '1', id='an id goes before a name'),
+        pytest.param('1', '1', id='an id takes precedence over a name'),
         *[
             pytest.param(name, f'id-{number}', id=f'a name such as {name!r}')
             for number, name in enumerate(AWKWARD)
         ],
     ],
 )
-def test_a_flavor_is_found_by_id_or_by_name_whatever_the_name(
+def test_a_flavor_is_found_by_id_or_any_name(
     http: requests_mock.Mocker, nova: FakeNova, name: str, id_: str
 ) -> None:
     nova.flavors = [
@@ -222,7 +222,7 @@ def test_a_flavor_is_found_on_a_later_page_than_the_first(
     assert len(reader().flavors()) == 5
 
 
-def test_a_flavor_nobody_made_is_not_found(
+def test_an_unknown_flavor_is_not_found(
     http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.flavors = [SMALL]
@@ -235,7 +235,7 @@ def test_a_flavor_nobody_made_is_not_found(
     )
 
 
-def test_a_server_that_gives_the_same_page_for_ever_is_not_listened_to(
+def test_a_repeated_page_is_an_error(
     http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.answer(http)
@@ -264,7 +264,7 @@ def test_compute_nodes_are_read_page_by_page(
             'ironic', ('uuid-node-2', 'uuid-node-3'), id='one with two nodes'
         ),
         pytest.param('node-2.example', ('uuid-node-2',), id='a node'),
-        pytest.param('host-9', (), id='nobody'),
+        pytest.param('host-9', (), id='unknown'),
     ],
 )
 def test_a_host_is_found_by_its_service_or_by_its_node(
@@ -280,7 +280,7 @@ def test_a_host_is_found_by_its_service_or_by_its_node(
     assert cloud.requested_host(name) == ComputeHost(name, providers)
 
 
-def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
+def test_node_uuids_missing_in_nova_come_from_placement(
     http: requests_mock.Mocker, nova: FakeNova, conf: cfg.ConfigOpts
 ) -> None:
     nova.newest, nova.nodes = '2.52', NODES
@@ -310,7 +310,7 @@ def test_where_nova_does_not_tell_uuids_of_nodes_placement_does(
         pytest.param('2.52', {}, id='Nova does not tell'),
     ],
 )
-def test_the_compute_nodes_are_those_that_nova_tells_of(
+def test_the_compute_nodes_are_those_of_nova(
     http: requests_mock.Mocker,
     nova: FakeNova,
     conf: cfg.ConfigOpts,
@@ -383,7 +383,7 @@ def test_the_compute_nodes_are_those_that_nova_tells_of(
         ),
     ],
 )
-def test_an_error_says_what_was_asked_and_what_to_look_at(
+def test_an_error_names_the_request_and_what_to_check(
     http: requests_mock.Mocker,
     nova: FakeNova,
     answer: dict[str, Any],
@@ -410,7 +410,7 @@ def test_an_error_says_what_was_asked_and_what_to_look_at(
         pytest.param(
             {'json': {'version': {'version': 'newest'}}},
             'returned something other than its versions: UnsupportedVersion("',
-            id='a version that is none',
+            id='an invalid version',
         ),
         pytest.param(
             {'json': {'version': {}}},
@@ -420,7 +420,7 @@ def test_an_error_says_what_was_asked_and_what_to_look_at(
         ),
     ],
 )
-def test_a_nova_that_does_not_tell_its_versions_is_not_taken_for_an_old_one(
+def test_a_nova_without_a_version_document_is_not_called_too_old(
     http: requests_mock.Mocker,
     nova: FakeNova,
     answer: dict[str, Any],
@@ -432,7 +432,7 @@ def test_a_nova_that_does_not_tell_its_versions_is_not_taken_for_an_old_one(
     assert str(error).startswith(f'Nova at http://nova.test/v2.1 {said}')
 
 
-def test_a_nova_that_is_busy_for_a_moment_is_waited_for(
+def test_requests_to_a_busy_nova_are_retried(
     http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.answer(http)

@@ -67,7 +67,7 @@ def unreadable(request, aggregates):
     raise exception.ServiceError('Nova', None, 'is broken.')
 
 
-def test_an_error_of_ours_is_not_a_fault_of_the_filter():
+def test_our_own_error_is_not_blamed_on_the_filter():
     runner = pipeline.Pipeline({'mine': unreadable})
     with pytest.raises(exception.ServiceError):
         runner.evaluate(REQUEST, INDEX)
@@ -125,7 +125,7 @@ def test_filters_that_are_loaded_already_are_not_loaded_again(conf):
     assert loading.deciding(conf, ()).names == ()
 
 
-def test_where_there_is_no_nova_what_nova_adds_is_added_last(conf):
+def test_outside_nova_novas_own_filters_are_added_last(conf):
     first, *mirrored = loading.as_in_nova(conf).names
     assert first == 'reservation_prefix'
     assert {'compute_status', 'requested_host'} <= set(mirrored)
@@ -133,7 +133,7 @@ def test_where_there_is_no_nova_what_nova_adds_is_added_last(conf):
     assert not loading.deciding(conf).filters[0].is_mirrored
 
 
-def test_what_nova_adds_is_switched_on_where_it_is_in_nova(conf):
+def test_novas_own_filters_are_enabled_by_novas_options(conf):
     off = {'tenant_aggregate', 'IsolatedHostsFilter'}
     assert off.isdisjoint(loading.as_in_nova(conf).names)
     conf.set_override(
@@ -145,7 +145,7 @@ def test_what_nova_adds_is_switched_on_where_it_is_in_nova(conf):
     assert off <= set(loading.as_in_nova(conf).names)
 
 
-def test_what_nova_itself_adds_is_not_to_be_named(conf):
+def test_novas_own_filters_must_not_be_listed(conf):
     conf.set_override(
         'request_filters',
         ['requested_host', 'isolate_tenants', 'compute_status'],
@@ -161,7 +161,7 @@ def test_locks_are_known_of_filters_that_are_off(conf):
     assert [lock.name for lock in found] == ['trait:X']
 
 
-def test_settings_are_handed_over_as_values_that_cannot_change(conf):
+def test_filters_get_immutable_settings(conf):
     made = {one.name: one.request_filter for one in loading.load(conf)}
     assert made['isolate_aggregates'] == IsolateAggregates(('flavor', 'image'))
 
@@ -197,7 +197,7 @@ def test_the_configuration_orders_and_sets_up_the_filters(conf):
     ]
 
 
-def test_a_filter_that_is_not_installed_stops_everything(conf):
+def test_a_missing_filter_is_an_error(conf):
     conf.set_override('request_filters', ['nonesuch'], ia_conf.GROUP)
     with pytest.raises(exception.FilterError) as caught:
         loading.deciding(conf)
@@ -238,7 +238,7 @@ def test_a_prefix_must_not_reach_into_keys_of_nova(conf, option, prefix):
         loading.deciding(conf)
 
 
-def test_all_installed_filters_are_listed_those_that_run_first(conf):
+def test_installed_filters_are_listed_with_enabled_ones_first(conf):
     rows = loading.installed_filters(conf)
     found = [(row.name, row.enabled, row.note) for row in rows]
     as_in_nova = "reproduces Nova's %s, outside Nova only"
@@ -295,7 +295,7 @@ def test_filters_of_other_packages_are_listed_by_their_names(
     ]
 
 
-def test_a_filter_that_is_switched_on_has_a_number(conf):
+def test_enabled_filters_are_numbered(conf):
     conf.set_override(
         'enable_isolated_aggregate_filtering', True, ia_conf.SCHEDULER
     )
@@ -354,14 +354,14 @@ def test_a_filter_may_bring_its_own_options(conf):
         (WrongArguments, 'cannot be created from its SETTINGS'),
     ],
 )
-def test_settings_that_do_not_fit_stop_everything(conf, broken, problem):
+def test_invalid_settings_are_an_error(conf, broken, problem):
     with pytest.raises(exception.FilterError) as caught:
         loading._build('mine', broken, conf)
     assert caught.value.name == 'mine'
     assert caught.value.problem.startswith(problem)
 
 
-def test_a_switch_that_is_not_registered_stops_everything(conf):
+def test_an_unregistered_switch_is_an_error(conf):
     made = loading._build('mine', UnregisteredSwitch, conf)
     with pytest.raises(exception.FilterError) as caught:
         loading.deciding(conf, [made])

@@ -105,7 +105,7 @@ def refused(
         ),
     ],
 )
-def test_a_query_asks_for_the_oldest_microversion_that_is_good_enough(
+def test_a_query_uses_the_oldest_sufficient_microversion(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     request_: ResourceRequest,
@@ -158,7 +158,7 @@ def test_an_answer_becomes_candidates_and_providers(
     )
 
 
-def test_a_provider_that_shares_is_no_host(
+def test_a_sharing_provider_is_not_a_host(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
     http.get(f'{PLACEMENT}/allocation_candidates', json=ANSWER)
@@ -168,7 +168,7 @@ def test_a_provider_that_shares_is_no_host(
     assert found.summaries[HOST].free('DISK_GB') == 0
 
 
-def test_before_mappings_there_are_none(
+def test_answers_before_mappings_have_none(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
     answer = copy.deepcopy(ANSWER)
@@ -177,7 +177,7 @@ def test_before_mappings_there_are_none(
     assert placement.allocation_candidates(PLAIN).mappings == ({},)
 
 
-def test_no_candidates_are_an_answer_like_any_other(
+def test_no_candidates_are_a_valid_answer(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
     http.get(
@@ -208,7 +208,7 @@ FINE = {'json': ANSWER}
         pytest.param([DOWN, BUSY, FINE], 3, id='down, then busy'),
     ],
 )
-def test_what_may_pass_is_waited_for(
+def test_temporary_failures_are_retried(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     answers: list[dict[str, Any]],
@@ -259,7 +259,7 @@ def test_what_may_pass_is_waited_for(
         ),
     ],
 )
-def test_what_does_not_pass_is_given_up_after_three_more_tries(
+def test_lasting_failures_are_reported_after_three_retries(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     answer: dict[str, Any],
@@ -290,11 +290,11 @@ def test_what_does_not_pass_is_given_up_after_three_more_tries(
             '1.17',
             'Placement at http://placement.test offers microversions up to '
             '1.17; reading nested resource providers needs 1.29 (Rocky).',
-            id='it cannot do the least',
+            id='it does not support the oldest one used',
         ),
     ],
 )
-def test_an_old_placement_is_named_with_what_it_lacks(
+def test_an_old_placement_is_named_with_the_missing_feature(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     request_: ResourceRequest,
@@ -317,7 +317,7 @@ def test_an_old_placement_is_named_with_what_it_lacks(
         pytest.param({'json': []}, id='no object'),
     ],
 )
-def test_a_406_that_is_not_placements_does_not_make_it_old(
+def test_a_406_of_a_proxy_does_not_mean_an_old_placement(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     body: dict[str, Any],
@@ -328,7 +328,7 @@ def test_a_406_that_is_not_placements_does_not_make_it_old(
     assert ' with 406: ' in str(error)
 
 
-def test_an_old_placement_is_also_named_when_it_is_to_change_something(
+def test_an_old_placement_is_named_for_writes(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
     http.put(requests_mock.ANY, **not_acceptable('1.28'))
@@ -381,7 +381,7 @@ def without(*path: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_an_answer_with_parts_missing_is_refused_before_it_is_used(
+def test_an_incomplete_answer_is_refused(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     answer: dict[str, Any],
@@ -425,7 +425,7 @@ def test_an_answer_in_the_format_of_old_microversions_is_refused(
         ),
     ],
 )
-def test_providers_are_asked_for_by_what_is_given(
+def test_providers_can_be_filtered(
     http: requests_mock.Mocker,
     placement: PlacementClient,
     arguments: dict[str, Any],
@@ -447,7 +447,7 @@ def test_providers_are_asked_for_by_what_is_given(
         'root_provider_uuid',
     ],
 )
-def test_a_provider_with_parts_missing_is_refused_before_it_is_used(
+def test_an_incomplete_provider_is_refused(
     http: requests_mock.Mocker, placement: PlacementClient, key: str
 ) -> None:
     provider = {k: v for k, v in PROVIDER.items() if k != key}
@@ -459,7 +459,7 @@ def test_a_provider_with_parts_missing_is_refused_before_it_is_used(
 # Changing something
 
 
-def test_an_answer_without_a_body_is_none(
+def test_an_empty_answer_gives_none(
     http: requests_mock.Mocker, placement: PlacementClient
 ) -> None:
     http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=201)

@@ -32,7 +32,7 @@ def shown(track, stream):
         (progress.changing, 'Changing hosts:'),
     ],
 )
-def test_a_terminal_shows_what_goes_on(track, told):
+def test_a_terminal_shows_progress(track, told):
     assert told in shown(track, Terminal())
 
 

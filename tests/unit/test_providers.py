@@ -108,7 +108,7 @@ def add_a(before: frozenset[str]) -> frozenset[str]:
     return before | {'a'}
 
 
-def test_what_is_there_is_replaced_by_what_the_change_returns(
+def test_the_result_of_a_change_replaces_the_old_values(
     placement: PlacementClient, provider: Provider
 ) -> None:
     assert change(placement, provider, add_a) == ({'b'}, {'a', 'b'})
@@ -120,7 +120,7 @@ def test_what_is_there_is_replaced_by_what_the_change_returns(
     assert provider.values == set()
 
 
-def test_nothing_is_written_where_nothing_changes(
+def test_an_unchanged_provider_is_not_written(
     placement: PlacementClient, provider: Provider
 ) -> None:
     assert change(placement, provider, lambda b: b) == ({'b'}, {'b'})
@@ -128,7 +128,7 @@ def test_nothing_is_written_where_nothing_changes(
 
 
 @pytest.mark.parametrize('conflict', [409, 500])
-def test_whoever_comes_second_reads_again(
+def test_a_second_writer_reads_again(
     placement: PlacementClient, provider: Provider, conflict: int
 ) -> None:
     provider.conflict = conflict
@@ -140,7 +140,7 @@ def test_whoever_comes_second_reads_again(
 
 
 @pytest.mark.parametrize('conflict', [409, 500])
-def test_whoever_is_second_ten_times_gives_up(
+def test_a_writer_gives_up_after_ten_conflicts(
     placement: PlacementClient, provider: Provider, conflict: int
 ) -> None:
     provider.conflict = conflict
@@ -155,7 +155,7 @@ def test_whoever_is_second_ten_times_gives_up(
     assert 'a' not in provider.values
 
 
-def test_a_write_whose_answer_was_lost_is_found_done(
+def test_a_write_with_a_lost_answer_is_recognized(
     placement: PlacementClient, provider: Provider
 ) -> None:
     provider.lost = 1
@@ -165,7 +165,7 @@ def test_a_write_whose_answer_was_lost_is_found_done(
     assert provider.writes == 2
 
 
-def test_a_write_that_is_carried_out_in_spite_of_a_500_is_found_done(
+def test_a_write_that_succeeded_despite_a_500_is_recognized(
     placement: PlacementClient, provider: Provider
 ) -> None:
     provider.untold = 1
@@ -174,7 +174,7 @@ def test_a_write_that_is_carried_out_in_spite_of_a_500_is_found_done(
     assert (provider.writes, provider.generation) == (2, 8)
 
 
-def test_a_write_that_the_database_ends_for_another_is_tried_again(
+def test_a_write_that_fails_with_a_deadlock_is_retried(
     placement: PlacementClient, provider: Provider
 ) -> None:
     provider.deadlocks = 4
@@ -183,7 +183,7 @@ def test_a_write_that_the_database_ends_for_another_is_tried_again(
     assert provider.writes == 5
 
 
-def test_a_provider_that_is_gone_is_said_to_be(
+def test_a_missing_provider_is_reported(
     placement: PlacementClient, http: requests_mock.Mocker
 ) -> None:
     for what in CHANGES:
@@ -206,7 +206,7 @@ def test_a_failure_that_stays_is_tried_five_times(
     assert put.call_count == 5
 
 
-def test_a_refusal_is_not_tried_again(
+def test_a_refusal_is_not_retried(
     placement: PlacementClient, http: requests_mock.Mocker, provider: Provider
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{UUID}/{provider.what}'
@@ -226,7 +226,7 @@ def test_an_answer_without_generation_is_no_answer(
 
 
 @pytest.mark.parametrize('status', [201, 204])
-def test_a_trait_is_created_or_there_already(
+def test_creating_an_existing_trait_succeeds(
     placement: PlacementClient, http: requests_mock.Mocker, status: int
 ) -> None:
     put = http.put(f'{PLACEMENT}/traits/CUSTOM_A', status_code=status)

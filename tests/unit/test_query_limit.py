@@ -127,7 +127,7 @@ def test_without_a_limit_four_requests_are_enough(
     assert {len(query) for query in way.queries[1:]} == {MOST}
 
 
-def test_each_query_is_one_that_costs_placement_nothing(
+def test_queries_for_the_measurement_are_cheap_for_placement(
     http: requests_mock.Mocker,
 ) -> None:
     way = Way(http, 4058)
@@ -201,7 +201,7 @@ def test_each_query_is_one_that_costs_placement_nothing(
     ],
 )
 @pytest.mark.parametrize('number', [1, 2, 5])
-def test_a_fault_is_neither_a_limit_nor_none(
+def test_a_fault_is_not_reported_as_a_limit(
     http: requests_mock.Mocker,
     number: int,
     fault: dict[str, Any],
@@ -224,7 +224,7 @@ def test_a_fault_is_neither_a_limit_nor_none(
     ],
 )
 @pytest.mark.parametrize('number', [1, 2, 3, 9, 13, 14, 17, 18, 19])
-def test_a_passing_failure_is_not_taken_for_the_limit(
+def test_a_temporary_failure_is_not_taken_for_the_limit(
     http: requests_mock.Mocker, number: int, fault: dict[str, Any]
 ) -> None:
     """A failure counts as a limit only if it is repeated."""
@@ -242,7 +242,7 @@ def test_a_passing_failure_is_not_taken_for_the_limit(
 @pytest.mark.parametrize('most', [4058, MOST])
 @pytest.mark.parametrize('servers', [2, 3])
 @pytest.mark.parametrize('first', [1, 2, 3])
-def test_servers_that_take_turns_and_are_not_alike_are_noticed(
+def test_web_servers_with_different_limits_are_detected(
     http: requests_mock.Mocker, other: int, most: int, servers: int, first: int
 ) -> None:
     """One has a smaller limit, or answers nothing but the short query."""
@@ -291,7 +291,7 @@ def test_a_value_is_compared_with_the_limit(
     assert limit.advised == advised
 
 
-def test_the_advice_says_what_was_found_and_what_to_do() -> None:
+def test_the_advice_gives_the_result_and_the_repair() -> None:
     assert GUNICORN.advice(8000) == (
         'A query of 4,040 bytes reaches Placement, one of 4,071 does not: the '
         'web server answered 414. [isolate_aggregates] max_query_length = '

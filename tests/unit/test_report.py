@@ -146,7 +146,7 @@ def hostile_content(conf, name: str) -> Content:
 # Contents
 
 
-def test_the_figures_count(content):
+def test_the_figures_count_the_cloud(content):
     counted = {f.label: f.value for f in report_content.figures(content)}
     assert counted.pop('Warnings') > 0
     assert counted == {
@@ -163,7 +163,7 @@ def test_the_figures_count(content):
     assert '1 may use no host' in notes
 
 
-def test_locks_and_findings_are_text_of_the_page(content):
+def test_locks_and_findings_are_in_the_html(content):
     texts = Page(page.render(content)).texts
     assert 'trait:CUSTOM_WINDOWS' in texts
     assert 'MEMORY_MB' in texts
@@ -191,7 +191,7 @@ def test_the_matrix_is_data(content):
     assert keyed['keys'] == [['flavor', 'trait:CUSTOM_WINDOWS=required']]
 
 
-def test_filters_that_do_not_run_are_told(conf):
+def test_filters_that_do_not_run_are_reported(conf):
     conf.set_override(
         'enable_isolated_aggregate_filtering', False, 'scheduler'
     )
@@ -213,11 +213,11 @@ def test_filters_that_do_not_run_are_told(conf):
         pytest.param(Bar('VCPU', 1, 3), 33, 33, 2, id='some used'),
     ],
 )
-def test_a_bar_stays_within_its_rail(bar, percent, width, free):
+def test_a_bar_never_exceeds_its_track(bar, percent, width, free):
     assert (bar.percent, bar.width, bar.free) == (percent, width, free)
 
 
-def test_what_is_looked_at_first_comes_first(conf):
+def test_cpu_memory_and_disk_come_first(conf):
     inventories = {'DISK_GB': 1, 'CUSTOM_A': 1, 'VCPU': 1, 'MEMORY_MB': 1}
     snapshot = make_snapshot(
         [make_aggregate('windows', WINDOWS, ['win'])],
@@ -250,9 +250,7 @@ def shapes(found: Page) -> set[tuple[str, frozenset[str]]]:
     return {(tag, frozenset(attrs)) for tag, attrs in found.elements}
 
 
-def test_half_of_a_surrogate_pair_does_not_keep_a_page_from_being_written(
-    conf, tmp_path
-):
+def test_a_page_with_a_lone_surrogate_can_be_written(conf, tmp_path):
     half = 'half \ud800 of a pair'
     snapshot = dataclasses.replace(make_snapshot(), origin=half)
     content = Content.of(AuditedCloud.of(snapshot, conf), (), half, NOW)
@@ -261,7 +259,7 @@ def test_half_of_a_surrogate_pair_does_not_keep_a_page_from_being_written(
     assert r'half \ud800 of a pair' in texts
 
 
-def test_there_are_no_addresses(content):
+def test_the_page_has_no_external_addresses(content):
     found = Page(page.render(content))
     addresses = [
         value
@@ -273,7 +271,7 @@ def test_there_are_no_addresses(content):
     assert not re.search(r'url\(|@import', found.style)
 
 
-def test_the_policy_lets_in_nothing_but_the_own_script_and_style(content):
+def test_the_policy_allows_only_its_own_script_and_style(content):
     found = Page(page.render(content))
 
     def source(text: str) -> str:
@@ -299,7 +297,7 @@ def test_no_element_has_a_handler_or_a_style_of_its_own(content):
 # How it is written.
 
 
-def test_an_existing_page_is_replaced_and_nothing_is_left(content, tmp_path):
+def test_replacing_a_page_leaves_no_other_files(content, tmp_path):
     path = tmp_path / 'page.html'
     path.write_text('old')
     path.chmod(0o644)
@@ -309,12 +307,12 @@ def test_an_existing_page_is_replaced_and_nothing_is_left(content, tmp_path):
     assert path.stat().st_mode & 0o777 == 0o644
 
 
-def test_a_new_page_is_for_its_owner_alone(content, tmp_path):
+def test_a_new_page_is_readable_only_by_its_owner(content, tmp_path):
     page.write(content, tmp_path / 'page.html')
     assert (tmp_path / 'page.html').stat().st_mode & 0o777 == 0o600
 
 
-def test_a_link_stays_a_link(content, tmp_path):
+def test_a_symbolic_link_is_kept(content, tmp_path):
     (tmp_path / 'link.html').symlink_to('page.html')
     page.write(content, tmp_path / 'link.html')
     assert (tmp_path / 'link.html').is_symlink()
@@ -342,9 +340,7 @@ def test_a_page_that_cannot_be_written_is_an_error(
     assert os.listdir(tmp_path) == []
 
 
-def test_a_directory_that_may_not_be_written_to_is_told_beforehand(
-    tmp_path, monkeypatch
-):
+def test_an_unwritable_directory_is_reported_first(tmp_path, monkeypatch):
     # The superuser may write anywhere.
     monkeypatch.setattr(os, 'access', lambda path, mode: False)
     with pytest.raises(exception.ReportError, match=r'Permission denied\.'):
@@ -412,7 +408,7 @@ def test_the_command_writes_to_a_pipe(run, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
+def test_the_command_checks_the_output_before_it_reads_the_cloud(run):
     done = run(
         'report', '--snapshot', 'missing.yaml', '--output', 'missing/page.html'
     )
@@ -450,7 +446,7 @@ def test_the_command_reads_no_cloud_for_a_page_it_cannot_write(run):
         ),
     ],
 )
-def test_the_command_refuses(run, arguments, code, message):
+def test_the_command_refuses_invalid_arguments(run, arguments, code, message):
     done = run(
         'report', '--snapshot', 'examples/windows-licensing.yaml', *arguments
     )

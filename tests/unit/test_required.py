@@ -78,7 +78,7 @@ def test_no_way_admits_other_hosts(constraints, forbidden):
 
 
 @given(st.lists(choices, max_size=5))
-def test_nothing_needed_is_implied(some):
+def test_needed_requirements_do_not_imply_each_other(some):
     found = needed(some)
     for one, other in itertools.permutations(found, 2):
         assert not one <= other
@@ -129,19 +129,19 @@ def sent(decision):
     ]
 
 
-def test_what_fits_is_required():
+def test_requirements_that_fit_are_kept():
     decision = fitting(BOTH, MANY, FEW, enabled=[THEIRS])
     assert sent(decision) == [{A.uuid, B.uuid, C.uuid}, {A.uuid, D.uuid}]
     assert (decision.left, decision.is_looked_at_again) == ((), False)
 
 
 @pytest.mark.parametrize('limit', [0, BOTH])
-def test_what_fits_is_sent_as_nova_sends_it(limit):
+def test_requirements_that_fit_are_sent_as_nova_sends_them(limit):
     decision = fitting(limit, MANY, Require((A, B), 'x'), Require((B, A), 'y'))
     assert sent(decision) == [{A.uuid, B.uuid, C.uuid}, {A.uuid, B.uuid}]
 
 
-def test_what_is_implied_is_not_sent_where_there_is_no_room():
+def test_implied_requirements_are_omitted_if_space_is_short():
     decision = fitting(BOTH - 1, MANY, Require((A, B), 'x'))
     assert sent(decision) == [{A.uuid, B.uuid}]
     assert (decision.left, decision.is_looked_at_again) == ((), False)
@@ -157,7 +157,7 @@ def test_the_longest_is_left_to_the_host_filter():
     assert [one.constraint for one in decision.left] == [FEW, MANY]
 
 
-def test_what_implied_something_that_is_left_leaves_that_to_be_sent():
+def test_a_wider_requirement_is_sent_if_the_narrower_is_left_out():
     """If the narrower requirement is left out, the wider one is sent again."""
     wide = Require((A, B), 'nothing else looks at it')
     narrow = Require((A,), 'x', THEIRS)
@@ -170,7 +170,7 @@ def test_what_implied_something_that_is_left_leaves_that_to_be_sent():
     assert decision.too_long
 
 
-def test_what_is_forbidden_too_is_not_required():
+def test_forbidden_aggregates_are_omitted_from_requirements():
     """It needs no host filter: no host is in it."""
     limit = BOTH - 2 * 39 + forbidden_length(1)
     decision = fitting(limit, MANY, FEW, Forbid((A,), 'x'))
@@ -184,7 +184,7 @@ def test_what_is_forbidden_too_is_not_required():
     assert sent(fitting(0, only, Forbid((A,), 'y'))) == [{A.uuid}]
 
 
-def test_the_same_that_something_else_requires_is_not_left():
+def test_a_requirement_shared_with_another_filter_is_not_left_out():
     again = Require(MANY.aggregates, 'and for another reason')
     for some in ([MANY, again], [again, MANY]):
         decision = fitting(REST, *some, enabled=[THEIRS])
@@ -220,7 +220,7 @@ LIMIT = f'{REST:,}'
     ],
     ids=['neither', 'none', 'not ours', 'forced'],
 )
-def test_where_nothing_looks_again_it_is_refused(settings, advice):
+def test_without_a_host_filter_a_long_query_is_refused(settings, advice):
     decision = fitting(REST, MANY, **settings)
     [reason] = decision.too_long.reasons
     length = REST + required_length(3)
@@ -233,7 +233,7 @@ def test_where_nothing_looks_again_it_is_refused(settings, advice):
     assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
 
 
-def test_nothing_else_is_advised_where_nothing_could_look():
+def test_a_host_filter_is_advised_only_if_it_would_help():
     decision = fitting(REST, Require((A, B), 'x'), enabled=[THEIRS])
     [reason] = decision.too_long.reasons
     assert 'enabled_filters' not in reason
@@ -244,7 +244,7 @@ def test_nothing_else_is_advised_where_nothing_could_look():
         decision.check()
 
 
-def test_it_makes_room_for_what_is_forbidden():
+def test_requirements_are_left_out_to_fit_forbidden_aggregates():
     decision = fitting(
         REST + forbidden_length(1), FEW, Forbid((B,), 'x'), enabled=[THEIRS]
     )

@@ -50,7 +50,7 @@ def pinned(path):
 
 
 @pytest.mark.parametrize('path', RELEASES, ids=lambda path: path.stem)
-def test_upper_constraints_have_what_is_required(path):
+def test_upper_constraints_satisfy_our_requirements(path):
     """A bound above them would force an upgrade on nova-scheduler."""
     versions = pinned(path)
     assert 'oslo-config' in versions
@@ -64,7 +64,7 @@ def test_upper_constraints_have_what_is_required(path):
 
 
 @pytest.mark.parametrize('path', RELEASES, ids=lambda path: path.stem)
-def test_upper_constraints_allow_what_extras_ask_for(path):
+def test_upper_constraints_satisfy_our_extras(path):
     versions = pinned(path)
     known = [w for w in extras() if canonicalize_name(w.name) in versions]
     assert 'prometheus-client' in {wanted.name for wanted in known}
@@ -76,7 +76,7 @@ def test_upper_constraints_allow_what_extras_ask_for(path):
     assert refused == []
 
 
-def test_openstack_requires_what_is_required():
+def test_our_requirements_are_in_openstacks_global_requirements():
     allowed = lines((LISTS / 'global-requirements.txt').read_text())
     names = {canonicalize_name(each.name) for each in allowed}
     assert {canonicalize_name(wanted.name) for wanted in OURS} == names

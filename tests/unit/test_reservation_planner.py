@@ -146,7 +146,7 @@ def choices(
 
 @settings(max_examples=200, deadline=None)
 @given(questions())
-def test_slots_are_placed_just_if_there_is_a_choice(
+def test_slots_are_placed_exactly_if_a_placement_exists(
     question: tuple[Demand, list[HostCapacity]],
 ) -> None:
     demand, found = question
@@ -192,7 +192,7 @@ def test_the_order_of_the_hosts_does_not_matter(
 
 @settings(max_examples=200, deadline=None)
 @given(questions(), st.booleans())
-def test_no_slot_with_a_server_is_ever_taken_away(
+def test_no_slot_with_a_server_is_removed(
     question: tuple[Demand, list[HostCapacity]], move: bool
 ) -> None:
     demand, found = question
@@ -216,7 +216,7 @@ def shifted(demand: Demand, hours: int) -> Demand:
 
 @settings(max_examples=300, deadline=None)
 @given(questions(may_hold=False), st.integers(0, 2))
-def test_a_demand_fits_first_when_nothing_earlier_does(
+def test_the_first_fit_is_the_earliest_possible(
     question: tuple[Demand, list[HostCapacity]], cleaning: int
 ) -> None:
     demand, found = question
@@ -248,7 +248,7 @@ def test_a_demand_fits_first_when_nothing_earlier_does(
 
 @settings(max_examples=200, deadline=None)
 @given(capacities('h1', False), st.integers(0, LAST - 1))
-def test_free_room_is_what_is_left_hour_by_hour(
+def test_free_room_equals_the_unused_room_of_each_hour(
     host: HostCapacity, first: int
 ) -> None:
     hour = datetime.timedelta(hours=1)
@@ -275,7 +275,7 @@ def test_free_room_is_what_is_left_hour_by_hour(
             assert period.free[name] == max(0, host.capacity[name] - taken)
 
 
-def test_free_room_has_what_devices_have_and_an_end_between_hours() -> None:
+def test_free_room_includes_devices_and_ends_between_hours() -> None:
     half = NOW + datetime.timedelta(minutes=30)
     host = HostCapacity(
         'h1',
@@ -290,7 +290,7 @@ def test_free_room_has_what_devices_have_and_an_end_between_hours() -> None:
     ]
 
 
-def test_a_demand_that_has_no_end_in_time_does_not_fit() -> None:
+def test_a_demand_beyond_the_last_time_does_not_fit() -> None:
     last = datetime.datetime.max.replace(tzinfo=datetime.UTC)
     hour = datetime.timedelta(hours=1)
     busy = HostCapacity(
@@ -320,14 +320,14 @@ def test_every_slot_of_an_overlapping_reservation_counts() -> None:
     )
 
 
-def test_what_ends_when_another_starts_leaves_its_room() -> None:
+def test_a_reservation_frees_its_room_at_its_end() -> None:
     before = Claim(BEGIN - datetime.timedelta(hours=1), NOW, {'VCPU': 9}, 1)
     after = Claim(LATER, None, {'VCPU': 9}, 1)
     host = HostCapacity('h1', TEN, claims=(before, after))
     assert room.free_slots(host, demand(1)) == 2
 
 
-def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
+def test_reservations_that_do_not_overlap_count_one_at_a_time() -> None:
     half = NOW + datetime.timedelta(minutes=30)
     host = HostCapacity(
         'h1',
@@ -348,7 +348,7 @@ def test_two_that_do_not_overlap_each_other_count_one_at_a_time() -> None:
         pytest.param(False, {'h1': 1, 'h2': 1, 'h3': 1}, id='each its own'),
     ],
 )
-def test_affinity_decides_over_the_hosts(
+def test_affinity_selects_the_hosts(
     affinity: bool | None, slots: dict[str, int]
 ) -> None:
     found = [
@@ -369,7 +369,7 @@ def test_slots_without_servers_leave_a_failed_host_where_they_fit() -> None:
     assert planner.assign(demand(2), [failed, two], ['h1']).slots == {'h1': 2}
 
 
-def test_servers_on_two_hosts_are_no_affinity() -> None:
+def test_servers_on_two_hosts_do_not_meet_affinity() -> None:
     split = [HostCapacity(host, TEN, held=1, used=1) for host in ('h1', 'h2')]
     assignment = planner.assign(demand(2, affinity=True), split)
     # Where servers are slots stay, but it is not what was demanded.
@@ -399,7 +399,7 @@ def may_strand(shares: tuple[int, ...], sizes: tuple[int, ...]) -> bool:
     st.integers(1, 3),
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 2)), max_size=2),
 )
-def test_each_slot_finds_a_device_whichever_the_others_take(
+def test_a_slot_is_free_only_if_a_device_always_has_room(
     shares: list[int], size: int, others: list[tuple[int, int]]
 ) -> None:
     wanted = dataclasses.replace(demand(1), needs={'VGPU': size})
@@ -417,6 +417,6 @@ def test_each_slot_finds_a_device_whichever_the_others_take(
         assert may_strand(tuple(shares), (number + 1) * (size,))
 
 
-def test_no_slots_without_a_need() -> None:
+def test_a_demand_without_resources_has_no_slots() -> None:
     nothing = dataclasses.replace(demand(1), needs={'VCPU': 0})
     assert room.free_slots(HostCapacity('h1', TEN), nothing) == 0

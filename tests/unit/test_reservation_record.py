@@ -62,7 +62,7 @@ reservations = st.builds(
 
 @settings(max_examples=100, deadline=None)
 @given(reservations)
-def test_what_is_written_is_read(reservation: Reservation) -> None:
+def test_a_written_record_reads_back(reservation: Reservation) -> None:
     description = record.describe(reservation)
     assert record.is_ours(description)
     # Nova takes printable characters only.
@@ -110,7 +110,7 @@ def test_revisions_without_a_reservation_are_strays() -> None:
     assert found.strays == (names.Revision(ID, '0000cafe', 5),)
 
 
-def test_a_revision_that_is_broken_is_told_and_nothing_is_superseded() -> None:
+def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
     broken = record.Record(written(5, 4).flavor, '{')
     found = record.read([written(0, 3), written(4, 4), broken])
     assert found.reservations == {}
@@ -118,7 +118,7 @@ def test_a_revision_that_is_broken_is_told_and_nothing_is_superseded() -> None:
     assert found.superseded == {}
 
 
-def test_a_later_revision_comes_later_where_flavors_are_sorted_by_id() -> None:
+def test_flavor_ids_sort_by_revision() -> None:
     ids = [names.Revision(ID, '0000cafe', n).flavor_id for n in (2, 10, 9)]
     assert sorted(ids) == [ids[0], ids[2], ids[1]]
     assert names.revision_of(ids[1]) == names.Revision(ID, '0000cafe', 10)
@@ -146,7 +146,7 @@ def test_times_are_written_in_utc() -> None:
         ({'isolate-aggregates-reservation': 2}, 'use the newer release'),
     ],
 )
-def test_a_broken_description_is_told(
+def test_a_broken_description_is_reported(
     change: dict[str, object], problem: str
 ) -> None:
     reservation = Reservation(ID, 'p', NOON, None, 1, Shape(1, 1))
@@ -156,7 +156,7 @@ def test_a_broken_description_is_told(
     assert caught.value.reservation == ID
 
 
-def test_a_description_that_is_no_json_is_told() -> None:
+def test_a_description_that_is_not_json_is_reported() -> None:
     flavor = Flavor(name=names.flavor(ID), id=ID)
     with pytest.raises(exception.ReservationError, match='broken'):
         record.parse(flavor, '"isolate-aggregates-reservation"')
@@ -178,7 +178,7 @@ def test_the_flavor_of_a_reservation_takes_a_slot() -> None:
     }
 
 
-def test_until_it_is_settled_the_later_end_counts() -> None:
+def test_the_later_end_counts_while_a_change_is_pending() -> None:
     later = NOON + datetime.timedelta(hours=1)
 
     def until(
@@ -195,7 +195,7 @@ def test_until_it_is_settled_the_later_end_counts() -> None:
     assert until(None, NOON) is None
 
 
-def test_until_it_is_settled_the_earlier_start_counts() -> None:
+def test_the_earlier_start_counts_while_a_change_is_pending() -> None:
     later = NOON + datetime.timedelta(hours=1)
 
     def since(
@@ -212,7 +212,7 @@ def test_until_it_is_settled_the_earlier_start_counts() -> None:
     assert since(later, None) == later
 
 
-def test_former_projects_are_remembered_until_they_are_back() -> None:
+def test_former_projects_are_kept_until_they_own_it_again() -> None:
     found = Reservation(ID, 'a', NOON, None, 1, Shape(1, 1))
     for project, former in (
         ('b', ('a',)), ('b', ('a',)), ('c', ('a', 'b')), ('a', ('b', 'c')),
@@ -222,7 +222,7 @@ def test_former_projects_are_remembered_until_they_are_back() -> None:
         assert (found.project, found.former) == (project, former)
 
 
-def test_a_shape_is_like_a_flavor() -> None:
+def test_a_shape_can_be_taken_from_a_flavor() -> None:
     flavor = Flavor('m1', '1', 2, 512, 10, 5, 64, {'hw:numa_nodes': '1'})
     assert Shape.like(flavor) == Shape(
         2, 512, 10, 5, 64, {'hw:numa_nodes': '1'}
@@ -231,7 +231,7 @@ def test_a_shape_is_like_a_flavor() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(st.uuids().map(str))
-def test_a_class_tells_its_reservation(reservation: str) -> None:
+def test_a_resource_class_identifies_its_reservation(reservation: str) -> None:
     name = names.resource_class(reservation)
     assert names.reservation_of(name) == reservation
 
@@ -246,11 +246,11 @@ def test_a_class_tells_its_reservation(reservation: str) -> None:
         f'X_{CLASS}',
     ],
 )
-def test_other_classes_belong_to_nobody(name: str) -> None:
+def test_other_classes_identify_no_reservation(name: str) -> None:
     assert names.reservation_of(name) is None
 
 
-def test_ids_are_written_in_one_way() -> None:
+def test_ids_are_normalized() -> None:
     assert names.reservation_id(ID.upper()) == ID
     assert names.reservation_id(ID.replace('-', '')) == ID
     with pytest.raises(exception.InvalidRequest):

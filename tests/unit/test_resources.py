@@ -88,7 +88,7 @@ def test_a_class_of_an_extra_spec_is_asked_for(extra_specs, amounts):
     assert asked(extra_specs).group().resources == amounts
 
 
-def test_what_settings_imply_is_asked_for():
+def test_resources_implied_by_settings_are_requested():
     group = asked(
         {
             'hw:cpu_policy': 'dedicated',
@@ -120,13 +120,13 @@ def test_an_extra_spec_overrides_the_size_and_zero_drops_the_class():
     assert request.group().resources == {'MEMORY_MB': 64, 'DISK_GB': 10}
 
 
-def test_a_class_in_a_suffixed_group_is_not_asked_for_twice():
+def test_a_class_in_a_suffixed_group_is_requested_once():
     request = asked({'resources1:VCPU': '4'})
     assert 'VCPU' not in request.group().resources
     assert request.group('1').resources == {'VCPU': 4}
 
 
-def test_traits_go_to_their_groups_and_those_of_the_image_to_the_unsuffixed():
+def test_traits_of_the_image_go_to_the_unsuffixed_group():
     request = asked(
         {
             'resources_NET:CUSTOM_NIC': '1',
@@ -155,7 +155,7 @@ def test_traits_go_to_their_groups_and_those_of_the_image_to_the_unsuffixed():
         ('group_policy', 'any', 'group_policy is neither'),
     ],
 )
-def test_what_nova_passes_over_is_passed_over_with_a_warning(
+def test_extra_specs_that_nova_ignores_are_warned_about(
     caplog, key, value, said
 ):
     with caplog.at_level(logging.WARNING):
@@ -199,7 +199,7 @@ def test_what_nova_passes_over_is_passed_over_with_a_warning(
         ),
     ],
 )
-def test_settings_without_meaning_are_refused(extra_specs, properties, said):
+def test_invalid_settings_are_refused(extra_specs, properties, said):
     with pytest.raises(exception.InvalidRequest) as caught:
         asked(extra_specs, properties)
     assert str(caught.value) == said
@@ -209,7 +209,9 @@ def test_settings_without_meaning_are_refused(extra_specs, properties, said):
     ('flavor', 'image', 'forbidden'),
     [
         pytest.param(None, 'isolate', True, id='the image alone'),
-        pytest.param('prefer', 'isolate', False, id='the flavor goes first'),
+        pytest.param(
+            'prefer', 'isolate', False, id='the flavor takes precedence'
+        ),
         pytest.param('isolate', None, True, id='the flavor alone'),
     ],
 )

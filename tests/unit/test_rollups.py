@@ -105,7 +105,7 @@ def test_families_do_not_share_branches():
     assert len(set(branches.values())) == 2
 
 
-def test_a_branch_is_not_the_rollup_of_a_lock_with_its_name():
+def test_a_branch_differs_from_a_lock_with_the_same_name():
     # Metadata keys can be any text.
     found = ru.rollups([*many(17), lock('*', 1, 2)])
     assert [r.name for r in found].count('trait:*') == 2
@@ -139,7 +139,9 @@ families = st.dictionaries(
 
 
 @given(families, st.sets(names, max_size=3), st.data())
-def test_rollups_and_the_rest_are_what_is_forbidden(found, held, data):
+def test_rollups_and_single_aggregates_cover_all_forbidden_ones(
+    found, held, data
+):
     locks = [lock(name, *numbers) for name, numbers in found.items()]
     opened = {f'trait:{name}' for name in held}
     forbidden = frozenset(

@@ -25,7 +25,7 @@ from isolate_aggregates import exception
 from isolate_aggregates.rest.client import Service
 
 
-def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
+def test_an_unknown_host_name_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unknown(*_args: object, **_kwargs: object) -> None:
@@ -41,7 +41,7 @@ def test_a_name_nobody_knows_is_told_from_a_service_that_is_down(
     )
 
 
-def test_a_ca_file_that_is_not_there_is_named() -> None:
+def test_a_missing_ca_file_is_named() -> None:
     asked = client('https://placement.test')
     asked.session.verify = '/nowhere/ca.pem'
     assert str(failing(service(asked))) == (
@@ -91,7 +91,7 @@ def test_a_ca_file_that_is_not_there_is_named() -> None:
         ),
     ],
 )
-def test_what_web_servers_say_to_long_queries_is_told_from_other_errors(
+def test_answers_to_long_queries_are_recognized(
     http: requests_mock.Mocker,
     status: int,
     headers: dict[str, str],
@@ -102,7 +102,7 @@ def test_what_web_servers_say_to_long_queries_is_told_from_other_errors(
     assert type(failing(service(client(PLACEMENT)), path)) is kind
 
 
-def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
+def test_a_too_long_query_is_reported_with_its_length_and_repair(
     http: requests_mock.Mocker,
 ) -> None:
     http.get(requests_mock.ANY, status_code=414, headers=HTML)
@@ -174,7 +174,7 @@ def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
             500,
             '["a list"]',
             'answered GET /traits with 500: ["a list"].',
-            id='JSON that is no object',
+            id='JSON that is not an object',
         ),
         pytest.param(
             500,
@@ -184,7 +184,7 @@ def test_a_query_too_long_is_said_with_its_length_and_what_to_do(
         ),
     ],
 )
-def test_an_error_is_told_in_the_words_of_the_service(
+def test_an_error_quotes_the_message_of_the_service(
     http: requests_mock.Mocker, status: int, body: str, said: str
 ) -> None:
     http.get(
@@ -206,7 +206,7 @@ def test_an_error_is_told_in_the_words_of_the_service(
         pytest.param('', id='nothing'),
     ],
 )
-def test_an_answer_that_is_no_json_object_is_refused_and_shown(
+def test_an_answer_that_is_not_a_json_object_is_shown(
     http: requests_mock.Mocker, body: str
 ) -> None:
     http.get(f'{PLACEMENT}/traits', text=body)
@@ -245,7 +245,7 @@ def through_keystone(keystone: FakeKeystone) -> Service:
     return service(connection().adapter('placement'))
 
 
-def test_a_wrong_password_is_keystones_refusal_not_placements(
+def test_a_wrong_password_is_a_refusal_by_keystone(
     keystone: FakeKeystone,
 ) -> None:
     error = failing(service(connection('wrong').adapter('placement')))
@@ -287,7 +287,7 @@ def test_a_wrong_password_is_keystones_refusal_not_placements(
         ),
     ],
 )
-def test_what_keystone_does_is_not_put_down_to_placement(
+def test_errors_of_keystone_are_not_blamed_on_placement(
     http: requests_mock.Mocker,
     through_keystone: Service,
     answer: dict[str, object],
@@ -298,7 +298,7 @@ def test_what_keystone_does_is_not_put_down_to_placement(
     assert str(error) == f'Keystone at http://keystone.test/v3 {said}'
 
 
-def test_a_keystone_that_cannot_even_be_discovered_is_unreachable(
+def test_a_keystone_that_times_out_is_unreachable(
     http: requests_mock.Mocker,
 ) -> None:
     http.get('http://keystone.test', exc=requests.ConnectTimeout)
@@ -311,7 +311,7 @@ def test_a_keystone_that_cannot_even_be_discovered_is_unreachable(
     )
 
 
-def test_a_password_that_was_forgotten_is_asked_for(
+def test_a_missing_password_is_named(
     http: requests_mock.Mocker, keystone: FakeKeystone
 ) -> None:
     auth = generic_password.Password(AUTH_URL, 'admin')
@@ -322,7 +322,7 @@ def test_a_password_that_was_forgotten_is_asked_for(
     )
 
 
-def test_a_token_that_ran_out_is_renewed_once(
+def test_an_expired_token_is_renewed_once(
     http: requests_mock.Mocker, through_keystone: Service
 ) -> None:
     http.get(
@@ -343,7 +343,7 @@ def test_a_token_that_cannot_be_renewed_is_keystones_refusal(
     assert error.service == 'Keystone'
 
 
-def test_a_new_token_that_keystone_does_not_give_is_keystones_fault(
+def test_a_failed_token_renewal_is_an_error_of_keystone(
     http: requests_mock.Mocker, keystone: FakeKeystone
 ) -> None:
     asked = connection()
@@ -379,7 +379,7 @@ def test_without_a_catalog_the_endpoint_has_to_be_given() -> None:
     )
 
 
-def test_a_catalog_of_nonsense_is_keystones_fault(
+def test_an_invalid_catalog_is_an_error_of_keystone(
     http: requests_mock.Mocker, through_keystone: Service
 ) -> None:
     http.post(

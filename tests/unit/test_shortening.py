@@ -99,28 +99,28 @@ def refusal(*args, **kwargs):
     return reason
 
 
-def test_what_fits_is_left_alone():
+def test_a_query_that_fits_is_not_changed():
     assert shorten(4) is None
 
 
-def test_no_limit_is_no_limit():
+def test_a_limit_of_zero_means_no_limit():
     assert shorten(5000, limit=0) is None
 
 
-def test_a_rollup_stands_for_all():
+def test_one_rollup_replaces_all_aggregates():
     found = shorten(5)
     assert found.forbidden == {ROLLUP}
     assert [rollup.uuid for rollup in found.rollups] == [ROLLUP]
     assert found.replaced == 5
 
 
-def test_what_a_rollup_lacks_is_forbidden_itself():
+def test_aggregates_missing_in_a_rollup_are_forbidden_directly():
     found = shorten(members=Known(lagging=[uuid(3), uuid(5)]))
     assert found.forbidden == {ROLLUP, uuid(3), uuid(5)}
     assert found.replaced == 10
 
 
-def test_what_a_rollup_lacks_shares_the_room_with_it():
+def test_aggregates_missing_in_a_rollup_take_space():
     lagging = [uuid(n) for n in range(3)]
     found = shorten(members=Known(lagging))
     assert found.forbidden == {ROLLUP, *lagging}
@@ -134,7 +134,7 @@ def test_what_a_rollup_lacks_shares_the_room_with_it():
     )
 
 
-def test_nothing_is_left_out_for_want_of_hosts():
+def test_aggregates_without_hosts_are_not_omitted():
     """Nova's lists of hosts are not Placement's."""
     index = locked(12)
     everything = [aggregate.uuid for aggregate in index]
@@ -142,14 +142,14 @@ def test_nothing_is_left_out_for_want_of_hosts():
     assert '"isolate-aggregates sync"' in refusal(members=Known(everything))
 
 
-def test_all_else_in_the_query_takes_room():
+def test_other_parameters_take_space():
     assert shorten(4, rest=REST + 1).forbidden == {ROLLUP}
     rest = ROOM_FOR_FOUR - group.forbidden_length(1)
     assert shorten(12, rest=rest).forbidden == {ROLLUP}
     assert 'to forbid 12 aggregates' in refusal(12, rest=rest + 1)
 
 
-def test_a_query_with_no_room_for_what_it_requires_is_refused():
+def test_a_query_without_space_for_its_requirements_is_refused():
     destination = Destination()
     destination.require_aggregates(map(uuid, range(50, 60)))
     shortener = shortening()
@@ -191,7 +191,7 @@ def test_several_sets_with_the_same_aggregates_are_merged():
 # What is not verified is not used.
 
 
-def test_what_is_not_verified_is_refused_and_verified_from_then_on():
+def test_a_request_that_needs_unverified_rollups_is_refused():
     members = Known(unknown=map(uuid, range(12)))
     assert refusal(members=members) == (
         'the query to Placement would take 584 bytes to forbid 12 '
@@ -204,7 +204,7 @@ def test_what_is_not_verified_is_refused_and_verified_from_then_on():
     assert members.used == [[ROLLUP]]
 
 
-def test_what_is_not_verified_yet_is_named_itself_if_that_fits():
+def test_unverified_aggregates_are_forbidden_directly_if_they_fit():
     new = uuid(11)
     found = shorten(members=Known(unknown=[new]))
     assert found.forbidden == {ROLLUP, new}
@@ -222,13 +222,13 @@ def test_as_soon_as_enough_is_verified_the_query_is_sent():
     assert len(members.to_come) == 1
 
 
-def test_it_is_refused_as_soon_as_it_is_clear_that_no_rollup_suffices():
+def test_a_request_is_refused_early_if_no_rollup_can_suffice():
     members = Known(unknown=map(uuid, range(12)))
     members.to_come = [(map(uuid, range(6, 12)), map(uuid, range(6)))]
     assert '"isolate-aggregates sync"' in refusal(members=members)
 
 
-def test_what_was_found_is_used_for_a_second():
+def test_a_result_is_reused_for_a_second():
     clock, members = Clock(), Known()
     index, destination = locked(12), forbidding(range(12))
     shortener = shortening(members, clock=clock)
@@ -244,7 +244,7 @@ def test_what_was_found_is_used_for_a_second():
     assert found.forbidden == {ROLLUP, uuid(1)}
 
 
-def test_what_cannot_be_found_out_is_not_hidden():
+def test_a_failed_verification_is_not_hidden():
     members = Known()
     members.broken = True
     with pytest.raises(exception.ServiceError):
@@ -278,7 +278,7 @@ def test_a_rollup_replaces_two_forbidden_aggregates_or_more(
     assert cover.within(len(forbidden) - 1) is None
 
 
-def test_no_more_rollups_are_used_than_suffice():
+def test_the_fewest_sufficient_rollups_are_used():
     cover = Cover(
         frozenset('abcdefgh'),
         [rollup(*'abc'), rollup(*'de'), rollup(*'fg')],
@@ -289,7 +289,7 @@ def test_no_more_rollups_are_used_than_suffice():
     assert cover.within(3) is None
 
 
-def test_rollups_that_are_of_no_use_are_not_looked_at():
+def test_useless_rollups_are_not_verified():
     asked = []
 
     def covered(rollup):
@@ -308,7 +308,7 @@ sets = st.frozensets(st.sampled_from('abcdefgh'))
 
 
 @given(sets, st.lists(sets), sets, st.integers(0, 8))
-def test_all_is_forbidden_by_itself_or_by_a_rollup_that_has_it(
+def test_each_aggregate_is_forbidden_directly_or_by_its_rollup(
     forbidden, rollups, lagging, most
 ):
     cover = Cover(
@@ -340,7 +340,7 @@ def test_lengths_are_those_of_the_encoded_query(forbidden):
 
 
 @given(st.integers(0, 10_000))
-def test_as_many_aggregates_fit_as_there_is_room_for(length):
+def test_the_number_of_aggregates_that_fit_is_right(length):
     most = group.most_aggregates(length)
     assert most == 0 or group.forbidden_length(most) <= length
     assert group.forbidden_length(most + 1) > length

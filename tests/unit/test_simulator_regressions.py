@@ -75,13 +75,13 @@ def test_an_allocation_is_from_min_unit_to_max_unit_in_steps():
     assert fine == [4, 6, 8]
 
 
-def test_nothing_is_a_multiple_of_a_step_of_zero():
+def test_zero_steps_fit_no_amount():
     units = Inventory(99, step_size=0)
     assert ask('resources=VCPU:1', has('h', VCPU=units)) == []
 
 
 @pytest.mark.parametrize('limit', [2**63 - 1, 2**63, 10**40])
-def test_a_limit_may_be_larger_than_any_list(limit):
+def test_a_limit_can_exceed_the_number_of_candidates(limit):
     query = f'resources=VCPU:1&limit={limit}'
     assert ask(query, has('h', VCPU=1)) == [{'h': {'VCPU': 1}}]
 
@@ -89,7 +89,7 @@ def test_a_limit_may_be_larger_than_any_list(limit):
 @pytest.mark.parametrize(
     ('minor', 'hosts'), [(17, ['b']), (38, ['b']), (39, [])]
 )
-def test_of_several_required_the_last_one_counts_before_1_39(minor, hosts):
+def test_before_1_39_the_last_of_several_required_counts(minor, hosts):
     cloud = (
         has('a', VCPU=1, traits=['CUSTOM_A']),
         has('b', VCPU=1, traits=['HW_NUMA_ROOT']),
@@ -99,7 +99,7 @@ def test_of_several_required_the_last_one_counts_before_1_39(minor, hosts):
     assert [*answer.summaries] == [uuid_of(host) for host in hosts]
 
 
-def test_more_may_be_in_use_than_there_is():
+def test_usage_can_exceed_the_inventory():
     host = has('h', VCPU=4, MEMORY_MB=4, usages={'VCPU': 9})
     assert ask('resources=VCPU:1', host) == []
     answer = simulator(host).allocation_candidates('resources=MEMORY_MB:1')
@@ -120,7 +120,7 @@ def test_min_unit_applies_to_each_group_by_itself():
     assert ask(query, host) == []
 
 
-def test_what_groups_want_of_one_provider_has_to_be_left_in_sum():
+def test_the_sum_of_all_groups_must_be_free():
     host = has('h', VCPU=4, usages={'VCPU': 1})
     both = 'resources=VCPU:1&resources1=VCPU:{}'
     assert ask(both.format(2), host) == [{'h': {'VCPU': 3}}]
@@ -130,7 +130,7 @@ def test_what_groups_want_of_one_provider_has_to_be_left_in_sum():
 # Trees
 
 
-def test_classes_of_the_group_without_a_suffix_come_from_all_over_the_tree():
+def test_classes_of_the_unsuffixed_group_can_come_from_the_whole_tree():
     tree = has('h', VCPU=1), has('c1', 'h', VCPU=1), has('c2', 'c1', VGPU=1)
     assert ask('resources=VCPU:1,VGPU:1', *tree) == [
         {'c2': {'VGPU': 1}, 'h': {'VCPU': 1}},
@@ -281,13 +281,13 @@ def test_a_group_without_resources_has_to_require_something():
     assert ask(f'{SUBTREE}&in_tree_N={uuid_of("h")}', *NUMA) == []
 
 
-def test_in_tree_of_a_group_without_resources_is_not_looked_at():
+def test_in_tree_of_a_group_without_resources_is_ignored():
     other = has('o')
     query = f'{SUBTREE}&required_N=CUSTOM_A&in_tree_N={other.uuid}'
     assert ask(query, *NUMA, other) == [{'d1': {'VGPU': 1}}]
 
 
-def test_in_tree_of_a_group_without_resources_has_to_be_known():
+def test_in_tree_of_a_group_without_resources_must_exist():
     query = f'{SUBTREE}&required_N=CUSTOM_A&in_tree_N={NOBODY}'
     assert ask(query, *NUMA) == []
 
@@ -346,7 +346,7 @@ def test_the_tree_of_a_group_without_resources_alone_has_no_summary():
         ('resources=VCPU:1&required=CUSTOM_X', 'there is no trait CUSTOM_X'),
     ],
 )
-def test_a_query_that_makes_no_sense_is_refused(query, problem):
+def test_an_invalid_query_is_refused(query, problem):
     with pytest.raises(exception.BadQuery) as caught:
         ask(query, has('h', VCPU=1))
     assert str(caught.value) == (
@@ -354,7 +354,7 @@ def test_a_query_that_makes_no_sense_is_refused(query, problem):
     )
 
 
-def test_of_a_repeated_parameter_the_last_is_checked_and_the_first_used():
+def test_a_repeated_parameter_uses_the_first_and_checks_the_last():
     hosts = has('h', VCPU=1), has('i', VCPU=1)
     query = 'resources=VCPU:1&limit=1&limit=5&group_policy=any'
     assert len(ask(f'{query}&group_policy=none', *hosts)) == 1
@@ -362,12 +362,12 @@ def test_of_a_repeated_parameter_the_last_is_checked_and_the_first_used():
         ask(query, *hosts)
 
 
-def test_a_trait_no_provider_has_may_be_known_all_the_same():
+def test_a_known_trait_without_a_provider_is_valid():
     assert ask('resources=VCPU:1&required=CUSTOM_A', has('h', VCPU=1)) == []
     assert ask('resources=VCPU:1&required=HW_GPU_API_VULKAN', has('h')) == []
 
 
-def test_once_a_group_cannot_be_served_unknown_names_go_unnoticed():
+def test_unknown_names_go_unnoticed_after_a_group_without_candidates():
     host = has('h', VCPU=1)
     query = 'resources=VCPU:{}&resources1=CUSTOM_X:1'
     assert ask(query.format(2), host) == []
@@ -375,7 +375,7 @@ def test_once_a_group_cannot_be_served_unknown_names_go_unnoticed():
         ask(query.format(1), host)
 
 
-def test_groups_are_looked_at_in_the_order_of_the_query():
+def test_groups_are_processed_in_the_order_of_the_query():
     host = has('h', VCPU=1)
     with pytest.raises(exception.BadQuery):
         ask('resources1=CUSTOM_X:1&resources=VCPU:2', host)

@@ -38,10 +38,12 @@ CLOUD = Snapshot(
     [
         pytest.param('small', 'small', id='by name'),
         pytest.param('2', 'large', id='by id'),
-        pytest.param('large', 'small', id='an id goes before a name'),
+        pytest.param(
+            'large', 'small', id='an id takes precedence over a name'
+        ),
     ],
 )
-def test_a_flavor_goes_by_its_id_or_else_by_its_name(asked, name):
+def test_a_flavor_is_found_by_id_then_by_name(asked, name):
     assert CLOUD.flavor(asked).name == name
 
 
@@ -49,14 +51,14 @@ def test_a_flavor_goes_by_its_id_or_else_by_its_name(asked, name):
     ('asked', 'id_'),
     [
         pytest.param('id-2', 'id-2', id='by id, though its name is not alone'),
-        pytest.param('id-1', 'id-1', id='an id goes before a name'),
+        pytest.param('id-1', 'id-1', id='an id takes precedence over a name'),
     ],
 )
-def test_an_image_goes_by_its_id_or_else_by_its_name(asked, id_):
+def test_an_image_is_found_by_id_then_by_name(asked, id_):
     assert CLOUD.image(asked).id == id_
 
 
-def test_an_image_name_that_several_have_is_refused_with_their_ids():
+def test_an_ambiguous_image_name_is_refused_with_the_ids():
     with pytest.raises(exception.NotUnique) as caught:
         CLOUD.image('debian')
     assert str(caught.value) == (
@@ -66,7 +68,7 @@ def test_an_image_name_that_several_have_is_refused_with_their_ids():
 
 
 @pytest.mark.parametrize('kind', ['flavor', 'image'])
-def test_what_is_not_there_is_refused_by_its_name(kind):
+def test_an_unknown_name_is_refused(kind):
     with pytest.raises(exception.NotFound) as caught:
         getattr(CLOUD, kind)('SMALL')
     assert str(caught.value) == (
@@ -82,14 +84,16 @@ def test_what_is_not_there_is_refused_by_its_name(kind):
             'ironic', ['uuid-node1', 'uuid-node2'], id='one with two nodes'
         ),
         pytest.param('node2', ['uuid-node2'], id='one node of it'),
-        pytest.param('swap', ['uuid-old'], id='a service goes before a node'),
+        pytest.param(
+            'swap', ['uuid-old'], id='a service takes precedence over a node'
+        ),
         pytest.param('numa', [], id='a child is no host'),
         pytest.param('disk', [], id='a provider without service is no host'),
         pytest.param('cn', [], id='part of a name'),
         pytest.param('nowhere', [], id='unknown'),
     ],
 )
-def test_a_host_is_a_compute_service_or_else_a_compute_node(name, providers):
+def test_a_host_is_found_by_service_then_by_node(name, providers):
     assert CLOUD.requested_host(name) == ComputeHost(name, tuple(providers))
 
 
@@ -98,7 +102,7 @@ def test_the_index_has_the_host_aggregates():
     assert CLOUD.index.with_key('trait:CUSTOM_A') == CLOUD.aggregates
 
 
-def test_a_provider_shares_when_the_trait_says_so():
+def test_a_provider_with_the_sharing_trait_shares():
     shares = Provider(
         'u', 'p', traits=frozenset(['MISC_SHARES_VIA_AGGREGATE'])
     )

@@ -35,7 +35,7 @@ def test_equal_snapshots_have_no_changes():
     assert changed() == []
 
 
-def test_a_change_names_the_thing_and_the_part_of_it():
+def test_a_change_names_the_object_and_its_field():
     aggregate = dataclasses.replace(
         AGGREGATE, metadata={'trait:X': 'forbidden', 'c': 'd'}
     )
@@ -55,14 +55,14 @@ def test_nested_providers_are_compared_one_by_one():
     ]
 
 
-def test_a_renamed_thing_is_still_the_same():
+def test_a_renamed_object_is_the_same_object():
     renamed = dataclasses.replace(AGGREGATE, name='windows')
     assert changed(aggregates=(renamed,)) == [
         Change('aggregate', 'windows', 'name', 'win', 'windows')
     ]
 
 
-def test_things_that_come_and_go_are_changes_as_a_whole():
+def test_added_and_removed_objects_are_single_changes():
     [gone] = changed(flavors=())
     assert (gone.kind, gone.name, gone.what, gone.after) == (
         'flavor',
@@ -74,7 +74,7 @@ def test_things_that_come_and_go_are_changes_as_a_whole():
     assert (come.name, come.before) == ('big', None)
 
 
-def test_names_that_come_and_go_are_changes():
+def test_added_and_removed_names_are_changes():
     assert changed(
         traits=frozenset({'CUSTOM_B', 'CUSTOM_A'}),
         resource_classes=frozenset({'CUSTOM_C'}),
@@ -85,7 +85,7 @@ def test_names_that_come_and_go_are_changes():
     ]
 
 
-def test_settings_count_too():
+def test_changed_settings_are_changes():
     assert changed(settings={('scheduler', 'max_placement_results'): 7}) == [
         Change(
             'setting', 'settings', 'scheduler.max_placement_results', 1000, 7

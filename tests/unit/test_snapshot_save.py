@@ -89,7 +89,7 @@ def reader(http: requests_mock.Mocker, nova: FakeNova) -> NovaClient:
     return NovaClient(connection(), AT_ONCE)
 
 
-def test_providers_come_whole_and_parents_first(
+def test_providers_are_saved_complete_with_parents_first(
     reader: NovaClient, placement: PlacementClient
 ) -> None:
     assert save.take_providers(reader, placement) == (
@@ -116,7 +116,7 @@ def test_providers_come_whole_and_parents_first(
     )
 
 
-def test_what_candidates_tell_is_not_asked_again(
+def test_data_of_candidates_is_not_requested_again(
     http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
     http.get(
@@ -141,7 +141,7 @@ def test_what_candidates_tell_is_not_asked_again(
     assert f'/resource_providers/{NUMA}/traits' not in asked
 
 
-def test_a_provider_that_changes_meanwhile_is_read_again(
+def test_a_provider_that_changes_during_the_read_is_read_again(
     http: requests_mock.Mocker, reader: NovaClient, placement: PlacementClient
 ) -> None:
     lists = [
@@ -173,7 +173,7 @@ def test_a_provider_that_changes_meanwhile_is_read_again(
     assert traits.call_count == 2
 
 
-def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
+def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
     http: requests_mock.Mocker,
     nova: FakeNova,
     reader: NovaClient,
@@ -236,7 +236,7 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
         ),
     ],
 )
-def test_part_of_a_provider_is_an_error_not_left_out(
+def test_an_incomplete_provider_is_an_error(
     http: requests_mock.Mocker,
     reader: NovaClient,
     placement: PlacementClient,
@@ -249,7 +249,7 @@ def test_part_of_a_provider_is_an_error_not_left_out(
     assert str(caught.value) == f'Placement at {PLACEMENT} {said}'
 
 
-def test_whatever_a_live_cloud_may_have_can_be_read_back(
+def test_any_live_cloud_reads_back_the_same(
     tmp_path: pathlib.Path,
 ) -> None:
     snapshot = Snapshot(

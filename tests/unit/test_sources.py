@@ -34,7 +34,7 @@ def use(conf: cfg.ConfigOpts, **options: str) -> None:
         conf.set_override(name, value, 'isolate_aggregates')
 
 
-def test_nova_is_asked_unless_something_else_is_named(
+def test_nova_is_the_default_source(
     conf: cfg.ConfigOpts, http: requests_mock.Mocker, nova: FakeNova
 ) -> None:
     nova.aggregates = [Aggregate('uuid-1', 'a', {'trait:X': 'required'}, id=1)]
@@ -76,7 +76,7 @@ def test_a_cloud_file_is_read_anew_each_time(
     assert [a.name for a in source.aggregates()] == ['after']
 
 
-def test_a_cloud_file_that_went_away_is_an_error_not_an_empty_cloud(
+def test_a_removed_cloud_file_is_an_error(
     conf: cfg.ConfigOpts, write_cloud: Write
 ) -> None:
     path = write_cloud('aggregates: []')
@@ -90,7 +90,7 @@ def test_a_cloud_file_that_went_away_is_an_error_not_an_empty_cloud(
     )
 
 
-def test_the_file_source_says_when_it_has_no_file(
+def test_the_file_source_reports_a_missing_option(
     conf: cfg.ConfigOpts,
 ) -> None:
     use(conf, aggregate_source='file')
@@ -102,7 +102,7 @@ def test_the_file_source_says_when_it_has_no_file(
     )
 
 
-def test_a_source_nobody_installed_is_refused_with_those_there_are(
+def test_an_unknown_source_is_refused_with_those_installed(
     conf: cfg.ConfigOpts,
 ) -> None:
     use(conf, aggregate_source='ldap')
@@ -137,7 +137,7 @@ def no_source(conf: cfg.ConfigOpts, connect: Callable[[], Connection]) -> str:
     return 'nothing that has aggregates'
 
 
-def test_what_is_no_source_is_refused_with_what_it_lacks(
+def test_an_invalid_source_is_refused_with_the_missing_method(
     conf: cfg.ConfigOpts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wrong = metadata.EntryPoint(
@@ -183,7 +183,7 @@ def test_hosts_are_those_of_the_aggregates() -> None:
     }  # fmt: skip
 
 
-def test_a_source_may_know_the_hosts_by_itself() -> None:
+def test_a_source_can_provide_the_hosts() -> None:
     source = WithMembership()
     assert sources.membership(source, AggregateIndex) is source
 

@@ -74,27 +74,27 @@ TRAITS = [plans.Part.TRAITS]
     [
         pytest.param(
             True, [], {X, MARK_X}, ['add trait CUSTOM_X'],
-            id='missing: put there with its mark',
+            id='missing: added with its mark',
         ),
         pytest.param(True, [X], {X}, [], id="somebody else's: left unmarked"),
         pytest.param(True, [X, MARK_X], {X, MARK_X}, [], id='done before'),
         pytest.param(
             True, [MARK_X], {X, MARK_X}, ['add trait CUSTOM_X'],
-            id='taken away by somebody: put there again',
+            id='removed by others: added again',
         ),
         pytest.param(
             False, [X, MARK_X], set(), ['remove trait CUSTOM_X'],
-            id='not required any more: taken away with its mark',
+            id='no longer required: removed with its mark',
         ),
         pytest.param(False, [X], {X}, [], id="somebody else's: stays"),
         pytest.param(
             False, [MARK_X], set(), [f'remove trait {MARK_X}'],
-            id='nothing but the mark is left: taken away',
+            id='only the mark is left: removed',
         ),
         pytest.param(False, [], set(), [], id='nothing there'),
     ],
 )  # fmt: skip
-def test_a_trait_is_put_and_taken_away_with_its_mark(
+def test_a_trait_is_added_and_removed_with_its_mark(
     required, before, expected, changes
 ):
     host = node(traits=[*before, 'HW_NIC_SRIOV'])
@@ -104,7 +104,7 @@ def test_a_trait_is_put_and_taken_away_with_its_mark(
     assert [t.name for t in plan.pending] == ['h1' for _ in changes]
 
 
-def test_of_two_traits_each_is_marked_by_itself():
+def test_each_trait_has_its_own_mark():
     host = node(traits=[X, MARK_X, Y])
     lab = Aggregate(
         'uuid-lab', 'lab', {'trait:CUSTOM_Y': 'required'}, frozenset({'h1'})
@@ -140,7 +140,7 @@ def test_only_traits_that_placement_lacks_are_created():
     assert plan.new_traits == ('CUSTOM_ISOLATE_SYNC_HW_NIC_SRIOV',)
 
 
-def test_marks_that_no_provider_has_any_more_are_deleted():
+def test_unused_marks_are_deleted():
     hosts = [node('h1', [X, MARK_X]), node('h2', [Y, MARK_Y])]
     lab = Aggregate(
         'uuid-lab', 'lab', {'trait:CUSTOM_Y': 'required'}, frozenset({'h2'})
@@ -160,12 +160,12 @@ def test_marks_that_no_provider_has_any_more_are_deleted():
         ('traits:CUSTOM_X', 'required'),
     ],
 )
-def test_what_is_no_requirement_of_a_trait_puts_none(key, value):
+def test_metadata_that_requires_no_trait_adds_none(key, value):
     aggregate = Aggregate('uuid-a', 'a', {key: value}, frozenset({'h1'}))
     assert made([aggregate], [node()], TRAITS).changes == ()
 
 
-def test_hosts_behind_a_value_that_some_database_takes_get_the_trait():
+def test_values_that_a_database_equates_with_required_add_the_trait():
     aggregate = Aggregate(
         'uuid-a', 'a', {'trait:CUSTOM_X': 'Required'}, frozenset({'h1'})
     )
@@ -173,7 +173,7 @@ def test_hosts_behind_a_value_that_some_database_takes_get_the_trait():
     assert (change.action, change.subject) == ('add trait', 'CUSTOM_X')
 
 
-def test_a_tag_that_cannot_work_is_a_problem():
+def test_a_tag_without_effect_is_a_problem():
     aggregate = Aggregate(
         'uuid-a', 'a', {'trait:custom_x': 'required'}, frozenset({'h1'})
     )
@@ -213,9 +213,7 @@ def test_a_tag_that_cannot_work_is_a_problem():
         ),
     ],
 )  # fmt: skip
-def test_a_trait_that_is_not_put_by_hand_is_a_problem_where_it_lacks(
-    trait, reason
-):
+def test_a_missing_standard_trait_is_a_problem(trait, reason):
     aggregate = Aggregate(
         'uuid-a', 'a', {f'trait:{trait}': 'required'},
         frozenset({'h1', 'h2', 'h3'}),
@@ -245,7 +243,7 @@ def test_the_trait_of_reservation_providers_is_never_put_on_a_host():
     assert (plan.changes, plan.new_traits, plan.problems) == ((), (), ())
 
 
-def test_a_standard_trait_that_placement_does_not_know_is_a_problem():
+def test_a_standard_trait_unknown_to_placement_is_a_problem():
     aggregate = Aggregate(
         'uuid-a', 'a', {'trait:HW_NEW': 'required'}, frozenset({'h1'})
     )
@@ -260,7 +258,7 @@ def test_a_standard_trait_that_placement_does_not_know_is_a_problem():
     assert in_short(plan) == ['h1: add trait HW_NEW']
 
 
-def test_the_longest_name_whose_mark_fits_is_put():
+def test_the_longest_trait_name_with_a_valid_mark_is_added():
     trait = 'CUSTOM_' + 'X' * 228
     aggregate = Aggregate(
         'uuid-a', 'a', {f'trait:{trait}': 'required'}, frozenset({'h1'})
@@ -304,7 +302,7 @@ def test_providers_become_members_of_the_rollups_of_their_aggregates():
     assert plan.new_traits == (MARK_ROLLUP_X,)
 
 
-def test_who_is_a_member_only_in_placement_is_in_the_rollup_too():
+def test_members_known_only_to_placement_are_in_the_rollup():
     # Forbidding the aggregate itself excludes it, no matter what Nova has.
     left = node('h3', aggregates=['uuid-x'])
     plan = made([REQUIRES_X, ALSO_X], [left], ROLLUPS)
@@ -327,14 +325,14 @@ def test_a_provider_that_shares_is_in_the_rollups_of_its_aggregates():
     assert after(plan, pool) == (pool.traits, {'uuid-x', ROLLUP_X})
 
 
-def test_a_provider_leaves_a_rollup_that_stands_for_none_of_its_aggregates():
+def test_a_provider_leaves_a_rollup_of_other_aggregates():
     host = node('h3', aggregates=[ROLLUP_X, 'uuid-others'])
     plan = made([REQUIRES_X, ALSO_X], [host], ROLLUPS)
     assert in_short(plan) == ['h3: remove rollup trait:CUSTOM_X']
     assert after(plan, host)[1] == {'uuid-others'}
 
 
-def test_a_rollup_that_is_no_more_is_known_by_its_mark():
+def test_an_obsolete_rollup_is_recognized_by_its_mark():
     host = node(aggregates=[ROLLUP_X, 'uuid-others'])
     plan = made([REQUIRES_X], [host], ROLLUPS, known=[MARK_ROLLUP_X])
     assert in_short(plan) == [f'h1: remove rollup {ROLLUP_X}']
@@ -342,18 +340,18 @@ def test_a_rollup_that_is_no_more_is_known_by_its_mark():
     assert plan.old_marks == (MARK_ROLLUP_X,)
 
 
-def test_a_rollup_that_is_no_more_is_named_after_a_trait_that_is_marked():
+def test_an_obsolete_rollup_is_named_after_a_marked_trait():
     hosts = [node(aggregates=[ROLLUP_X]), node('h2', [X, MARK_X])]
     plan = made([], hosts, ROLLUPS, known=[MARK_ROLLUP_X])
     assert in_short(plan) == ['h1: remove rollup trait:CUSTOM_X']
 
 
-def test_without_its_mark_it_is_somebody_elses_aggregate():
+def test_an_unmarked_rollup_is_left_alone():
     host = node(aggregates=[ROLLUP_X])
     assert made([REQUIRES_X], [host], ROLLUPS).changes == ()
 
 
-def test_a_rollup_with_members_whose_mark_is_gone_is_marked_again():
+def test_a_rollup_with_members_gets_its_mark_again():
     nodes = [node(name, aggregates=[ROLLUP_X]) for name in ('h1', 'h2')]
     plan = made([REQUIRES_X, ALSO_X], nodes, ROLLUPS)
     assert plan.changes == ()
@@ -372,7 +370,7 @@ def test_locks_of_any_family_have_rollups():
 # All of it.
 
 
-def test_parts_that_are_left_out_change_nothing():
+def test_disabled_parts_change_nothing():
     host = node(traits=[Y, MARK_Y], aggregates=[ROLLUP_X])
     known = [MARK_ROLLUP_X]
     cloud = [REQUIRES_X], [host]
@@ -390,7 +388,7 @@ def test_parts_that_are_left_out_change_nothing():
     assert made(*cloud, TRAITS, known).old_marks == (MARK_Y,)
 
 
-def test_changes_say_where_what_and_why():
+def test_changes_name_the_provider_the_action_and_the_reason():
     nodes = [node('n1', host='h1'), node('h2', [Y, MARK_Y], [ROLLUP_X])]
     other = Aggregate('uuid-o', 'o', REQUIRES_X.metadata, REQUIRES_X.hosts)
     assert made([REQUIRES_X, other], nodes).changes == (
@@ -435,7 +433,7 @@ def test_a_host_without_a_compute_node_is_a_problem():
     )
 
 
-def test_what_was_noticed_while_reading_is_a_problem_too():
+def test_problems_found_while_reading_are_reported():
     snapshot = SyncSnapshot(
         AggregateIndex(), (), frozenset(), ('something is odd',)
     )
@@ -445,7 +443,7 @@ def test_what_was_noticed_while_reading_is_a_problem_too():
 # Marks.
 
 
-def test_marks_are_found_again():
+def test_marks_can_be_parsed():
     uuid = 'f461ca9d-484f-55e4-86a3-4e8052e6eec1'
     mark = marks.of_rollup(uuid)
     assert mark == 'CUSTOM_ISOLATE_ROLLUP_F461CA9D_484F_55E4_86A3_4E8052E6EEC1'

@@ -121,7 +121,7 @@ def test_compute_nodes_are_read_with_traits_and_aggregates(
     assert found.problems == ()
 
 
-def test_no_more_is_asked_than_has_to_be(
+def test_only_necessary_requests_are_sent(
     http: requests_mock.Mocker, cloud: LiveCloud
 ) -> None:
     read(cloud)
@@ -141,7 +141,7 @@ def test_no_more_is_asked_than_has_to_be(
     ]
 
 
-def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
+def test_with_an_old_nova_compute_nodes_are_roots_that_do_not_share(
     nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.newest = '2.52'
@@ -153,7 +153,7 @@ def test_before_nova_tells_nodes_they_are_the_roots_that_do_not_share(
     assert found.problems == ()
 
 
-def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
+def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
     nova: FakeNova, cloud: LiveCloud
 ) -> None:
     nova.nodes = nova.nodes[1:]
@@ -167,7 +167,7 @@ def test_a_marked_provider_that_is_no_compute_node_is_a_problem_and_stays(
 
 
 @pytest.mark.parametrize('what', ['traits', 'aggregates'])
-def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
+def test_a_provider_deleted_after_listing_is_omitted(
     http: requests_mock.Mocker,
     cloud: LiveCloud,
     what: str,
@@ -191,7 +191,7 @@ def test_a_provider_that_is_gone_since_it_was_listed_is_left_out(
 @pytest.mark.parametrize(
     'answer', [{'status_code': 500}, {'json': {}}], ids=['500', 'nothing']
 )
-def test_what_cannot_be_read_is_an_error_and_not_empty(
+def test_a_failed_request_is_not_an_empty_list(
     http: requests_mock.Mocker,
     cloud: LiveCloud,
     path: str,

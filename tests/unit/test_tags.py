@@ -53,7 +53,7 @@ NOT_EVERYWHERE = (
         ),
     ],
 )
-def test_a_tag_that_cannot_work_is_told_with_its_aggregate(
+def test_a_tag_without_effect_is_reported_with_its_aggregate(
     key, value, problem
 ):
     index = AggregateIndex([Aggregate('u', 'win', {key: value})])
@@ -72,7 +72,7 @@ def test_a_tag_that_cannot_work_is_told_with_its_aggregate(
         ('traits', 'required'),
     ],
 )
-def test_tags_that_work_and_other_metadata_are_left_alone(key, value):
+def test_valid_tags_and_other_metadata_are_accepted(key, value):
     index = AggregateIndex([Aggregate('u', 'win', {key: value})])
     assert list(tags.problems(index)) == []
 
@@ -104,7 +104,7 @@ def test_a_lock_is_a_trait_that_is_required(key, value, lock):
     assert tags.is_lock(key, value) is lock
 
 
-def test_traits_that_open_an_aggregate_are_names_that_placement_can_have():
+def test_traits_of_locks_are_valid_names_in_placement():
     aggregate = Aggregate(
         'u',
         'win',

@@ -31,7 +31,7 @@ def refuse(request, aggregates):
 # Builders.
 
 
-def test_a_request_needs_nothing_to_be_one_for_a_small_server():
+def test_a_request_is_for_a_small_server_by_default():
     request = testing.make_request()
     flavor = request.flavor
     assert (flavor.name, flavor.vcpus, flavor.ram, flavor.disk) == (
@@ -40,7 +40,7 @@ def test_a_request_needs_nothing_to_be_one_for_a_small_server():
     assert request == Request(flavor, project_id='demo')
 
 
-def test_a_request_has_what_it_is_given():
+def test_a_request_has_the_given_values():
     request = testing.make_request(
         testing.make_flavor('f', {'a:b': 'c'}, vcpus=2, ram=3, disk=4),
         testing.make_image('i', {'os_type': 'x'}, owner='o', visibility='v'),
@@ -63,13 +63,13 @@ def test_a_request_has_what_it_is_given():
     assert request.requested_host.providers == (TWO.providers[1].uuid,)
 
 
-def test_an_aggregate_has_what_it_is_given():
+def test_an_aggregate_has_the_given_values():
     assert testing.make_aggregate(
         'a', {'k': 'v'}, ['cn1'], uuid='u', id=7, availability_zone='az'
     ) == Aggregate('u', 'a', {'k': 'v'}, frozenset({'cn1'}), 7, 'az')
 
 
-def test_a_compute_node_has_room_for_some_servers():
+def test_a_compute_node_has_space_for_servers_by_default():
     node = testing.make_compute_node('cn1')
     assert (node.name, node.host, node.parent) == ('cn1', 'cn1', None)
     assert node.inventories == {
@@ -79,7 +79,7 @@ def test_a_compute_node_has_room_for_some_servers():
     }
 
 
-def test_a_compute_node_has_what_it_is_given():
+def test_a_compute_node_has_the_given_values():
     assert testing.make_compute_node(
         'node-1',
         host='ironic',
@@ -99,12 +99,12 @@ def test_a_compute_node_has_what_it_is_given():
     )
 
 
-def test_another_provider_is_no_compute_node_and_has_nothing():
+def test_a_plain_provider_is_empty_and_not_a_compute_node():
     provider = testing.make_provider('disks')
     assert provider == Provider(provider.uuid, 'disks')
 
 
-def test_uuids_are_those_that_a_cloud_file_gives(write_cloud):
+def test_uuids_are_the_same_as_in_a_cloud_file(write_cloud):
     path = write_cloud("""
         aggregates: [{name: a, hosts: [cn1]}]
         providers:
@@ -165,7 +165,7 @@ def test_a_misspelt_host_is_refused():
         pytest.param([], [TWO.providers[0]] * 2, 'providers', id='provider'),
     ],
 )
-def test_two_of_one_uuid_are_refused(aggregates, providers, kind):
+def test_duplicate_uuids_are_refused(aggregates, providers, kind):
     with pytest.raises(ValueError, match=f'^the {kind} .* have the same uuid'):
         testing.make_snapshot(aggregates, providers)
 
@@ -201,7 +201,7 @@ def test_two_of_one_uuid_are_refused(aggregates, providers, kind):
         pytest.param(
             {'inventories': {'VCPU': 1}, 'usages': {'PCPU': 1}},
             'PCPU is used, but there is no inventory of it',
-            id='usage of what there is not',
+            id='usage without inventory',
         ),
         pytest.param(
             {'inventories': {'VCPU': Inventory(4, step_size=0)}},
@@ -225,7 +225,7 @@ def test_two_of_one_uuid_are_refused(aggregates, providers, kind):
 @pytest.mark.parametrize(
     'make', [testing.make_provider, testing.make_compute_node]
 )
-def test_what_placement_would_not_take_is_refused(make, given, problem):
+def test_data_that_placement_rejects_is_refused(make, given, problem):
     with pytest.raises(ValueError, match=re.escape(problem)) as caught:
         make('cn1', **given)
     assert str(caught.value).startswith(f'provider cn1: {problem}')
@@ -251,14 +251,14 @@ def test_filters_narrow_the_hosts_and_give_reasons():
     ]
 
 
-def test_a_pipeline_does_as_well():
+def test_a_pipeline_can_be_given_instead_of_filters():
     pipeline = Pipeline({'one': forbid_locked})
     request = testing.make_request()
     assert testing.hosts_for(request, TWO, pipeline) == ['cn2']
     assert len(testing.reasons_for(request, TWO, pipeline)) == 1
 
 
-def test_a_refusal_is_raised_but_its_reason_can_be_had():
+def test_a_refusal_is_raised_and_reasons_for_returns_it():
     request, filters = testing.make_request(), {'one': refuse}
     with pytest.raises(exception.RequestRefused, match=r'refused: no\.$'):
         testing.hosts_for(request, TWO, filters)
@@ -277,7 +277,7 @@ def test_a_broken_filter_is_named():
     ['trait:CUSTOM_X', 'resources:CUSTOM_X'],
     ids=['trait', 'class'],
 )
-def test_a_trait_or_class_that_nobody_made_is_a_bad_query(extra_spec):
+def test_an_undeclared_trait_or_class_is_a_bad_query(extra_spec):
     value = 'required' if extra_spec.startswith('trait') else '1'
     flavor = testing.make_flavor(extra_specs={extra_spec: value})
     request = testing.make_request(flavor)
@@ -289,7 +289,7 @@ def test_a_trait_or_class_that_nobody_made_is_a_bad_query(extra_spec):
     assert testing.hosts_for(request, cloud, {}) == []
 
 
-def test_a_standard_trait_needs_no_host_that_has_it():
+def test_a_standard_trait_exists_without_a_host():
     flavor = testing.make_flavor(
         extra_specs={
             'trait:HW_CPU_X86_AVX2': 'forbidden',

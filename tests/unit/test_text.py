@@ -18,14 +18,14 @@ from isolate_aggregates import text
         pytest.param('\ud800', r'\ud800', id='half of a character'),
     ],
 )
-def test_every_character_can_be_seen(given, shown):
+def test_every_character_is_made_visible(given, shown):
     assert text.escaped(given) == shown
     assert text.all_escaped({given: [given, (1, given)]}) == {
         shown: [shown, [1, shown]]
     }
 
 
-def test_unabridged_sentences_give_all_names():
+def test_unabridged_lists_have_all_names():
     with text.unabridged():
         assert text.listed('abcdefg') == 'a, b, c, d, e, f, g'
     assert text.listed('abcdefg') == 'a, b, c, d, e and 2 more'
@@ -54,7 +54,7 @@ def test_names_are_sorted_and_the_rest_is_counted(names, most, expected):
         pytest.param('abcdefg', 'hosts a, b, c, d, e and 2 more', id='many'),
     ],
 )
-def test_names_follow_what_they_are(names, expected):
+def test_names_follow_their_noun(names, expected):
     assert text.named('host', iter(names)) == expected
 
 

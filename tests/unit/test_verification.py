@@ -164,7 +164,7 @@ def worker():
 DOWN = exception.ServiceError('Placement', None, 'answered with 503.')
 
 
-def test_a_request_asks_placement_nothing(worker):
+def test_a_request_itself_sends_nothing_to_placement(worker):
     assert worker.ask() is None
     assert worker.placement.asked == []
     worker.work()
@@ -187,7 +187,7 @@ def test_all_members_of_an_aggregate_must_be_in_the_rollup(worker):
 
 
 @pytest.mark.parametrize('threads', [1, THREADS])
-def test_a_placement_that_hangs_is_waited_for_once(worker, threads):
+def test_requests_wait_for_a_hanging_placement_once(worker, threads):
     """By all requests until the same moment, however many they are."""
 
     def together():
@@ -218,7 +218,7 @@ def test_a_placement_that_hangs_is_waited_for_once(worker, threads):
     assert worker.placement.asked == []
 
 
-def test_a_placement_that_refuses_is_not_waited_for(worker):
+def test_requests_do_not_wait_for_a_failing_placement(worker):
     worker.placement.error = DOWN
     worker.members.use([rollup(*range(12))])
     assert worker.members.step() == 1
@@ -228,14 +228,14 @@ def test_a_placement_that_refuses_is_not_waited_for(worker):
     assert len(worker.placement.asked) == 1
 
 
-def test_a_request_that_waits_is_told_of_trouble(worker):
+def test_a_failure_ends_the_wait_of_a_request(worker):
     worker.placement.error = DOWN
     worker.waits.wait = lambda timeout: worker.members.step()
     assert worker.ask() is None
     assert len(worker.placement.asked) == 1
 
 
-def test_while_placement_fails_it_is_asked_less_and_less(worker, caplog):
+def test_a_failing_placement_is_asked_less_often(worker, caplog):
     worker.placement.error = DOWN
     worker.ask()
     pauses = []
@@ -256,7 +256,7 @@ def test_while_placement_fails_it_is_asked_less_and_less(worker, caplog):
     assert worker.ask() == {uuid_of(LOCK)}
 
 
-def test_the_result_of_each_comparison_is_told(worker):
+def test_the_result_of_each_comparison_is_reported(worker):
     worker.ask()
     worker.work()
     assert set(worker.results) == {verification.COVERS}
@@ -276,7 +276,7 @@ def test_the_result_of_each_comparison_is_told(worker):
     assert worker.results == [verification.FAILED]
 
 
-def test_the_thread_outlives_a_defect(worker, caplog):
+def test_the_thread_survives_an_unexpected_error(worker, caplog):
     worker.placement.error = RuntimeError('a defect')
     worker.ask()
     assert worker.members.step() == 1
@@ -287,7 +287,7 @@ def test_the_thread_outlives_a_defect(worker, caplog):
     assert worker.ask() == {uuid_of(LOCK)}
 
 
-def test_once_all_is_verified_requests_may_wait_again(worker):
+def test_requests_can_wait_again_after_a_verification(worker):
     worker.ask()
     worker.work()
     worker.members.step()
@@ -298,7 +298,7 @@ def test_once_all_is_verified_requests_may_wait_again(worker):
     assert len(worker.waits.until) == 2
 
 
-def test_requests_may_wait_for_what_was_verified_too_long_ago(worker):
+def test_requests_can_wait_for_an_expired_verification(worker):
     """The deadline of requests ends when it is verified again."""
     worker.ask()
     worker.work()
@@ -308,7 +308,7 @@ def test_requests_may_wait_for_what_was_verified_too_long_ago(worker):
     assert worker.ask() is None
 
 
-def test_what_was_verified_counts_for_a_while_and_no_longer(worker):
+def test_a_verification_expires(worker):
     worker.ask()
     verified_at = worker.clock.now
     worker.work()
@@ -324,7 +324,7 @@ def test_what_was_verified_counts_for_a_while_and_no_longer(worker):
 # Questions.
 
 
-def test_no_lock_is_held_while_placement_is_asked(worker):
+def test_no_mutex_is_held_during_requests_to_placement(worker):
     worker.ask()
     answers = []
 
@@ -339,7 +339,7 @@ def test_no_lock_is_held_while_placement_is_asked(worker):
     assert len(answers) == len(worker.placement.asked)
 
 
-def test_a_new_lease_costs_one_question(worker):
+def test_a_new_aggregate_costs_one_request(worker):
     worker.ask()
     worker.work()
     worker.placement.asked.clear()
@@ -352,7 +352,7 @@ def test_a_new_lease_costs_one_question(worker):
     assert worker.ask() == {uuid_of(LOCK)}
 
 
-def test_what_is_no_more_is_not_asked_for(worker):
+def test_removed_aggregates_are_not_verified(worker):
     worker.ask()
     worker.work()
     worker.lock(11)
@@ -373,7 +373,7 @@ def test_what_is_no_more_is_not_asked_for(worker):
         pytest.param({'p': {uuid(1)}}, SOON, id='may be being mended'),
     ],
 )
-def test_what_is_in_use_is_verified_again(members, pause):
+def test_rollups_in_use_are_verified_again(members, pause):
     worker = Worker(5)
     worker.placement.members = members
     worker.ask()
@@ -387,7 +387,7 @@ def test_what_is_in_use_is_verified_again(members, pause):
     assert len(worker.placement.asked) > asked
 
 
-def test_what_is_not_in_use_is_forgotten(worker):
+def test_unused_rollups_are_forgotten(worker):
     assert worker.members.step() == KEEP
     worker.ask()
     worker.work()
@@ -398,7 +398,7 @@ def test_what_is_not_in_use_is_forgotten(worker):
     assert worker.ask() is None
 
 
-def test_what_is_in_use_is_not_forgotten(worker):
+def test_rollups_in_use_are_not_forgotten(worker):
     worker.ask()
     for _ in range(100):
         worker.clock.now += PERIOD
@@ -407,7 +407,7 @@ def test_what_is_in_use_is_not_forgotten(worker):
     assert len(worker.waits.until) == 1
 
 
-def test_there_is_a_bound_on_questions_a_minute(worker):
+def test_requests_per_minute_are_limited(worker):
     # More stragglers than a question each is worth, and rollups without end.
     worker.placement.members = {f'p{n}': {uuid(1)} for n in range(20)}
     worker.members.use([rollup(1, 2, name=f'lock{n}') for n in range(1_000)])
