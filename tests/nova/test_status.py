@@ -262,9 +262,10 @@ def cloud_of(tmp_path, hosts):
             Code.FAILURE,
             'Request refused: the query to Placement would take 143 bytes to '
             'forbid 3 aggregates, more than [isolate_aggregates] '
-            'max_query_length = 60, and the rollup aggregates that there are '
-            'do not make it fit; run "isolate-aggregates sync", or '
-            'raise that and the limit of the web server before Placement.',
+            'max_query_length = 60, and the existing rollup aggregates do not '
+            'shorten it enough; run "isolate-aggregates sync", or raise '
+            'max_query_length and the limit of the web server in front of '
+            'Placement.',
             id='too long',
         ),
     ],

@@ -410,8 +410,8 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
     finished = run('explain', '--snapshot', str(path), '--flavor', 'two')
     assert (finished.code, finished.out) == (1, '')
     assert finished.err.rstrip('.\n') == (
-        'Placement would call the request invalid (400): 2 groups with a '
-        'suffix need group_policy, none or isolate'
+        'Placement would reject the request as invalid (400): 2 groups with a '
+        'suffix require group_policy=none or group_policy=isolate'
     )
 
 

@@ -931,8 +931,8 @@ def test_aggregates_need_a_group_without_a_suffix_to_go_with(
     with pytest.raises(exception.BadQuery) as caught:
         explained([node()], 'resources1=VCPU:1', *constraints)
     assert str(caught.value) == (
-        'Placement would call the request invalid (400): all resources are in '
-        'groups with a suffix, so there is no group that required or '
+        'Placement would reject the request as invalid (400): all resources '
+        'are in groups with a suffix, so there is no group that required or '
         'forbidden aggregates could go with.'
     )
 
