@@ -159,7 +159,7 @@ def test_a_question_that_cannot_be_seen_or_answered_is_not_asked(
 
     args = argparse.Namespace(yes=False, dry_run=False)
     assert not Command().agrees(args, ['change'], list)
-    assert 'there is no terminal to ask on' in stderr.getvalue()
+    assert 'there is no terminal to ask for confirmation' in stderr.getvalue()
 
 
 def test_each_command_that_asks_is_one_that_tests_say_yes_to():

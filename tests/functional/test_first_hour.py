@@ -103,8 +103,8 @@ def test_a_column_that_is_not_there_is_named(
     finished = run('list', *CAMPUS, '-c', column)
     assert (finished.code, finished.out) == (1, '')
     assert finished.err == (
-        f'There is no column {column}{said}; there are Lock, Aggregates, '
-        'Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
+        f'There is no column {column}{said}; the columns are Lock, '
+        'Aggregates, Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
     )
 
 
@@ -119,9 +119,9 @@ def test_the_help_has_the_commands_first_each_under_its_task(see: Run) -> None:
     assert titles[:3] == [
         'See which servers may use which hosts',
         'Keep hosts apart',
-        'Keep it working',
+        'Maintain isolation',
     ]
-    assert titles[-2:] == ['options', 'options of the cloud']
+    assert titles[-2:] == ['options', 'cloud options']
     listed = {
         title: re.findall(r'^  (\S+(?: \S+)*)', lines, re.M)
         for title, lines in tasks[:-2]

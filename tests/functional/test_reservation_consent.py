@@ -79,8 +79,8 @@ def test_nothing_is_done_where_nobody_can_be_asked(reservation_command):
     finished, has_changed = run_it()
     assert (finished.code, has_changed) == (3, False)
     assert finished.err == (
-        'Nothing was changed: there is no terminal to ask on. Give --yes to '
-        'make the changes.\n'
+        'Nothing was changed: there is no terminal to ask for confirmation. '
+        'Use --yes to make the changes.\n'
     )
     assert finished.out
 
@@ -107,7 +107,7 @@ def test_what_would_be_done_is_shown_and_done_after_a_yes(
         assert f'  {told}\n' in finished.err
         end = '' if no else '\n'
         assert finished.err.endswith(
-            f'Do it? [y/N] {end}Nothing was changed.\n'
+            f'Make these changes? [y/N] {end}Nothing was changed.\n'
         )
     answer('Y\n')
     finished, _ = run_it()

@@ -111,7 +111,7 @@ def test_marks_of_nothing_are_told_before_they_are_deleted(
     run('sync', '--yes')
     old = f'{MARK}_OLD'
     providers.create_trait(live.placement, old)
-    told = f'trait {old}, which marks nothing any more'
+    told = f'trait {old}, which no longer marks anything'
     finished = run('sync', '--dry-run')
     assert (finished.code, finished.out) == (0, f'To be deleted: {told}.\n')
     answer('y\n')

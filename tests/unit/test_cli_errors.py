@@ -421,7 +421,7 @@ NO_CREDENTIALS = (
     [
         pytest.param(
             ('query', *SMALL),
-            ', or ask a cloud file with --snapshot',
+            ', or use a cloud file with --snapshot',
             id='one that can ask a file',
         ),
         pytest.param(

@@ -616,8 +616,8 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
     assert len(shown) == 20
     assert shown[:2] == ['cn-00', 'again, cn-31']
     assert finished.out.splitlines()[-1] == (
-        '12 more hosts for 12 other combinations of such reasons; --hosts '
-        'shows each host.'
+        '12 more hosts for 12 other combinations of reasons; --hosts shows '
+        'each host.'
     )
     assert len(rows(run(*asked, '--hosts'))) == 33
 
