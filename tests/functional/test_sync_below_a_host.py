@@ -58,7 +58,7 @@ def test_sync_takes_off_again_what_a_provider_below_has_by_now(world):
     assert (change.action, change.subject, change.why) == (
         'remove trait',
         LICENSED,
-        'sync put it there, and provider card below it has it',
+        'sync added it, and child provider card has it',
     )
     assert world.of('h1', 'traits') == set()
 
@@ -81,7 +81,7 @@ def test_lock_gives_a_host_nothing_that_a_provider_below_it_has(world):
     ]
     assert plan.notes[-1] == (
         f'host h1 has {LICENSED} on provider card; servers find it there if '
-        'they ask for something of that provider'
+        'they request resources of that provider'
     )
 
 

@@ -187,7 +187,7 @@ def test_machines_get_one_document(
     finished = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
     problem = (
         'aggregate win-hosts: host gone has no compute node with a resource '
-        'provider; see that nova-compute runs there, or take it out of the '
+        'provider; check that nova-compute runs there, or remove it from the '
         'aggregate'
     )
     assert load(finished.out) == {

@@ -89,7 +89,7 @@ def test_without_nova_nothing_can_be_checked(conf, monkeypatch):
     assert result_of(conf, 'nova')[0] == Code.FAILURE
     assert result_of(conf, 'placement') == (
         Code.FAILURE,
-        'Not checked without a usable Nova.',
+        'Not checked, because Nova cannot be used.',
     )
 
 
