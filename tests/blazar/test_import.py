@@ -186,7 +186,9 @@ def test_reservations_like_a_flavor_are_kept_with_what_it_has(
 
     found = imported('--yes')[reservation]
 
-    assert found['notes'] == ['what hw:numa_nodes=1 asks for is not counted']
+    assert found['notes'] == [
+        'the resources that hw:numa_nodes=1 requests are not counted'
+    ]
     kept = listed(operator)[reservation]
     assert kept['shape']['ephemeral'] == 1
     assert kept['properties'] == {'hw:numa_nodes': '1'}
@@ -270,7 +272,7 @@ def test_without_blazars_leases_there_is_nothing_to_import(
     finished = operator('import', '--blazar-config-file', path)
     assert finished.code == 0
     assert finished.out.startswith(
-        'Blazar has no reservations that run or are to come.'
+        'Blazar has no active or future reservations.'
     )
 
 
@@ -360,7 +362,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     server = cloud.boot(OWNER, made.id)
 
     code, told = adopt(made.id)
-    assert (code, 'give --end, as none is known' in told) == (2, True)
+    assert (code, 'give --end, because no end is known' in told) == (2, True)
     assert adopt(made.id, '--end', '30m') == (0, '')
 
     found = blazar.reservation(made.id)
@@ -382,7 +384,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     ('change', 'problem'),
     [
         ({'status': 'TERMINATED'}, 'its lease is TERMINATED in Blazar'),
-        ({'project_id': STRANGER}, f'its lease is of project {STRANGER}'),
+        ({'project_id': STRANGER}, f'its lease belongs to project {STRANGER}'),
     ],
 )
 def test_what_blazar_has_otherwise_cannot_go_back(

@@ -227,7 +227,7 @@ def test_what_is_found_can_be_created(command, done):
     }
     finished = command('find', *SIZE, '--amount', '5')
     assert (finished.code, finished.out) == (1, '')
-    assert 'fits at no time' in finished.err
+    assert 'does not fit at any time' in finished.err
 
 
 def test_a_calendar_shows_what_is_free_when(command, done, world):

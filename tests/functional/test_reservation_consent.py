@@ -51,8 +51,8 @@ RESERVATIONS = [
     (['update', ID, '--amount', '2'], 'hosts: h1 (1) -> h1 (2)'),
     (['move', ID, '--from', 'h1'], 'leaving: none -> h1'),
     (['end', ID],
-     f'end reservation {ID} of project {PROJECT}, and delete its 1 server '
-     'for good'),
+     f'end reservation {ID} of project {PROJECT}, and permanently delete its '
+     '1 server'),
     (['repair'], f'delete {ORPHAN} of an ended reservation'),
     (['host', 'enable', 'h3'], 'enable host h3 for reservations'),
     (['host', 'disable', 'h2'], 'disable host h2 for reservations'),
@@ -167,8 +167,8 @@ def test_no_server_is_deleted_that_came_after_the_question(
     answer('y\nn\n', lambda: reserved.boot('s2', 'h1', ID, SLOT))
     finished = command('end', ID)
     assert finished.code == 3
-    assert 'delete its 1 server for good' in finished.err
-    assert 'delete its 2 servers for good' in finished.err
+    assert 'permanently delete its 1 server' in finished.err
+    assert 'permanently delete its 2 servers' in finished.err
     assert len(reserved.store.compute.servers_of(ID)) == 2
 
 

@@ -154,7 +154,7 @@ def test_slots_with_servers_cannot_be_given_back(world):
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
         reservations.update(world.store, found.id, NOW, amount=1)
-    assert 'cannot have 1 slot, as 2 have servers' in str(caught.value)
+    assert 'cannot have 1 slot, because 2 have servers' in str(caught.value)
     assert world.picture() == before
 
 
@@ -427,8 +427,8 @@ def test_an_id_is_taken_once(world):
     [
         ({'amount': 0}, 'at least 1 slot'),
         ({'end': 0, 'start': 1}, 'cannot end at'),
-        ({'shape': reservations.Shape(0, 0)}, 'need something'),
-        ({'reservation_id': '7'}, 'is not the id of a reservation'),
+        ({'shape': reservations.Shape(0, 0)}, 'at least one resource'),
+        ({'reservation_id': '7'}, 'is not a valid id of a reservation'),
     ],
 )
 def test_what_makes_no_sense_is_refused(world, change, problem):
@@ -503,8 +503,8 @@ def test_a_reservation_that_has_started_keeps_its_terms(world, values):
         with pytest.raises(exception.ReservationError) as caught:
             change(world, found.id, now, amount=2, **values)
         assert str(caught.value) == (
-            f'Reservation {found.id} has started, and its start, project and '
-            'affinity can be changed only before that.'
+            f'Reservation {found.id} has started; its start, project and '
+            'affinity can be changed only before the start.'
         )
         assert world.picture() == before
     same = {'project': PROJECT, 'start': found.start, 'affinity': None}
@@ -560,7 +560,9 @@ def test_a_reservation_fits_first_where_others_leave_room(world):
     assert first(world, 2, start=1, length=2, affinity=True)[0] == 4
     with pytest.raises(exception.ReservationError) as caught:
         first(world, 5)
-    assert 'fits at no time, as it needs 5 slots of 10' in str(caught.value)
+    assert 'does not fit at any time, because it needs 5 slots of 10' in str(
+        caught.value
+    )
     assert 'room for 2 on h1, 2 on h2' in str(caught.value)
     # What was found can be created, and nothing more fits before.
     assert reserve(world, 4, start=8).slots == 4
