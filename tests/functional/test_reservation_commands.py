@@ -329,7 +329,7 @@ def test_start_project_and_affinity_can_be_changed(command, done):
     assert (started['state'], started['affinity']) == ('active', 'any')
     finished = command('update', ID, *terms)
     assert finished.code == 1
-    assert 'can be changed only before that' in finished.err
+    assert 'can be changed only before the start' in finished.err
     assert done('show', ID) == started
 
 

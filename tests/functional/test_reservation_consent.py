@@ -150,7 +150,7 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
     reserved.fail_host('h1')
     answer('y\n')
     finished = command(*arguments)
-    assert (finished.code, 'Do it?' in finished.err) == (3, False)
+    assert (finished.code, '[y/N]' in finished.err) == (3, False)
     reserved.direct.send('DELETE', f'/allocations/{uuid(3, "s")}')
     answer('n\n')
     problem = 'host h1 is down: 1 slot there'
@@ -194,7 +194,7 @@ def test_less_than_a_yes_was_given_for_is_done(reserved, command, answer):
     answer('y\n', lambda: inventories.delete_class(reserved.direct, ORPHAN))
     finished = command('repair')
     assert finished.code == 0
-    assert finished.err.count('Do it?') == 1
+    assert finished.err.count('[y/N]') == 1
     assert reserved.nova.access[ID]
 
 
@@ -259,7 +259,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
 @pytest.mark.parametrize(
     ('options', 'problem'),
     [
-        (['--amount', '2', '--id', ID], 'there is another one'),
+        (['--amount', '2', '--id', ID], 'already has that id'),
         (['--start', '2020-03-01T06:00Z', '--end', '2020-03-01T08:00Z'],
          'which is in the past'),
     ],
@@ -271,4 +271,4 @@ def test_what_is_refused_is_not_to_be_reserved(
     finished = command('create', '--project', PROJECT, *SIZE, *options)
     assert finished.code == 1
     assert problem in finished.err
-    assert 'Do it?' not in finished.err
+    assert '[y/N]' not in finished.err

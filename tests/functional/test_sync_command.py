@@ -128,10 +128,10 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert finished.code == 3
     assert finished.out.splitlines() == [
         'Host,Provider,Change,Why',
-        'win-1,win-1,add aggregate win-hosts,the host is in it\\, its '
+        'win-1,win-1,add aggregate win-hosts,the host is in it\\, but its '
         'resource provider is not',
         f'win-1,win-1,add trait {LICENSED},aggregate win-hosts requires it',
-        'win-2,win-2,add aggregate win-hosts,the host is in it\\, its '
+        'win-2,win-2,add aggregate win-hosts,the host is in it\\, but its '
         'resource provider is not',
         f'win-2,win-2,add trait {LICENSED},aggregate win-hosts requires it',
     ]

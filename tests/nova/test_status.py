@@ -111,7 +111,7 @@ def test_the_in_tree_filter_beside_ours_is_a_warning(conf):
     conf.config(request_filters=['isolate_tenants'], group=ia_conf.GROUP)
     code, details = result_of(conf, 'filters')
     assert code == Code.WARNING
-    assert details.startswith("Nova's in-tree isolate_aggregates runs beside")
+    assert details.startswith("Nova's in-tree isolate_aggregates runs in")
 
 
 def test_blazars_filter_beside_ours_is_a_warning(conf):
@@ -121,7 +121,7 @@ def test_blazars_filter_beside_ours_is_a_warning(conf):
     )
     code, details = result_of(conf, 'filters')
     assert code == Code.WARNING
-    assert details.startswith('BlazarFilter does again')
+    assert details.startswith('BlazarFilter repeats')
 
 
 def test_no_filter_at_all_is_a_warning(conf):
