@@ -206,7 +206,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
     ) as exc:
         raise exception.ReservationError(
             flavor.id,
-            f'has a flavor {flavor.name} whose description is invalid '
+            f'has a flavor {flavor.name} whose description is broken '
             f'({exc!r}); correct it, or delete the flavor once nothing uses '
             'it',
         ) from exc

@@ -196,4 +196,4 @@ class OthersTest(ReservationTest):
 
         locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
         assert locked.code == 1
-        assert 'it belongs to the reservation providers alone' in locked.err
+        assert 'only reservation providers may have it' in locked.err
