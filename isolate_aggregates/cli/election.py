@@ -77,8 +77,13 @@ class Election:
             self._is_started = True
             if self._coordinator.requires_beating:
                 threading.Thread(target=self._refresh, daemon=True).start()
-        if self._lock and self._is_kept(self._lock):
-            return True
+        if self._lock:
+            if self._is_kept(self._lock):
+                return True
+            # Or tooz would keep refreshing it. With memcached, that could be
+            # the lock of another process, and keep it after that has ended.
+            self._lock.release()
+            self._lock = None
         lock = self._coordinator.get_lock(self._name)
         self._lock = lock if lock.acquire(blocking=False) else None
         return bool(self._lock)
@@ -88,9 +93,8 @@ class Election:
         try:
             return lock.is_still_owner()
         except tooz.NotImplemented:
-            # The etcd driver cannot tell whether the lock has expired. Release
-            # it in case it has not; the caller acquires it again.
-            lock.release()
+            # The etcd driver cannot tell whether the lock has expired. The
+            # caller releases it in case it has not, and acquires it again.
             return False
 
     def _refresh(self) -> None:

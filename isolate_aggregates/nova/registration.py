@@ -57,12 +57,9 @@ def install(conf: cfg.ConfigOpts | None = None) -> Runner:
     ia_conf.register_opts(conf)
     runner = _make_runner(conf)
     check_hook(conf, lambda: runner.filters)
-    filters = _without_ours()
-    if not _has_hook(conf):
-        place = filters.index(_IN_TREE)
-        filters[place : place + _is_replaced(runner.filters)] = [runner]
-        filters.append(Finish(runner))
-    _replace(runner, filters)
+    _replace(
+        runner, _without_ours() if _has_hook(conf) else _with_ours(runner)
+    )
     LOG.info(
         'Request filters of isolate-aggregates: %s',
         ', '.join(_state(one, conf) for one in runner.filters) or 'none',
@@ -116,6 +113,31 @@ def check_hook(
 def uninstall() -> None:
     """Remove our request filters and restore the in-tree one."""
     _replace(None, _without_ours())
+
+
+def _with_ours(runner: Runner) -> list[object]:
+    """Return Nova's list with a runner in place of the previous one.
+
+    All other entries keep their places: a thread that iterates over the list
+    would otherwise skip some.
+    """
+    filters: list[object] = [
+        runner
+        if isinstance(one, Runner)
+        else Finish(runner)
+        if isinstance(one, Finish)
+        else one
+        for one in request_filter.ALL_REQUEST_FILTERS
+    ]
+    if runner not in filters:
+        filters.insert(filters.index(_IN_TREE), runner)
+    if _is_replaced(runner.filters):
+        filters = [one for one in filters if one is not _IN_TREE]
+    elif _IN_TREE not in filters:
+        filters.insert(filters.index(runner) + 1, _IN_TREE)
+    if not isinstance(filters[-1], Finish):
+        filters.append(Finish(runner))
+    return filters
 
 
 def _without_ours() -> list[object]:

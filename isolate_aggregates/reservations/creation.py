@@ -50,6 +50,10 @@ def preview(
     observed = store.read()
     if _is_other(observed.records, reservation, now):
         raise _taken(reservation.id)
+    known = observed.records.reservations.get(reservation.id)
+    if known is not None and not known.has_ended(now):
+        # It would be completed, with its own times.
+        reservation = known
     return would_be(store, observed, reservation, now)
 
 

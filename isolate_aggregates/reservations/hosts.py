@@ -102,13 +102,14 @@ def would_disable_host(store: ReservationStore, name: str) -> bool:
     observed = store.read()
     host = _host(observed, name)
     if host is None:
-        node = _node(observed, name)
-        return bool(
-            observed.pool and _is_mirrored(store, observed.pool, node.uuid)
-        )
-    _refuse_slots(host)
-    _refuse_unknown(host, observed.pool)
-    return True
+        root = _node(observed, name).uuid
+    else:
+        _refuse_slots(host)
+        _refuse_unknown(host, observed.pool)
+        if host.provider or _leaves_pool(observed, host):
+            return True
+        root = host.root
+    return bool(observed.pool and _is_mirrored(store, observed.pool, root))
 
 
 @retried
@@ -138,15 +139,22 @@ def disable_host(store: ReservationStore, name: str) -> None:
             raise exception.ReservationHostError(
                 host.name, 'has a reservation provider that is in use'
             ) from None
-    shared = any(
+    if observed.pool and host.service and _leaves_pool(observed, host):
+        _leave(store, observed.pool, host.service, host.root)
+    elif observed.pool:
+        _unmirror(store, observed.pool, host.root)
+
+
+def _leaves_pool(observed: ObservedState, host: ReservationHost) -> bool:
+    """Return whether disabling a host removes its service from the pool.
+
+    Other nodes of the service may still be for reservations.
+    """
+    return host.in_pool and not any(
         other.service == host.service and other.provider
         for other in observed.hosts.values()
         if other.name != host.name
     )
-    if observed.pool and host.in_pool and host.service and not shared:
-        _leave(store, observed.pool, host.service, host.root)
-    elif observed.pool:
-        _unmirror(store, observed.pool, host.root)
 
 
 def _refuse_slots(host: ReservationHost) -> None:
@@ -214,7 +222,12 @@ def _refuse_use(
     if pool is None:
         return
     found = [_host(observed, name) for name in disabled]
-    gone = {host.service for host in found if host and host.service}
+    kept = {
+        host.service
+        for host in observed.hosts.values()
+        if host.provider and host not in found
+    }
+    gone = {host.service for host in found if host and host.service} - kept
     problem = _use(observed, pool, pool.hosts - gone)
     if problem:
         raise exception.InvalidRequest(

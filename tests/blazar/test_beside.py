@@ -9,8 +9,9 @@ import pytest
 BEFORE = ('physical.host.plugin', 'virtual.instance.plugin')
 
 
-@pytest.mark.parametrize('affinity', [None, False])
-@pytest.mark.parametrize('end', ['end', 'delete'])
+@pytest.mark.parametrize(
+    ('affinity', 'end'), [(None, 'end'), (False, 'delete')]
+)
 def test_reservations_made_before_the_switch_end_the_old_way(
     start, make_manager, cloud, affinity, end
 ):

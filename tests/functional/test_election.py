@@ -317,6 +317,32 @@ def test_what_was_lost_goes_to_whoever_asks_first(
         assert (b(), a(), b()) == (True, False, True)
 
 
+def test_a_lost_lock_is_not_refreshed_for_whoever_has_it_now(
+    elect: Elect, memcached: Memcached, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would be elected after that process was killed."""
+    refresh = MemcachedDriver.heartbeat
+    drivers: list[MemcachedDriver] = []
+
+    def note(driver: MemcachedDriver) -> float:
+        if driver not in drivers:
+            drivers.append(driver)
+        return 600
+
+    monkeypatch.setattr(MemcachedDriver, 'heartbeat', note)
+    memcached.start()
+    with elect(memcached.url, 'a') as a, elect(memcached.url, 'b') as b:
+        assert a() is True
+        memcached.forget()
+        assert (b(), a()) == (True, False)
+        loser, winner = drivers
+        with mock.patch.object(Client, 'touch', autospec=True) as touch:
+            refresh(loser)
+            touch.assert_not_called()
+            refresh(winner)
+            touch.assert_called_once()
+
+
 def test_where_nobody_can_be_asked_all_work(
     elect: Elect, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

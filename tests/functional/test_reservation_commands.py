@@ -171,14 +171,15 @@ def test_creating_again_with_other_times_says_that_they_stay(
     made = done(*CREATE, '--id', ID, *when)
     assert done(*CREATE, '--id', ID, *when) == made
     before = world.picture()
-    finished = command(*CREATE, '--id', ID, *given, '-f', 'json')
-    assert finished.code == 0
-    assert finished.err == (
-        f'Reservation {ID} was created before, with other times, and keeps '
-        'them; reservation update changes them.\n'
-    )
-    assert json.loads(finished.out) == made
-    assert world.picture() == before
+    for shown in ((), ('--dry-run',)):
+        finished = command(*CREATE, '--id', ID, *given, '-f', 'json', *shown)
+        assert finished.code == 0
+        assert finished.err == (
+            f'Reservation {ID} was created before, with other times, and '
+            'keeps them; reservation update changes them.\n'
+        )
+        assert json.loads(finished.out) == made
+        assert world.picture() == before
 
 
 def test_an_interrupted_command_says_what_to_do(command, done, world):

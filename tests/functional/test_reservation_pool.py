@@ -121,8 +121,12 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
 def test_a_node_leaves_the_pool_with_the_last_of_its_service_only(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled
+    assert reservations.would_delete_pool(world.store, ['h2', 'h1'])
+    with pytest.raises(exception.InvalidRequest, match='it has hosts: h1'):
+        reservations.would_delete_pool(world.store, ['h2'])
     reservations.disable_host(world.store, 'h2')
     assert world.nova.aggregates[1]['hosts'] == ['h1']
+    assert not reservations.would_disable_host(world.store, 'h2')
     hosts = reservations.list_hosts(world.store)
     assert {host.name: host.is_enabled for host in hosts} == {
         'h1': True,

@@ -76,6 +76,14 @@ def test_a_filter_that_joins_during_a_request_is_waited_for(filters):
     assert process(ran) == ['joined']
 
 
+def test_a_request_that_reached_it_before_it_was_replaced_is_finished(filters):
+    """Nova would return from a list of the same length right after it."""
+    ran, spec = Ran(), Spec()
+    filters.append(runner.Finish(Ran()))
+    assert runner.Finish(ran)(None, spec) is True
+    assert ran.finished == [spec]
+
+
 @pytest.mark.parametrize(
     ('enabled', 'limit', 'warned'),
     [

@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from unittest import mock
 
 import nova
 from nova import context as nova_context
@@ -139,7 +140,7 @@ def test_a_hook_without_the_filters_refuses_every_request():
             one(context, objects.RequestSpec(instance_uuid=INSTANCE))
 
 
-@pytest.mark.parametrize('place', [0, 1, 2])
+@pytest.mark.parametrize('place', range(4))
 def test_a_request_is_isolated_while_the_filters_are_installed_again(
     conf, monkeypatch, place
 ):
@@ -157,6 +158,8 @@ def test_a_request_is_isolated_while_the_filters_are_installed_again(
 
     first = registration.installed()
     filters.insert(place, install_again)
+    last = mock.Mock(return_value=False)
+    filters.append(last)
     spec = objects.RequestSpec(
         instance_uuid=INSTANCE,
         flavor=objects.Flavor(
@@ -167,6 +170,7 @@ def test_a_request_is_isolated_while_the_filters_are_installed_again(
     request_filter.process_reqspec(nova_context.get_admin_context(), spec)
     assert registration.installed() is not first
     assert len(spec.requested_destination.forbidden_aggregates) == 1
+    last.assert_called_once()
 
 
 @pytest.fixture(scope='module')

@@ -87,6 +87,8 @@ def test_a_refusal_is_counted_by_its_reason(count_into, error, labels):
 def test_refusals_start_at_zero_and_have_no_more_labels_than_that(count_into):
     metrics = scheduler.WorkerMetrics(FILTERS, str(count_into))
     there = set(read(count_into))
+    # A forced host is refused by no filter.
+    metrics.refused('', exception.RequestRefused(['x']))
     for name in FILTERS:
         for kind in (exception.RequestRefused, exception.QueryNotShortened):
             metrics.refused(name, kind(['x']))
@@ -176,7 +178,8 @@ def test_a_worker_that_cannot_count_goes_on_without(
     for _ in range(2):
         pipeline.evaluate(REQUEST, AggregateIndex())
         metrics.passed(time.monotonic(), Destination(), True)
-        metrics.refused('isolate_tenants', exception.RequestRefused(['no']))
+        for name in ('isolate_tenants', ''):
+            metrics.refused(name, exception.RequestRefused(['no']))
 
     [record] = caplog.records
     assert record.getMessage().startswith(
@@ -247,6 +250,20 @@ def foreign(directory: pathlib.Path) -> None:
 def cut_off(directory: pathlib.Path) -> None:
     """Leave a file with nothing in it."""
     (directory / 'counter_1.db').touch()
+
+
+@pytest.mark.parametrize('damage', [broken, foreign])
+def test_a_broken_file_of_an_earlier_worker_is_named(
+    count_into, monkeypatch, damage
+):
+    """In a container, the pids are the same after a restart."""
+    damage(count_into)
+    monkeypatch.setattr(
+        values, 'ValueClass', values.MultiProcessValue(lambda: 1)
+    )
+    with pytest.raises(exception.ConfigError) as caught:
+        scheduler.WorkerMetrics(FILTERS, str(count_into))
+    assert str(count_into) in str(caught.value)
 
 
 @pytest.mark.parametrize(

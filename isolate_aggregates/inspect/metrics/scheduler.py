@@ -86,11 +86,12 @@ class WorkerMetrics(Observer):
         _count_into(directory)
         try:
             self._make(tuple(filters))
-        except OSError as exc:
+        except _UNREADABLE as exc:
+            # A file with the pid of this process may be there already.
             raise exception.ConfigError(
                 f'[{ia_conf.GROUP}] {OPTION}',
                 f'is {directory}, where nothing can be written: '
-                f'{exc.strerror}.',
+                f'{getattr(exc, "strerror", None) or exc}.',
             ) from exc
 
     def _make(self, filters: Sequence[str]) -> None:
@@ -151,7 +152,7 @@ class WorkerMetrics(Observer):
         for result in verification.RESULTS:
             self._verified.labels(result)
         for _, reason, is_of_filter in _REASONS:
-            for name in filters if is_of_filter else ('',):
+            for name in ('', *(filters if is_of_filter else ())):
                 self._refusals.labels(reason, name)
 
     def _took(self, name: str, seconds: float) -> None:

@@ -119,26 +119,25 @@ class CreateReservation(consent.Asking, _Sized):
             parsed_args.id,
         )
         store = common.store(self.app.conf, cloud.connection)
-        planned: reservations.Status
+        status: reservations.Status
 
         def find() -> list[str]:
-            nonlocal planned
+            nonlocal status
             now = times.now()
-            planned = reservations.preview(store, found, now)
+            status = reservations.preview(store, found, now)
             is_there = parsed_args.id and _is_there(store, found.id, now)
-            return [] if is_there else [_told(planned)]
+            return [] if is_there else [_told(status)]
 
-        if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
-            return common.one(planned)
-        try:
-            status = reservations.create(store, found, store.now())
-        except exception.ServiceError:
-            LOG.warning(
-                'Reservation %s may be incomplete; reservation reconcile '
-                'completes it, and reservation end removes it.',
-                found.id,
-            )
-            raise
+        if parsed_args.yes or self.agrees(parsed_args, find(), find):
+            try:
+                status = reservations.create(store, found, store.now())
+            except exception.ServiceError:
+                LOG.warning(
+                    'Reservation %s may be incomplete; reservation reconcile '
+                    'completes it, and reservation end removes it.',
+                    found.id,
+                )
+                raise
         if _has_other_times(parsed_args, status.reservation):
             LOG.warning(
                 'Reservation %s was created before, with other times, and '
