@@ -56,8 +56,8 @@ class IsolateAggregatesApp(app.App):
         self._names_cloud = argv is None or any(map(_is_of_cloud, argv))
         self._connection: Connection | None = None
         super().__init__(
-            description='Keep hosts apart: which hosts may a server use, and '
-            'why.',
+            description='Keep hosts apart, and show which hosts a server may '
+            'use and why.',
             version=pbr.version.VersionInfo(settings.PROJECT).release_string(),
             command_manager=CommandManager(COMMANDS),
             deferred_help=True,
@@ -93,9 +93,10 @@ class IsolateAggregatesApp(app.App):
         )
         if not self._names_cloud:
             parser.add_argument_group(
-                'options of the cloud',
-                '--os-cloud <name> and all others of the openstack command. '
-                'To list them: isolate-aggregates --os-cloud <name> --help',
+                'cloud options',
+                '--os-cloud <name> and all other cloud options of the '
+                'openstack command. To list them: isolate-aggregates '
+                '--os-cloud <name> --help',
             )
         parser.add_argument(
             '--config-file',

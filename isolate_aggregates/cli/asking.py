@@ -44,7 +44,7 @@ def add_arguments(
             '--server',
             metavar='<server>',
             help='Id of a server of the live cloud; its flavor, image, zone, '
-            'ports, project and hints are used unless they are given',
+            'ports, project and hints are used unless others are specified',
         )
     parser.add_argument(
         '--image', metavar='<image>', help='Name or id of the image'
@@ -62,7 +62,7 @@ def add_arguments(
         default=[],
         type=_port_request,
         metavar='<class>=<amount>[,...][,<trait>...]',
-        help='Resources and traits that a port asks for; may be repeated',
+        help='Resources and traits that a port requests; may be repeated',
     )
     base.add_project_arguments(parser)
     parser.add_argument(
@@ -105,7 +105,7 @@ def _zone(text: str) -> tuple[str | None, str | None]:
     zone, *forced = text.split(':')
     if len(forced) > 2:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is not an availability zone; write <zone>, '
+            f'{text!r} is not a valid availability zone; write <zone>, '
             '<zone>:<host> or <zone>::<node>'
         )
     # A node belongs to one host, so the host is not needed beside it.
@@ -127,7 +127,7 @@ def _port_request(text: str) -> tuple[dict[str, int], frozenset[str]]:
             traits.add(name)
     if not resources or not all((*resources, *traits)):
         raise argparse.ArgumentTypeError(
-            f'{text!r} is not the request of a port; write '
+            f'{text!r} is not a valid port request; write '
             '<class>=<amount>,...,<trait>,...'
         )
     return resources, frozenset(traits)
@@ -232,8 +232,8 @@ def asked(app: base.Program, args: argparse.Namespace) -> Iterator[Question]:
         ):
             asking.not_known.append(
                 'whether Nova is of release '
-                f'{" or ".join(map(str, asking.releases))}, which ask for '
-                'other traits here; set [isolate_aggregates] nova_release'
+                f'{" or ".join(map(str, asking.releases))}, which require '
+                'different traits here; set [isolate_aggregates] nova_release'
             )
         remarks = (
             conclusion.constraint.reason
@@ -264,7 +264,8 @@ def _afterwards(conf: cfg.ConfigOpts) -> Iterator[str]:
     others = [name for name in enabled if name not in known]
     if others:
         yield (
-            f'what the host filters {", ".join(others)} drop after Placement'
+            f'which hosts the host filters {", ".join(others)} drop after '
+            'Placement'
         )
 
 
@@ -284,7 +285,7 @@ def left_lines(decision: Decision) -> Iterator[str]:
     """Yield the conclusions left to host filters, for a table."""
     if not decision.left:
         return
-    yield 'Left to host filters, as the query would be too long:'
+    yield 'Left to host filters because the query would be too long:'
     for one in decision.left:
         yield (
             f'  to {one.host_filter}: {one.filter_name}: '

@@ -57,13 +57,14 @@ class AuditCloud(consent.Asking, output.ReportLister):
             '--fail-on',
             choices=_LEVELS,
             default=Severity.WARNING.label,
-            help='Lowest severity with exit status 1; default: warning',
+            help='Lowest severity that results in exit status 1; default: '
+            'warning',
         )
         parser.add_argument(
             '--fix',
             action='store_true',
-            help='Show the repairs that are safe, ask, make them, and audit '
-            'again',
+            help='Show the safe repairs, make them after confirmation, and '
+            'audit again',
         )
         self._usage = parser
         return parser
@@ -134,7 +135,7 @@ class AuditCloud(consent.Asking, output.ReportLister):
             kinds = sorted({finding.kind for finding in self._findings})
             yield ''
             yield (
-                'The documentation has a page Findings with a section for '
+                'The page Findings of the documentation has a section for '
                 f'each kind: {listed(kinds, None)}.'
             )
 
@@ -150,7 +151,11 @@ class AuditCloud(consent.Asking, output.ReportLister):
         where, there = (
             (' of the live cloud', ' there') if self._is_of_file else ('', '')
         )
-        fix = f' (with *: safe, --fix applies them{there})' if safe else ''
+        fix = (
+            f' (those with * are safe; --fix applies them{there})'
+            if safe
+            else ''
+        )
         yield f'Repairs{where}{fix}:'
         for repair, numbers in numbered.items():
             mark = '*' if repair in safe else ' '

@@ -47,8 +47,8 @@ def add_snapshot_argument(parser: argparse.ArgumentParser) -> None:
 
 def add_servers_argument(
     parser: argparse.ArgumentParser,
-    meaning: str = 'Also check for the servers of all projects whether each '
-    'may run on its host',
+    meaning: str = 'Also check whether the servers of all projects may run on '
+    'their hosts',
 ) -> None:
     """Add ``--servers`` to the parser of a command that audits."""
     parser.add_argument('--servers', action='store_true', help=meaning)
@@ -56,8 +56,8 @@ def add_servers_argument(
 
 def add_project_arguments(
     parser: argparse.ArgumentParser,
-    meaning: str = 'Name or id of the project that asks; with --snapshot its '
-    'id',
+    meaning: str = 'Name or id of the project that requests the server; with '
+    '--snapshot, its id',
     required: bool = False,
 ) -> None:
     """Add ``--project`` and ``--project-domain`` to the parser of a command.
@@ -70,8 +70,8 @@ def add_project_arguments(
     parser.add_argument(
         '--project-domain',
         metavar='<domain>',
-        help='Name or id of the domain of the project, if projects of '
-        'several domains have its name',
+        help='Name or id of the domain of the project, if several domains '
+        'have a project of that name',
     )
 
 
@@ -107,7 +107,7 @@ def opened(app: Program, args: argparse.Namespace) -> Iterator[Cloud]:
                 return app.connect()
             except exception.NoCredentialsError as exc:
                 raise exception.NoCredentialsError(
-                    'ask a cloud file with --snapshot'
+                    'use a cloud file with --snapshot'
                 ) from exc
 
         cloud = LiveCloud(app.conf, connect)

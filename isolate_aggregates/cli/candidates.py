@@ -109,7 +109,7 @@ class ListCandidates(output.ReportLister):
         yield ''
         shortened = outcome.decision.shortened
         if shortened:
-            yield 'Forbidden in their place, as the query would be too long:'
+            yield 'Forbidden instead, because the query would be too long:'
             for rollup in shortened.rollups:
                 yield (
                     f'  rollup {rollup.name} ({rollup.uuid}) for '

@@ -59,7 +59,11 @@ class ListCapacity(output.ReportLister):
 
     def before(self) -> Iterable[str]:
         """Yield the total."""
-        rules = " by Placement's documentation" if self._difference else ''
+        rules = (
+            " according to Placement's documentation"
+            if self._difference
+            else ''
+        )
         hint = '' if self._total else ' Use explain to see why.'
         yield f'{self._total} more such servers fit{rules}.{hint}'
         yield from differences.lines(self._difference)

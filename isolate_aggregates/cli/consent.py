@@ -56,7 +56,9 @@ class Asking:
             help='Only show what would be done',
         )
         group.add_argument(
-            '--yes', action='store_true', help='Do it without asking'
+            '--yes',
+            action='store_true',
+            help='Make the changes without asking',
         )
         if self.old_yes:
             group.add_argument(
@@ -90,8 +92,8 @@ class Asking:
             return False
         if not terminal.is_attended(self.app.stdin, self.app.stderr):
             self._say(
-                'Nothing was changed: there is no terminal to ask on. Give '
-                '--yes to make the changes.\n'
+                'Nothing was changed: there is no terminal to ask for '
+                'confirmation. Use --yes to make the changes.\n'
             )
             return False
         self._say('To be done:\n')
@@ -111,7 +113,7 @@ class Asking:
         if len(changes) > _MOST:
             more = len(changes) - _MOST
             self._say(f'  and {more} more, which --dry-run shows\n')
-        self._say('Do it? [y/N] ')
+        self._say('Make these changes? [y/N] ')
         self.app.stderr.flush()
         answer = self.app.stdin.readline()
         if answer.strip().lower() in _YES:

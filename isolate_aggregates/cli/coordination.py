@@ -46,8 +46,9 @@ def elected(
     except (ImportError, RuntimeError, TypeError, ValueError) as exc:
         raise exception.ConfigError(
             _OPTION,
-            f'cannot be used: {short(exc)}. It must be a URL that a driver of '
-            'tooz takes, and what the driver needs must be installed.',
+            f'cannot be used: {short(exc)}. It must be a URL that a tooz '
+            'driver accepts, and the dependencies of the driver must be '
+            'installed.',
         ) from exc
     with contextlib.closing(election):
         yield election.is_won

@@ -165,11 +165,8 @@ def _unusable(exc: Exception) -> exception.CredentialsError:
         # The remaining sentences are long lists of alternatives.
         said = short(str(exc).partition('. ')[0])
     else:
-        said = (
-            f'openstacksdk fails over them with {type(exc).__name__}: '
-            f'{short(exc)}'
-        )
+        said = f'openstacksdk failed with {type(exc).__name__}: {short(exc)}'
     return exception.CredentialsError(
-        f'The credentials for the cloud cannot be used: {said}; look at the '
+        f'The credentials for the cloud cannot be used: {said}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )

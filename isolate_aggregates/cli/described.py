@@ -65,8 +65,8 @@ class Described:
         alias = request.flavor.extra_specs.get('pci_passthrough:alias')
         if alias:
             self.not_known.append(
-                f'what PCI devices pci_passthrough:alias={alias} asks of '
-                'Placement where [filter_scheduler] pci_in_placement is true'
+                f'which PCI devices pci_passthrough:alias={alias} requests '
+                'from Placement if [filter_scheduler] pci_in_placement is true'
             )
         settings = implied.Settings(
             request.flavor.extra_specs, request.image_properties
@@ -74,9 +74,9 @@ class Described:
         name = 'hw:cpu_policy'
         if (settings.flavor(name) or settings.image(name)) == 'dedicated':
             self.not_known.append(
-                'which hosts without PCPU Nova finds by asking once more, for '
-                'VCPU in its place, unless [workarounds] '
-                'disable_fallback_pcpu_query is true'
+                'which hosts without PCPU Nova finds with its fallback query '
+                'for VCPU, unless [workarounds] disable_fallback_pcpu_query '
+                'is true'
             )
 
     def _given(self) -> Request:
@@ -113,22 +113,22 @@ class Described:
         zone = given.availability_zone or server.availability_zone
         if not zone and not server.zone_known:
             self.not_known.append(
-                f'the availability zone that server {args.server} was asked '
-                'for in, which Nova shows from 2.96 on; give it with '
-                '--availability-zone if it had any'
+                f'the availability zone that server {args.server} was '
+                'requested in, which Nova shows only from microversion 2.96; '
+                'specify it with --availability-zone if there was one'
             )
         if not given.requested_host:
             self.not_known.append(
                 f'whether a host was requested for server {args.server}, '
-                'which Nova does not show; give it with --host'
+                'which Nova does not show; if so, specify it with --host'
             )
         image = given.image
         if image is None and server.image_id:
             image = self._image(server)
         elif image is None:
             self.not_known.append(
-                f'the image in the volume that server {args.server} boots '
-                'from; give it with --image if it has properties that matter'
+                f'the image of the volume that server {args.server} boots '
+                'from; specify it with --image if it has relevant properties'
             )
         request = dataclasses.replace(
             given,
@@ -169,13 +169,14 @@ class Described:
             ports = self._cloud.ports(server_id)
         except exception.ServiceError as exc:
             self.not_known.append(
-                f'what the ports of server {server_id} ask for: {_said(exc)}'
+                f'what the ports of server {server_id} request: {_said(exc)}'
             )
             return request
         if not ports:
             self.not_known.append(
-                f'the networks that server {server_id} was asked for with: it '
-                'has no ports now; give what they ask for with --port-request'
+                f'the networks that server {server_id} was requested with: it '
+                'has no ports now; specify what they requested with '
+                '--port-request'
             )
         for port in ports:
             request = dataclasses.replace(
@@ -225,7 +226,7 @@ class Described:
             groups = self._cloud.device_groups(profile, owner)
         except (exception.ServiceError, exception.NotFound) as exc:
             self.not_known.append(
-                f'what device profile {profile} asks for: {_said(exc)}'
+                f'what device profile {profile} requests: {_said(exc)}'
             )
             return request
         return dataclasses.replace(
@@ -245,7 +246,7 @@ class Described:
             self.not_known.append(
                 f'whether Nova requires trait OWNER_NOVA, which {others} of '
                 f'{owned + others} compute nodes lack: it does once all '
-                'compute services are of release 34'
+                'compute services run release 34'
             )
         return dataclasses.replace(
             request, owner_nova=bool(owned and not others)

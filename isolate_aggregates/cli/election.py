@@ -47,8 +47,8 @@ class Election:
             # Some drivers raise the exceptions of their libraries.
             self._tell(
                 logging.WARNING,
-                'No process can be elected, so this one goes on with the '
-                'work: %s.',
+                'No process can be elected, so this one continues to work: '
+                '%s.',
                 _said(exc),
             )
             return True
@@ -67,7 +67,7 @@ class Election:
             if self._is_started:
                 self._coordinator.stop()
         except Exception as exc:
-            LOG.warning('The election could not be left: %s.', _said(exc))
+            LOG.warning('Leaving the election failed: %s.', _said(exc))
 
     def _has_lock(self) -> bool:
         if not self._is_started:

@@ -21,7 +21,7 @@ _MOST = 20
 # The width of the host names in a row, which leaves room for the reasons.
 _WIDTH = 40
 
-_LEFT_OUT = 'left out by Placement, which should offer it'
+_LEFT_OUT = 'not offered by Placement, although it should be'
 
 
 class ExplainRequest(output.ReportLister):
@@ -236,8 +236,8 @@ class ExplainRequest(output.ReportLister):
             hosts = sum(len(group.verdicts) for group in self._rest)
             yield (
                 f'{counted(hosts, "more host")} for '
-                f'{counted(len(self._rest), "other combination")} of such '
-                'reasons; --hosts shows each host.'
+                f'{counted(len(self._rest), "other combination")} of reasons; '
+                '--hosts shows each host.'
             )
 
     @property

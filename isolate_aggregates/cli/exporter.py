@@ -60,21 +60,21 @@ class ExportMetrics(usage.Command):
         )
         base.add_servers_argument(
             parser,
-            'Check the servers of all projects too: how many are out of '
+            'Also check the servers of all projects: how many are out of '
             'place, and which flavors they have',
         )
         parser.add_argument(
             '--scheduler',
             metavar='<directory>',
-            help='Add the counts of nova-scheduler on this machine from this '
-            'directory, see [isolate_aggregates] '
+            help='Also export the metrics of nova-scheduler on this machine '
+            'from this directory; see [isolate_aggregates] '
             'scheduler_metrics_directory',
         )
         parser.add_argument(
             '--sync-textfile',
             metavar='<file>',
-            help='Add the time of the last success of sync, from the file '
-            'that sync --textfile writes on this machine',
+            help='Also export the time of the last successful sync, from the '
+            'file that sync --textfile writes on this machine',
         )
         parser.add_argument(
             '--no-cloud',
@@ -111,7 +111,7 @@ class ExportMetrics(usage.Command):
             )
         if args.no_cloud and (args.snapshot or args.servers):
             self._usage.error(
-                '--no-cloud reads no cloud; leave out --snapshot and --servers'
+                '--no-cloud cannot be combined with --snapshot or --servers'
             )
 
     def _write(

@@ -24,7 +24,7 @@ class _KeyCommand(changes.ChangeCommand):
             '--trait',
             required=True,
             metavar='<trait>',
-            help='The trait that locks',
+            help='Trait that locks the hosts',
         )
         return parser
 

@@ -41,7 +41,7 @@ DESCRIPTIONS = {
     'query': 'Print the query string to send to Placement for a server.',
     'report': 'Write a page that shows which flavors may use which hosts.',
     'reservation_blazar_adopt': (
-        'Give a reservation to the Blazar of the configuration file.'
+        'Hand a reservation over to the Blazar of the configuration file.'
     ),
     'reservation_blazar_end': (
         'End a reservation that Blazar does not know, and delete its servers.'
@@ -55,7 +55,8 @@ DESCRIPTIONS = {
     'reservation_create': 'Reserve capacity for the servers of a project.',
     'reservation_end': 'End a reservation now, and delete its servers.',
     'reservation_find': (
-        'Show when a reservation would fit first, and on which hosts.'
+        'Show the earliest time at which a reservation fits, and on which '
+        'hosts.'
     ),
     'reservation_host_disable': 'Disable hosts for reservations.',
     'reservation_host_enable': 'Enable hosts for reservations.',

@@ -56,7 +56,7 @@ class ShowMatrix(output.ReportLister):
             '--by',
             choices=tuple(_NO_COLUMNS),
             default='host',
-            help='What the columns are; default: host',
+            help='What each column stands for; default: host',
         )
         base.add_snapshot_argument(parser)
         return parser

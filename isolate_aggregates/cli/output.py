@@ -85,8 +85,9 @@ def _prepare(
     """
     if args.columns and not _known(args.columns, names):
         raise exception.IsolateAggregatesError(
-            f'There is no column {" or ".join(args.columns)}'
-            f'{meant(args.columns[0], names)}; there are {", ".join(names)}.'
+            'There is no column '
+            f'{" or ".join(args.columns)}{meant(args.columns[0], names)}; the '
+            f'columns are {", ".join(names)}.'
         )
     if (
         args.formatter == 'table'
@@ -134,8 +135,8 @@ class ReportLister(Lister):
         parser.add_argument(
             '--long',
             action='store_true',
-            help='Name all hosts, aggregates and others in a sentence, '
-            'instead of the first ones and the number of the rest',
+            help='Name all hosts, aggregates and other objects, instead of '
+            'the first ones and the number of the others',
         )
         return parser
 

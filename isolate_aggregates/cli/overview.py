@@ -22,12 +22,12 @@ _TASKS = (
         ('lock', 'unlock', 'grant', 'revoke', 'list', 'show', 'filter list'),
     ),
     (
-        'Keep it working',
+        'Maintain isolation',
         ('audit', 'sync', 'limit', 'exporter', 'snapshot'),
     ),
     ('Reserve hosts', ('reservation',)),
     (
-        'Move from Blazar and back',
+        'Migrate from Blazar and back',
         ('reservation import', 'reservation blazar'),
     ),
     # Includes commands of other packages.

@@ -37,7 +37,7 @@ class WriteReport(usage.Command):
             nargs='+',
             default=[],
             metavar='<project>',
-            help='Names or ids of more projects that can be chosen in "Try a '
+            help='Names or ids of further projects to offer in "Try a '
             'request" on the page',
         )
         base.add_servers_argument(parser)

@@ -33,7 +33,7 @@ FAILED = 1
 LOG = logging.getLogger(__name__)
 
 # The description of a mark that is to be deleted.
-_IDLE = 'which marks nothing any more'
+_IDLE = 'which no longer marks anything'
 
 
 class SyncPlacement(consent.Asking, output.ReportLister):
@@ -56,8 +56,8 @@ class SyncPlacement(consent.Asking, output.ReportLister):
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Repeat it at this interval, and write a line for each '
-            'change; implies --yes',
+            help='Repeat at this interval, and write a line for each change; '
+            'implies --yes',
         )
         for part, what in (
             (plans.Part.MIRROR, 'mirror host aggregates into Placement'),
@@ -81,8 +81,9 @@ class SyncPlacement(consent.Asking, output.ReportLister):
         parser.add_argument(
             '--textfile',
             metavar='<file>',
-            help='With --yes or --watch, write the time of each success to '
-            'this file, for exporter --sync-textfile or for Node exporter',
+            help='With --yes or --watch, write the time of each successful '
+            'sync to this file, for exporter --sync-textfile or for Node '
+            'exporter',
         )
         base.add_snapshot_argument(parser)
         self._usage = parser
@@ -96,7 +97,8 @@ class SyncPlacement(consent.Asking, output.ReportLister):
                 parsed_args.yes or parsed_args.watch
             ):
                 self._usage.error(
-                    '--textfile needs --yes or --watch, without --forget'
+                    '--textfile needs --yes or --watch, and cannot be '
+                    'combined with --forget'
                 )
             base.check_metrics_client()
         if parsed_args.watch:
@@ -104,7 +106,7 @@ class SyncPlacement(consent.Asking, output.ReportLister):
                 if getattr(parsed_args, other):
                     name = other.replace('_', '-')
                     self._usage.error(
-                        f'--{name} is done once, without --watch'
+                        f'--{name} cannot be combined with --watch'
                     )
             self._watch(parsed_args)
             return 0
@@ -260,7 +262,7 @@ def _report(result: apply.SyncResult) -> None:
         LOG.error('%s', failure)
     if result.failures and result.untried:
         LOG.error(
-            'After so many failures in a row, %d resource providers were not '
-            'tried.',
+            'Because of too many failures in a row, %d resource providers '
+            'were not tried.',
             result.untried,
         )

@@ -201,7 +201,7 @@ def apply(decision: Decision, spec: objects.RequestSpec) -> None:
         raise exception.RequestRefused(
             [
                 'a request filter restricts it to one provider tree, which '
-                'Nova does not let a request filter ask for'
+                'Nova does not allow a request filter to do'
             ]
         )
     if decision.destination.host_objections:

@@ -14,8 +14,7 @@ EXTRA_SPEC_VALIDATORS = [
         name='reservation:{reservation}',
         description=(
             'Place servers on the hosts of this reservation: those of the '
-            'aggregates whose metadata has the same key. The value is not '
-            'looked at.'
+            'aggregates whose metadata has the same key. The value is ignored.'
         ),
         value={'type': str},
         parameters=[

@@ -112,7 +112,8 @@ class ForcedHosts:
                     raise exception.ServiceUnreachable(
                         'Placement',
                         None,
-                        'is too slow to read the aggregates of a forced host.',
+                        'takes too long to return the aggregates of a forced '
+                        'host.',
                     )
                 yield providers.aggregates(placement, provider['uuid'])
 
@@ -171,7 +172,7 @@ def _nodes(
     if number > _MOST_NODES:
         raise exception.RequestRefused(
             [
-                f'the forced hosts have {number} nodes, too many to judge '
+                f'the forced hosts have {number} nodes, too many to check '
                 'each before the query to Placement is shortened'
             ]
         )

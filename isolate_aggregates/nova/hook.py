@@ -46,7 +46,7 @@ def _runner(
             spec,
             exception.ConfigError(
                 '[filter_scheduler] available_filters',
-                'lacks isolate_aggregates.nova.all_filters, which makes the '
+                'lacks isolate_aggregates.nova.all_filters, which creates the '
                 'request filters; add it after '
                 'nova.scheduler.filters.all_filters.',
             ),

@@ -104,7 +104,7 @@ def _log(
             break
         LOG.log(
             level,
-            'Host %(host)s is not for %(server)s: %(reasons)s',
+            'Host %(host)s may not be used for %(server)s: %(reasons)s',
             {
                 'host': host,
                 'server': server,
@@ -113,7 +113,7 @@ def _log(
         )
     if len(reasons) > _MOST:
         LOG.info(
-            '%(number)d more hosts are not for %(server)s; the reasons are '
-            'logged at DEBUG.',
+            '%(number)d more hosts may not be used for %(server)s; the '
+            'reasons are logged at DEBUG.',
             {'number': len(reasons) - _MOST, 'server': server},
         )

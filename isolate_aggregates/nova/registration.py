@@ -92,18 +92,19 @@ def check_hook(
     problem = None
     if names.count(_PIPELINE) != 1:
         problem = (
-            f'must name {_PIPELINE} once, which runs the request filters of '
-            f'isolate-aggregates; name it in place of {_IN_TREE.__name__}.'
+            f'must contain {_PIPELINE} exactly once: it runs the request '
+            'filters of isolate-aggregates; use it instead of '
+            f'{_IN_TREE.__name__}.'
         )
     elif names.count(_QUERY_LIMIT) != 1 or names[-1] != _QUERY_LIMIT:
         problem = (
-            f'must name {_QUERY_LIMIT} once and last, which makes the query '
-            'fit that all others have added to.'
+            f'must contain {_QUERY_LIMIT} exactly once, as the last filter: '
+            'it shortens the query that all others have added to.'
         )
     elif _IN_TREE.__name__ in names and _is_replaced(filters()):
         problem = (
-            f'must not name {_IN_TREE.__name__}, as {_PIPELINE} runs a filter '
-            'that replaces it.'
+            f'must not contain {_IN_TREE.__name__}, because {_PIPELINE} runs '
+            'a filter that replaces it.'
         )
     if problem:
         raise exception.ConfigError('[scheduler] request_filters', problem)

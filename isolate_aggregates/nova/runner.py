@@ -189,10 +189,10 @@ class Runner:
         self._has_warned = True
         LOG.warning(
             'The query to Placement for %(server)s would be longer than '
-            '[isolate_aggregates] max_query_length, so it leaves what follows '
-            'to %(host_filter)s. That one looks only at the hosts that '
-            'Placement returns, up to [scheduler] max_placement_results. This '
-            'is said once: %(left)s',
+            '[isolate_aggregates] max_query_length, so these constraints are '
+            'left to %(host_filter)s. Host filters check only the hosts that '
+            'Placement returns, at most [scheduler] max_placement_results. '
+            'This is logged only once: %(left)s',
             {
                 'server': messages.server(spec),
                 'host_filter': ' and '.join(
@@ -311,7 +311,7 @@ def _log(
 ) -> None:
     destination = decision.destination
     instead = (
-        f'; in their place: {sorted(decision.forbidden)}'
+        f'; forbidden instead: {sorted(decision.forbidden)}'
         if decision.shortened
         else ''
     )

@@ -133,9 +133,10 @@ class NovaDatabaseSource:
         tables = [rows for rows in split if rows is not None]
         if len(tables) < len(texts):
             self._do_without_texts(
-                'its tables are not whole as texts; the server may cut them '
-                'off (max_allowed_packet, group_concat_max_len), or a name or '
-                'a tag has a control character'
+                'its tables cannot be read completely as texts; the server '
+                'may truncate them (max_allowed_packet, '
+                'group_concat_max_len), or a name or a tag contains a control '
+                'character'
             )
             texts, tables = [], []
         # In this order, so that no metadata is missing if an aggregate changes

@@ -48,7 +48,9 @@ def _needs_nova(
     @functools.wraps(check)
     def guarded(self: 'Checks') -> Result:
         if self._check_nova().code == Code.FAILURE:
-            return Result(Code.FAILURE, 'Not checked without a usable Nova.')
+            return Result(
+                Code.FAILURE, 'Not checked, because Nova cannot be used.'
+            )
         return check(self)
 
     return guarded
@@ -132,8 +134,8 @@ class Checks(upgradecheck.UpgradeCommands):
         if in_tree:
             return Result(
                 Code.WARNING,
-                "Nova's in-tree isolate_aggregates runs beside the filters "
-                'here; add isolate_aggregates to [isolate_aggregates] '
+                "Nova's in-tree isolate_aggregates runs in addition to these "
+                'filters; add isolate_aggregates to [isolate_aggregates] '
                 'request_filters to replace it.',
             )
         for one in enabled:
@@ -143,15 +145,14 @@ class Checks(upgradecheck.UpgradeCommands):
             if twice:
                 return Result(
                     Code.WARNING,
-                    f'{", ".join(sorted(twice))} does again for every host '
-                    f'what {one.name} does before Placement is asked; remove '
+                    f'{", ".join(sorted(twice))} repeats for every host what '
+                    f'{one.name} does before the query to Placement; remove '
                     'it from [filter_scheduler] enabled_filters.',
                 )
         if not names:
             return Result(
                 Code.WARNING,
-                'No request filter is switched on, so no aggregate is '
-                'isolated.',
+                'No request filter is enabled, so no aggregate is isolated.',
             )
         return Result(Code.SUCCESS, f'Request filters: {", ".join(names)}.')
 
@@ -249,7 +250,7 @@ class Checks(upgradecheck.UpgradeCommands):
             )
         return Result(
             Code.SUCCESS,
-            f'{len(shortened.forbidden)} aggregates stand for {forbidden} '
+            f'{len(shortened.forbidden)} aggregates stand for the {forbidden} '
             'that are forbidden.',
         )
 

@@ -80,9 +80,9 @@ def _granted(
     key = xs.TRAIT_PREFIX + trait
     if settings.get(key) == xs.FORBIDDEN:
         raise exception.InvalidRequest(
-            f'The {described} has {key}={xs.FORBIDDEN}, which keeps '
-            'its servers away from such hosts on purpose; take that off '
-            'first if it is wrong.'
+            f'The {described} has {key}={xs.FORBIDDEN}, which deliberately '
+            'keeps its servers away from such hosts; remove it first if this '
+            'is a mistake.'
         )
     if trait in required:
         return Plan(notes=tuple(notes))
@@ -105,7 +105,7 @@ def revoke_flavor(cloud: LiveCloud, name: str, trait: str) -> Plan:
     flavor = cloud.flavor(name)
     # A trait in a suffixed request group is more than a key.
     problems = tuple(
-        f'flavor {flavor.name} still requires {trait} by '
+        f'flavor {flavor.name} still requires {trait} through '
         f'trait{spec.suffix}:{trait}, which belongs to a request group; '
         'change the flavor yourself'
         for spec in xs.parse(flavor.extra_specs)
@@ -168,7 +168,7 @@ def _useless(cloud: LiveCloud, trait: str) -> Iterator[str]:
     if not any(trait in tags.required_traits(a) for a in cloud.index):
         yield (
             f'no aggregate requires {trait}, so it opens nothing yet; it only '
-            'keeps servers to hosts with the trait'
+            'restricts servers to hosts with the trait'
         )
 
 
@@ -177,8 +177,8 @@ def _image_notes(
 ) -> Iterator[str]:
     if 'image' not in trait_sources:
         yield (
-            'images open nothing here, as [isolate_aggregates] trait_sources '
-            'does not name them; grant a flavor'
+            'images open nothing here, because [isolate_aggregates] '
+            'trait_sources does not name them; use a flavor instead'
         )
     project = cloud.connection.session.get_project_id()
     if image.owner not in (None, project):

@@ -25,14 +25,14 @@ def nodes(
             by_host[node.host].append(node)
     found = [node for some in by_host.values() for node in some]
     problems = [
-        f'host {host}: Nova lists no compute node of it; start nova-compute '
-        'there, or take the host out of the aggregate'
+        f'host {host}: Nova lists no compute node for it; start nova-compute '
+        'there, or remove the host from the aggregate'
         for host in sorted(wanted)
         if not by_host[host]
     ]
     problems += [
         f'host {node.host}: Placement has no resource provider for its '
-        f'compute node {node.name}; look into the log of nova-compute there'
+        f'compute node {node.name}; check the log of nova-compute there'
         for node in _sorted(found)
         if node.uuid not in names
     ]

@@ -108,7 +108,7 @@ def _below(
                 yield (
                     f'{hosts.node_label(node)} has {trait} on '
                     f'{text.named("provider", below)}; servers find it there '
-                    'if they ask for something of that provider'
+                    'if they request resources of that provider'
                 )
 
 
@@ -169,8 +169,8 @@ def _tag(
 def _notes(aggregate: Aggregate, tag: Sequence[Step]) -> Iterator[str]:
     if not aggregate.hosts:
         yield (
-            f'aggregate {aggregate.name} has no hosts; when it has, run the '
-            'same command again, or sync'
+            f'aggregate {aggregate.name} has no hosts; after adding hosts, '
+            'run the same command again, or sync'
         )
     elif tag:
         yield (

@@ -66,8 +66,8 @@ def plan(
     notes = [*_not_locked(aggregate, keys), *on_hosts.notes()]
     if steps and marks.marked_rollups(known):
         notes.append(
-            'long queries keep out of the hosts until sync has taken '
-            'them out of the rollup aggregates too'
+            'requests with long queries cannot use the hosts until sync has '
+            'removed them from the rollup aggregates too'
         )
     return Plan(steps, tuple(wanted), tuple(notes), problems)
 
@@ -159,7 +159,7 @@ class _TraitsOnHosts:
                 elif node.uuid not in found.marked:
                     yield (
                         f'{hosts.node_label(node)} keeps trait {trait}, which '
-                        'was not put there from here'
+                        'isolate-aggregates did not add'
                     )
 
     def _losing(self, trait: str, found: _Having) -> Iterator[ComputeNode]:

@@ -287,7 +287,7 @@ class PlacementClient:
                 raise exception.QueryTooLong(
                     exc.service,
                     exc.url,
-                    'did not get the query',
+                    'did not receive the query',
                     len(path.partition('?')[2]),
                 ) from exc
             raise

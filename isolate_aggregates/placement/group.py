@@ -56,8 +56,8 @@ class RequestGroup:
         """Reject a suffix that Placement would read differently."""
         if self.suffix and not xs.SUFFIX.fullmatch(self.suffix):
             raise exception.InvalidRequest(
-                f'{self.suffix!r} is not a suffix of a request group; it may '
-                'have up to 64 of the characters a-z, A-Z, 0-9, _ and -.'
+                f'{self.suffix!r} is not a valid suffix of a request group; '
+                'use at most 64 of the characters a-z, A-Z, 0-9, _ and -.'
             )
 
     @property

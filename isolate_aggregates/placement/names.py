@@ -32,5 +32,5 @@ def _wrong(name: str, kind: str, standard: Collection[str]) -> str | None:
         return None
     return (
         f'{name} is not a standard {kind}{meant(name.upper(), standard)}; the '
-        'name of a custom one is CUSTOM_ and A-Z, 0-9 or _'
+        'name of a custom one must be CUSTOM_ followed by A-Z, 0-9 and _'
     )

@@ -87,7 +87,7 @@ class Limit:
             found += ', and longer ones were not tried'
         else:
             found += (
-                f', one of {self.refused:,} does not: the web server '
+                f', but one of {self.refused:,} does not: the web server '
                 f'{self.happened}'
             )
         advice = _ADVICE[self.verdict(max_query_length)].format(self.advised)
@@ -104,7 +104,7 @@ _ADVICE = {
     ),
     Verdict.FITS: 'fits.',
     Verdict.LOW: (
-        'is safe; with {} fewer queries have to be shortened or refused.'
+        'is safe; with {}, fewer queries must be shortened or refused.'
     ),
 }
 

@@ -196,8 +196,8 @@ class Shortener:
             ).within(most)
             if wanted is None:
                 raise too_long.error(
-                    'and the rollup aggregates that there are do not make it '
-                    'fit; run "isolate-aggregates sync"'
+                    'and the existing rollup aggregates do not shorten it '
+                    'enough; run "isolate-aggregates sync"'
                 )
             since = members.use(wanted.rollups)
             now = self._clock()
@@ -210,9 +210,9 @@ class Shortener:
                 return found
             if not members.wait(since):
                 raise too_long.error(
-                    'and the rollup aggregates that may make it fit have not '
-                    'been verified yet; try again, and see the log of '
-                    'nova-scheduler if this goes on'
+                    'and the rollup aggregates that may shorten it enough '
+                    'have not been verified yet; try again, and check the log '
+                    'of nova-scheduler if this persists'
                 )
 
 
@@ -244,7 +244,8 @@ class _TooLong:
         number = sum(map(len, self._destination.required_aggregates))
         return self._error(
             f'would take {self._length:,} bytes for {number:,} required '
-            f'aggregates and the resources, {self._limit}; {advice}raise that,'
+            f'aggregates and the resources, {self._limit}; {advice}raise '
+            'max_query_length,'
         )
 
     def error(self, why: str) -> exception.QueryNotShortened:
@@ -256,13 +257,13 @@ class _TooLong:
         length = self._length + group.forbidden_length(number)
         return self._error(
             f'would take {length:,} bytes to forbid {number:,} aggregates, '
-            f'{self._limit}, {why}, or raise that'
+            f'{self._limit}, {why}, or raise max_query_length'
         )
 
     def _error(self, problem: str) -> exception.QueryNotShortened:
         return exception.QueryNotShortened(
             [
                 f'the query to Placement {problem} and the limit of the web '
-                'server before Placement'
+                'server in front of Placement'
             ]
         )

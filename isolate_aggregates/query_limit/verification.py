@@ -222,7 +222,7 @@ class VerifiedMembers:
             return self._failed(exc)
         with self._changed:
             if self._pause:
-                LOG.info('Rollup aggregates are verified again.')
+                LOG.info('Rollup aggregates can be verified again.')
             self._pause = 0.0
             watched.learn(some, uncovered, now)
             # Its aggregates may have changed meanwhile.
@@ -294,9 +294,9 @@ class VerifiedMembers:
             LOG.error('Rollup aggregates cannot be verified.', exc_info=exc)
         elif first:
             LOG.warning(
-                'Rollup aggregates cannot be verified: %(cause)s Results are '
-                'used for %(age).0f s, then requests whose query does not fit '
-                'without rollups are refused.',
+                'Rollup aggregates cannot be verified: %(cause)s Earlier '
+                'results are used for %(age).0f s; after that, requests whose '
+                'query does not fit without rollups are refused.',
                 {'cause': exc, 'age': MAX_AGE},
             )
         return self._pause

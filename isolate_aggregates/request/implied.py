@@ -67,7 +67,8 @@ class Settings:
         if flavor and image and flavor != image:
             raise exception.InvalidRequest(
                 f'The flavor has {name}={flavor} but the image has '
-                f'{name.replace(":", "_")}={image}; make them agree.'
+                f'{name.replace(":", "_")}={image}; set both to the same '
+                'value.'
             )
         return flavor or image
 
@@ -200,8 +201,9 @@ def _cpu_set(spec: str) -> set[int]:
             into.update(range(int(first), int(last or first) + 1))
         except ValueError:
             raise exception.InvalidRequest(
-                f'The CPU mask {spec!r} has {rule!r} in it; it must be a list '
-                'of numbers, ranges such as 0-3, and exclusions such as ^0.'
+                f'The CPU mask {spec!r} contains {rule!r}; a mask must be a '
+                'list of numbers, ranges such as 0-3, and exclusions such as '
+                '^0.'
             ) from None
     return wanted - unwanted
 
@@ -247,7 +249,7 @@ def _memory_encryption(settings: Settings) -> str | None:
     if not all(wanted):
         raise exception.InvalidRequest(
             f'The flavor has hw:mem_encryption={flavor} but the image has '
-            f'hw_mem_encryption={image}; make them agree.'
+            f'hw_mem_encryption={image}; set both to the same value.'
         )
     models = {
         'amd-sev': os_traits.HW_CPU_X86_AMD_SEV,
@@ -285,7 +287,7 @@ def tpm(settings: Settings) -> list[str]:
     model = settings.either('hw:tpm_model', models) or 'tpm-tis'
     if (model, version) == ('tpm-crb', '1.2'):
         raise exception.InvalidRequest(
-            'hw:tpm_model is tpm-crb, which goes only with hw:tpm_version 2.0.'
+            'hw:tpm_model is tpm-crb, which requires hw:tpm_version 2.0.'
         )
     return [models[model], versions[version]]
 

@@ -49,7 +49,7 @@ def preview(
 
 def _ended(reservation_id: str) -> exception.ReservationError:
     return exception.ReservationError(
-        reservation_id, 'cannot be changed, as it has ended'
+        reservation_id, 'cannot be changed, because it has ended'
     )
 
 
@@ -99,5 +99,5 @@ def contended(reservation_id: str) -> exception.ReservationError:
     """Return the error for a command that gave up because of conflicts."""
     return exception.ReservationError(
         reservation_id,
-        'was changed by other commands again and again; run this one again',
+        'was changed repeatedly by other commands; run this command again',
     )

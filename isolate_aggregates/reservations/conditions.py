@@ -18,8 +18,8 @@ CLOCKS_DIFFER = 2 * MOST_SKEW
 
 # The error when a change comes after the start.
 BEGUN = (
-    'has started, and its start, project and affinity can be changed only '
-    'before that'
+    'has started; its start, project and affinity can be changed only before '
+    'the start'
 )
 
 

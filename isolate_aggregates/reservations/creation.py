@@ -107,8 +107,8 @@ def _is_other(
 def _taken(reservation_id: str) -> exception.ReservationError:
     return exception.ReservationError(
         reservation_id,
-        'cannot be created, because there is another one, or a flavor, with '
-        'that id',
+        'cannot be created, because another reservation or a flavor already '
+        'has that id',
     )
 
 

@@ -111,7 +111,7 @@ def _on_takers(
             return assignment
         for name in too_small:
             found[name] = dataclasses.replace(
-                found[name], obstacle='takes no server of that size'
+                found[name], obstacle='cannot take a server of that size'
             )
 
 

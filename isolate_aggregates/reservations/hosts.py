@@ -23,7 +23,7 @@ from isolate_aggregates.reservations.store import ReservationStore
 
 # What to do about a pool that may be Blazar's.
 _WHOSE_POOL = (
-    'give another name as [blazar:physical:host] aggregate_freepool_name, or '
+    'set [blazar:physical:host] aggregate_freepool_name to another name, or '
     f'set {names.POOL_KEY}=true on the pool if no Blazar uses it'
 )
 
@@ -231,7 +231,7 @@ def _refuse_use(
     problem = _use(observed, pool, pool.hosts - gone)
     if problem:
         raise exception.InvalidRequest(
-            f'Pool {pool.name} cannot be deleted, as it {problem}.'
+            f'Pool {pool.name} cannot be deleted, because it {problem}.'
         )
 
 
@@ -245,7 +245,10 @@ def _use(
     if known:
         return f'is needed for {text.named("reservation", known)}'
     if names.POOL_KEY not in pool.metadata:
-        return f'was not made here: it has no {names.POOL_KEY}'
+        return (
+            'was not created by isolate-aggregates: it has no '
+            f'{names.POOL_KEY}'
+        )
     others = pool.metadata.keys() - names.POOL_METADATA
     if others:
         return f'has other metadata: {text.listed(others)}'
@@ -321,9 +324,9 @@ def _refuse_foreign(node: Node, pool: Aggregate | None) -> None:
     if pool and pool.hosts and not names.POOL_METADATA.keys() & pool.metadata:
         raise exception.ReservationHostError(
             node.name,
-            f'cannot join the pool {pool.name}, which has hosts and no lock '
-            'and so may be that of Blazar, whose servers the lock would keep '
-            f'out; {_WHOSE_POOL}',
+            f'cannot join the pool {pool.name}, which has hosts but no lock: '
+            'it may belong to Blazar, and the lock would keep out the servers '
+            f'of Blazar; {_WHOSE_POOL}',
         )
 
 
@@ -403,5 +406,5 @@ def _create_provider(
         raise exception.ReservationHostError(
             node.name,
             f'cannot get the resource provider {names.provider(node.name)}, '
-            'as there is another of that name',
+            'because another provider has that name',
         ) from None

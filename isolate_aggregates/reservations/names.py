@@ -72,7 +72,7 @@ def reservation_id(text: str) -> str:
         return str(uuid.UUID(text))
     except ValueError:
         raise exception.InvalidRequest(
-            f'{text!r} is not the id of a reservation; give a uuid.'
+            f'{text!r} is not a valid id of a reservation; it must be a uuid.'
         ) from None
 
 

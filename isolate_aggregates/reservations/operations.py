@@ -186,8 +186,8 @@ def _leaving(
         named = [name for name in slots if observed.hosts[name].obstacle]
         if not named:
             raise exception.InvalidRequest(
-                f'All hosts of reservation {found.id} work; name the one to '
-                'leave.'
+                f'All hosts of reservation {found.id} work; specify the host '
+                'to leave.'
             )
     elif not named:
         return ()
@@ -290,5 +290,6 @@ def _check_end(
     if wanted.end is not None and wanted.end <= max(now, start):
         raise exception.InvalidRequest(
             f'Reservation {found.id} cannot be changed to end at '
-            f'{wanted.end.isoformat()}, which is over or before its start.'
+            f'{wanted.end.isoformat()}, which is in the past or before its '
+            'start.'
         )

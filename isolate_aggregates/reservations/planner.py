@@ -43,7 +43,7 @@ class Assignment:
         demand = self.demand
         slots = text.counted(demand.amount, 'slot')
         if self.used > demand.amount:
-            return f'cannot have {slots}, as {self.used} have servers'
+            return f'cannot have {slots}, because {self.used} have servers'
         needs = ', '.join(
             f'{amount} {name}' for name, amount in sorted(demand.needs.items())
         )
@@ -51,11 +51,11 @@ class Assignment:
         end = (
             f'until {demand.end.isoformat(timespec="seconds")}'
             if demand.end
-            else 'for ever'
+            else 'without an end'
         )
         return (
             f'needs {slots} of {needs}{_AFFINITY[demand.affinity]} from '
-            f'{start} {end}, and there is room for {self._room}'
+            f'{start} {end}, but there is room for {self._room}'
         )
 
     @property

@@ -166,7 +166,7 @@ class Reconciliation:
         raise exception.ReservationError(
             self.id,
             f'is still not complete after {_MOST_STEPS} steps, because '
-            'another program changes it all the time; find out which',
+            'another program keeps changing it; find out which',
         )
 
     def status(

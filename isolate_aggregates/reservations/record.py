@@ -165,8 +165,8 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         if version != _VERSION:
             raise exception.ReservationError(
                 flavor.id,
-                f'was written in format {version}, and only format '
-                f'{_VERSION} is known here; use the newer release for it',
+                f'was written in format {version}, but this release only '
+                f'knows format {_VERSION}; use the newer release for it',
             )
         asked = document.get('asked')
         if names.reservation_id(flavor.id) != flavor.id:

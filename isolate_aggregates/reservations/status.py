@@ -107,7 +107,7 @@ def _problems(
             yield f'host {name} {short[name]}'
         if name in status.reservation.leaving:
             there = text.counted(slots.used, 'server')
-            yield f'host {name} is being left: {there} there'
+            yield f'host {name} is being left and still has {there}'
             continue
         if host.obstacle is None:
             continue

@@ -93,14 +93,14 @@ class ReservationStore:
             behind = told - after
             ahead = before - told - datetime.timedelta(seconds=1)
             if max(behind, ahead) > MOST_SKEW:
-                way = 'behind' if behind > ahead else 'ahead of'
+                way = 'behind' if behind > ahead else 'ahead'
                 seconds = max(behind, ahead).total_seconds()
                 raise exception.ServiceError(
                     'Placement',
                     self.placement.endpoint,
-                    f'has a clock that the one here is {seconds:,.0f} s '
-                    f'{way}; reservations depend on the time, so set both, '
-                    'for example with NTP.',
+                    'has a different time: the clock of this machine is '
+                    f'{seconds:,.0f} s {way}; reservations depend on the '
+                    'time, so synchronize both clocks, for example with NTP.',
                 )
         return after
 

@@ -68,7 +68,8 @@ def find(
     assignment = host_capacity.first_fit(store, observed, wanted, now)
     if assignment.missing:
         raise exception.ReservationError(
-            wanted.id, f'fits at no time, as it {assignment.refusal}'
+            wanted.id,
+            f'does not fit at any time, because it {assignment.refusal}',
         )
     demand = assignment.demand
     return _planned(
@@ -147,8 +148,8 @@ def check_period(start: datetime.datetime, end: datetime.datetime) -> None:
     check_time('end', end)
     if end <= start:
         raise exception.InvalidRequest(
-            f'A calendar cannot end at {end.isoformat()}, as it starts at '
-            f'{start.isoformat()}.'
+            f'A calendar cannot end at {end.isoformat()}, because it starts '
+            f'at {start.isoformat()}.'
         )
 
 

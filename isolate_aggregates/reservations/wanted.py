@@ -47,7 +47,7 @@ def new(
         check_time('end', end)
         if end <= start:
             raise exception.InvalidRequest(
-                f'A reservation cannot end at {end.isoformat()}, as it '
+                f'A reservation cannot end at {end.isoformat()}, because it '
                 f'starts at {start.isoformat()}.'
             )
     found = Reservation(
@@ -66,19 +66,20 @@ def new(
         for key in shape.extra_specs
     ):
         raise exception.InvalidRequest(
-            'The slots of a reservation cannot be taken from another one.'
+            'The slots of a reservation cannot be taken from another '
+            'reservation.'
         )
     unknown = [] if allow_uncounted else uncounted(shape.extra_specs)
     if unknown:
         raise exception.InvalidRequest(
-            f'A slot cannot be planned with {", ".join(unknown)}, as '
+            f'A slot cannot be planned with {", ".join(unknown)}, because '
             'Placement does not count it. Leave it out, or use '
-            '--allow-uncounted: a server may then get no host '
-            'although its reservation has a free slot.'
+            '--allow-uncounted: a server may then get no host although its '
+            'reservation has a free slot.'
         )
     if not any(counting.needs(found.flavor).values()):
         raise exception.InvalidRequest(
-            'A slot of a reservation must need something.'
+            'A slot of a reservation must request at least one resource.'
         )
     return found
 
@@ -86,7 +87,7 @@ def new(
 def check_amount(amount: int) -> None:
     if amount < 1:
         raise exception.InvalidRequest(
-            f'A reservation has at least 1 slot, not {amount}.'
+            f'A reservation must have at least 1 slot, not {amount}.'
         )
 
 

@@ -87,8 +87,8 @@ class Service:
             raise exception.ServiceError(
                 self.name,
                 None,
-                f'has no endpoint in the service catalog: {short(exc)}'
-                '; look at the region and the interface.',
+                f'has no endpoint in the service catalog: {short(exc)}; check '
+                'the region and the interface.',
             ) from exc
         except Exception as exc:
             # The catalog is invalid.
@@ -98,7 +98,7 @@ class Service:
                 self.name,
                 None,
                 'has no endpoint: this auth type has no service catalog; '
-                'give the endpoint itself, as '
+                'specify the endpoint with '
                 f'--os-{self._client.service_type}-endpoint-override.',
             )
         return public(endpoint)
@@ -192,8 +192,8 @@ class Service:
             raise exception.ServiceError(
                 self.name,
                 self.endpoint,
-                f'answered {_shown(path)} with JSON that lacks what it should '
-                f'have: {exc!r}; is this the right endpoint?',
+                f'answered {_shown(path)} with JSON that lacks expected data: '
+                f'{exc!r}; is this the right endpoint?',
             ) from exc
 
     @contextlib.contextmanager
@@ -242,7 +242,7 @@ class Service:
             return exception.BadQuery(
                 self.name,
                 self.endpoint,
-                f'calls the request invalid (400): {short(said)}.',
+                f'rejected the request as invalid (400): {short(said)}.',
             )
         return self.refusal(f'{method} {_shown(path)}', status, said)
 
@@ -255,14 +255,13 @@ class Service:
         :param status: The status of the response.
         :param said: The error message of the service.
         """
-        said = short(said) or 'it does not say why'
+        said = short(said) or 'no reason was given'
         if status == 401:
             return exception.ServiceDenied(
                 self.name,
                 self.endpoint,
-                f'does not accept the token of {request} (401): {said}; look '
-                'at the credentials, and at [keystone_authtoken] of the '
-                'service.',
+                f'does not accept the token of {request} (401): {said}; check '
+                'the credentials, and [keystone_authtoken] of the service.',
             )
         if status == 403:
             return exception.ServiceDenied(

@@ -68,7 +68,7 @@ def from_conf(
             raise exception.ConfigError(
                 option,
                 'is not set, so there are no credentials for Nova and '
-                'Placement; set it with auth_url, username, password and '
+                'Placement; set it, and also auth_url, username, password and '
                 'project_name.',
             )
         return Connection(

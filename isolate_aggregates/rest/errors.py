@@ -22,8 +22,8 @@ def unreachable(
     """Return the error for a service that did not answer."""
     if _has(exc, ssl.SSLError, requests.exceptions.SSLError):
         problem = (
-            f'cannot be trusted: {_reason(exc)}; look at its certificate, '
-            'and name the CA that signed it with --os-cacert or '
+            f'cannot be trusted: {_reason(exc)}; check its certificate, and '
+            'specify the CA that signed it with --os-cacert or '
             '[isolate_aggregates] cafile.'
         )
     elif _has(exc, requests.exceptions.Timeout):
@@ -61,15 +61,15 @@ def from_keystone(
         return exception.ServiceDenied(
             'Keystone',
             where,
-            f'does not accept the credentials: {_message(exc)}; look at the '
+            f'does not accept the credentials: {_message(exc)}; check the '
             'user, the password, the project and their domains.',
         )
     if isinstance(exc, ks_exceptions.HttpError):
         return exception.ServiceError(
             'Keystone',
             where,
-            f'answered {exc.http_status}: {_message(exc)}; look at the auth '
-            'URL and at the credentials.',
+            f'answered {exc.http_status}: {_message(exc)}; check the auth URL '
+            'and the credentials.',
         )
     worded = (
         isinstance(exc, ks_exceptions.ClientException)
@@ -79,7 +79,7 @@ def from_keystone(
     return exception.ServiceError(
         'Keystone',
         where,
-        f'gave no token: {said}; look at the auth URL and at the credentials.',
+        f'gave no token: {said}; check the auth URL and the credentials.',
     )
 
 

@@ -354,8 +354,7 @@ def _checked(provider: Provider) -> Provider:
     _check_names(where, provider.traits, classes)
     for resource_class in sorted(classes - provider.inventories.keys()):
         raise ValueError(
-            f'{where}: {resource_class} is used, but there is no inventory '
-            'of it'
+            f'{where}: {resource_class} is used but has no inventory'
         )
     for resource_class, inventory in provider.inventories.items():
         for field, least in _LEAST.items():

@@ -186,7 +186,9 @@ def test_flavor_reservations_keep_the_properties_of_the_flavor(
 
     found = imported('--yes')[reservation]
 
-    assert found['notes'] == ['what hw:numa_nodes=1 asks for is not counted']
+    assert found['notes'] == [
+        'the resources that hw:numa_nodes=1 requests are not counted'
+    ]
     kept = listed(operator)[reservation]
     assert kept['shape']['ephemeral'] == 1
     assert kept['properties'] == {'hw:numa_nodes': '1'}
@@ -268,7 +270,7 @@ def test_without_leases_there_is_nothing_to_import(blazar, operator, tmp_path):
     finished = operator('import', '--blazar-config-file', path)
     assert finished.code == 0
     assert finished.out.startswith(
-        'Blazar has no reservations that run or are to come.'
+        'Blazar has no active or future reservations.'
     )
 
 
@@ -358,7 +360,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     server = cloud.boot(OWNER, made.id)
 
     code, told = adopt(made.id)
-    assert (code, 'give --end, as none is known' in told) == (2, True)
+    assert (code, 'give --end, because no end is known' in told) == (2, True)
     assert adopt(made.id, '--end', '30m') == (0, '')
 
     found = blazar.reservation(made.id)
@@ -380,7 +382,7 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     ('change', 'problem'),
     [
         ({'status': 'TERMINATED'}, 'its lease is TERMINATED in Blazar'),
-        ({'project_id': STRANGER}, f'its lease is of project {STRANGER}'),
+        ({'project_id': STRANGER}, f'its lease belongs to project {STRANGER}'),
     ],
 )
 def test_a_lease_that_changed_in_blazar_cannot_be_adopted(

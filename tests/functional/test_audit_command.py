@@ -60,9 +60,10 @@ def test_the_default_output_is_a_table(audit):
     assert '| No. | Severity | Subject' in finished.out
     assert finished.out.endswith(
         # A file has none: --fix needs a live cloud.
-        'Repairs of the live cloud (with *: safe, --fix applies them there):\n'
+        'Repairs of the live cloud (those with * are safe; --fix applies them '
+        'there):\n'
         '* 1, 2: isolate-aggregates sync\n'
-        '\nThe documentation has a page Findings with a section for each '
+        '\nThe page Findings of the documentation has a section for each '
         'kind: trait-missing, trait-nowhere.\n'
     )
 

@@ -38,7 +38,7 @@ def test_hosts_dropped_by_nova_are_listed_separately(
         }
     ]
     assert document['not_known'] == [
-        'what the host filters RamFilter drop after Placement'
+        'which hosts the host filters RamFilter drop after Placement'
     ]
     assert (
         '1 host may be used.\n'
@@ -47,7 +47,7 @@ def test_hosts_dropped_by_nova_are_listed_separately(
         '  cn2.example.org: in no aggregate with ssd=true\n'
         '\n'
         'Not known here:\n'
-        '  what the host filters RamFilter drop after Placement\n'
+        '  which hosts the host filters RamFilter drop after Placement\n'
     ) in run(*asked).out
 
 
@@ -118,7 +118,7 @@ def test_requirements_left_to_a_host_filter_are_reported(
     explained = json.loads(run('explain', *asked, '-f', 'json').out)
     assert explained['summary']['left_to_host_filters'] == [left]
     said = (
-        'Left to host filters, as the query would be too long:\n'
+        'Left to host filters because the query would be too long:\n'
         '  to AggregateInstanceExtraSpecsFilter: '
         'aggregate_instance_extra_specs: aggregate ssd: flavor fast requires '
         'ssd=true\n'

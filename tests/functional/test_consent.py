@@ -157,7 +157,7 @@ def test_without_a_terminal_no_prompt_is_shown(stdin, stderr):
 
     args = argparse.Namespace(yes=False, dry_run=False)
     assert not Command().agrees(args, ['change'], list)
-    assert 'there is no terminal to ask on' in stderr.getvalue()
+    assert 'there is no terminal to ask for confirmation' in stderr.getvalue()
 
 
 def test_tests_know_each_command_that_prompts():

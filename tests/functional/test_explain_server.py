@@ -185,8 +185,8 @@ def test_without_an_image_it_boots_from_a_volume(
     found = rows(finished)
     assert found['linux-1'] == 'candidate'
     assert (
-        f'the image in the volume that server {SERVER} boots from; give it '
-        'with --image if it has properties that matter'
+        f'the image of the volume that server {SERVER} boots from; specify it '
+        'with --image if it has relevant properties'
     ) in not_known(finished)
     assert found['win-1'].startswith('in aggregate win-hosts, ')
     live.boots(image={'id': live.images['debian-12']}, disk=5000)
@@ -286,9 +286,9 @@ def test_the_zone_counts_that_a_server_stays_in(
     finished = explain_live('--server', SERVER)
     assert rows(finished)['linux-2'].startswith(said)
     zone = (
-        f'the availability zone that server {SERVER} was asked for in, which '
-        'Nova shows from 2.96 on; give it with --availability-zone if it had '
-        'any'
+        f'the availability zone that server {SERVER} was requested in, which '
+        'Nova shows only from microversion 2.96; specify it with '
+        '--availability-zone if there was one'
     )
     assert (zone in not_known(finished)) == told
     given = explain_live('--server', SERVER, '--availability-zone', 'az-1')
@@ -322,7 +322,7 @@ def test_resource_requests_of_ports_count(
     finished = explain_live('--server', SERVER)
     assert rows(finished)['linux-1'] == 'candidate'
     assert not_known(finished)[-1].startswith(
-        f'what the ports of server {SERVER} ask for: Neutron'
+        f'what the ports of server {SERVER} request: Neutron'
     )
     live.has_ports(
         SERVER,
@@ -361,10 +361,9 @@ def test_hidden_resource_requests_of_ports_are_reported_as_unknown(
     del told['binding:host_id']
     live.has_ports(SERVER, told)
     assert not_known(explain_live('--server', SERVER))[-1] == (
-        f'what the ports of server {SERVER} ask for: Neutron at {NEUTRON} '
+        f'what the ports of server {SERVER} request: Neutron at {NEUTRON} '
         'does not show the resource requests of ports; use credentials with '
-        'the '
-        'admin role'
+        'the admin role'
     )
 
 
@@ -375,9 +374,9 @@ def test_a_server_without_ports_leaves_its_networks_unknown(
     live.has_ports(SERVER)
     assert not_known(explain_live('--server', SERVER)) == [
         f'whether a host was requested for server {SERVER}, which Nova does '
-        'not show; give it with --host',
-        f'the networks that server {SERVER} was asked for with: it has no '
-        'ports now; give what they ask for with --port-request',
+        'not show; if so, specify it with --host',
+        f'the networks that server {SERVER} was requested with: it has no '
+        'ports now; specify what they requested with --port-request',
     ]
 
 
@@ -478,7 +477,7 @@ def test_an_owner_trait_that_may_be_required_is_reported(
     finished = explain_live('--server', SERVER)
     assert not_known(finished)[-1] == (
         'whether Nova requires trait OWNER_NOVA, which 4 of 5 compute nodes '
-        'lack: it does once all compute services are of release 34'
+        'lack: it does once all compute services run release 34'
     )
     http.get(f'{live.placement_url}/traits', status_code=403)
     finished = explain_live('--server', SERVER)
@@ -506,7 +505,7 @@ def test_differences_between_two_releases_are_reported(
     # The newer release adds more to the query.
     assert trait in rows(finished)['linux-1']
     assert (
-        'whether Nova is of release 31 or 32, which ask for other traits '
+        'whether Nova is of release 31 or 32, which require different traits '
         'here; set [isolate_aggregates] nova_release'
     ) in not_known(finished)
     live.boots(image={'id': live.images['debian-12']})

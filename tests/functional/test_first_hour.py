@@ -99,8 +99,8 @@ def test_an_unknown_column_is_named(run: Run, column: str, said: str) -> None:
     finished = run('list', *CAMPUS, '-c', column)
     assert (finished.code, finished.out) == (1, '')
     assert finished.err == (
-        f'There is no column {column}{said}; there are Lock, Aggregates, '
-        'Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
+        f'There is no column {column}{said}; the columns are Lock, '
+        'Aggregates, Hosts, VCPU, MEMORY_MB, DISK_GB.\n'
     )
 
 
@@ -115,9 +115,9 @@ def test_the_help_lists_commands_first_grouped_by_task(see: Run) -> None:
     assert titles[:3] == [
         'See which servers may use which hosts',
         'Keep hosts apart',
-        'Keep it working',
+        'Maintain isolation',
     ]
-    assert titles[-2:] == ['options', 'options of the cloud']
+    assert titles[-2:] == ['options', 'cloud options']
     listed = {
         title: re.findall(r'^  (\S+(?: \S+)*)', lines, re.M)
         for title, lines in tasks[:-2]

@@ -295,8 +295,8 @@ def test_a_host_without_a_node_is_named_and_the_others_are_locked(
     finished = operator.does('lock', 'rack-1', '--trait', 'CUSTOM_A')
     assert finished.code == 1
     assert finished.err == (
-        'Host win-1: Nova lists no compute node of it; start nova-compute '
-        'there, or take the host out of the aggregate.\n'
+        'Host win-1: Nova lists no compute node for it; start nova-compute '
+        'there, or remove the host from the aggregate.\n'
     )
     assert 'add trait CUSTOM_A to host linux-1' in finished.out
     assert 'host win-1' not in finished.out
@@ -378,8 +378,8 @@ def test_a_trait_in_a_request_group_is_a_key_and_is_not_revoked(
     finished = operator.does('revoke', *key)
     assert finished.code == 1
     assert (
-        f'Flavor vf still requires {LICENSED} by trait_NIC:{LICENSED}, which '
-        'belongs to a request group; change the flavor yourself.\n'
+        f'Flavor vf still requires {LICENSED} through trait_NIC:{LICENSED}, '
+        'which belongs to a request group; change the flavor yourself.\n'
     ) in finished.err
     assert operator.written == []
 

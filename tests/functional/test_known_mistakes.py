@@ -129,7 +129,7 @@ def test_hosts_that_placement_leaves_out_are_named(told, write_cloud):
         set(HOSTS) - set(left_out)
     )
     assert {said[0] for host, said in reasons.items() if host in left_out} == {
-        'left out by Placement, which should offer it'
+        'not offered by Placement, although it should be'
     }
     assert found['summary']['candidates'] == len(HOSTS) - len(left_out)
 
@@ -150,7 +150,7 @@ def test_the_table_explains_a_difference_in_sentences(run, write_cloud):
     path = str(write_cloud(SHARED_DISK))
     said = run('capacity', '--snapshot', path, '--flavor', 'grouped').out
     assert said.startswith(
-        "24 more such servers fit by Placement's documentation.\n"
+        "24 more such servers fit according to Placement's documentation.\n"
     )
     lines = said.splitlines()
     assert lines[2].endswith(

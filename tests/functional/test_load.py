@@ -160,13 +160,13 @@ TOO_MUCH = 'inventories: {VCPU: {total: 2, reserved: 3}}'
     [
         pytest.param(
             {'traits': frozenset({'HW_CPU_X86_NOPE'})},
-            'provider cn1: Placement calls the request invalid (400): No '
-            'such trait HW_CPU_X86_NOPE.',
+            'provider cn1: Placement rejected the request as invalid (400): '
+            'No such trait HW_CPU_X86_NOPE.',
             id='unknown standard trait',
         ),
         pytest.param(
             {'inventories': {'CORES': Inventory(1)}},
-            'provider cn1: Placement calls the request invalid (400): '
+            'provider cn1: Placement rejected the request as invalid (400): '
             'Unknown resource class in inventory for resource provider '
             '389c101c-cd28-5b94-9ada-57ce34d54e8b: No such resource class '
             'CORES.',
@@ -174,12 +174,12 @@ TOO_MUCH = 'inventories: {VCPU: {total: 2, reserved: 3}}'
         ),
         pytest.param(
             {'inventories': {'VCPU': Inventory(2, reserved=3)}},
-            'provider cn1: Placement calls the request invalid (400): ',
+            'provider cn1: Placement rejected the request as invalid (400): ',
             id='more reserved than there is',
         ),
         pytest.param(
             {'traits': frozenset({'CUSTOM_'})},
-            'trait CUSTOM_: Placement calls the request invalid (400): ',
+            'trait CUSTOM_: Placement rejected the request as invalid (400): ',
             id='custom trait without a name',
         ),
         pytest.param(
@@ -212,7 +212,7 @@ def test_rejected_data_is_reported_in_one_sentence(run, write_cloud):
     finished = run('candidates', '--snapshot', str(path), '--flavor', 'f')
     assert finished.code == 1
     assert finished.err.startswith(
-        f'Cloud file {path}: provider cn1: Placement calls the request '
+        f'Cloud file {path}: provider cn1: Placement rejected the request as '
         'invalid (400): '
     )
     assert finished.err.count('\n') == 1

@@ -424,7 +424,7 @@ def test_a_bad_query_is_reported_once(mocked):
             testing.make_request(flavor), NESTED, {}, mocked.client
         )
     assert str(caught.value) == (
-        'Placement at http://placement.test/placement calls the request '
+        'Placement at http://placement.test/placement rejected the request as '
         'invalid (400): there is no trait CUSTOM_X.'
     )
 

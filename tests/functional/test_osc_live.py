@@ -250,9 +250,9 @@ def test_a_wrong_password_is_one_sentence(
 ) -> None:
     clouds({**CREDENTIALS, 'password': 'wrong'})
     assert sentence(ask(command='query show')) == (
-        f'Keystone at {AUTH_URL} does not accept the credentials: The '
-        'request you have made requires authentication; look at the user, '
-        'the password, the project and their domains.'
+        f'Keystone at {AUTH_URL} does not accept the credentials: The request '
+        'you have made requires authentication; check the user, the password, '
+        'the project and their domains.'
     )
 
 

@@ -228,7 +228,7 @@ def test_a_found_reservation_can_be_created(command, done):
     }
     finished = command('find', *SIZE, '--amount', '5')
     assert (finished.code, finished.out) == (1, '')
-    assert 'fits at no time' in finished.err
+    assert 'does not fit at any time' in finished.err
 
 
 def test_a_calendar_shows_free_resources_over_time(command, done, world):
@@ -332,7 +332,7 @@ def test_start_project_and_affinity_can_be_changed(command, done):
     assert (started['state'], started['affinity']) == ('active', 'any')
     finished = command('update', ID, *terms)
     assert finished.code == 1
-    assert 'can be changed only before that' in finished.err
+    assert 'can be changed only before the start' in finished.err
     assert done('show', ID) == started
 
 

@@ -51,8 +51,8 @@ RESERVATIONS = [
     (['update', ID, '--amount', '2'], 'hosts: h1 (1) -> h1 (2)'),
     (['move', ID, '--from', 'h1'], 'leaving: none -> h1'),
     (['end', ID],
-     f'end reservation {ID} of project {PROJECT}, and delete its 1 server '
-     'for good'),
+     f'end reservation {ID} of project {PROJECT}, and permanently delete its '
+     '1 server'),
     (['repair'], f'delete {ORPHAN} of an ended reservation'),
     (['host', 'enable', 'h3'], 'enable host h3 for reservations'),
     (['host', 'disable', 'h2'], 'disable host h2 for reservations'),
@@ -79,8 +79,8 @@ def test_nothing_is_done_without_a_terminal(reservation_command):
     finished, has_changed = run_it()
     assert (finished.code, has_changed) == (3, False)
     assert finished.err == (
-        'Nothing was changed: there is no terminal to ask on. Give --yes to '
-        'make the changes.\n'
+        'Nothing was changed: there is no terminal to ask for confirmation. '
+        'Use --yes to make the changes.\n'
     )
     assert finished.out
 
@@ -107,7 +107,7 @@ def test_a_plan_is_shown_and_carried_out_after_confirmation(
         assert f'  {told}\n' in finished.err
         end = '' if no else '\n'
         assert finished.err.endswith(
-            f'Do it? [y/N] {end}Nothing was changed.\n'
+            f'Make these changes? [y/N] {end}Nothing was changed.\n'
         )
     answer('Y\n')
     finished, _ = run_it()
@@ -150,7 +150,7 @@ def test_repair_does_not_ask_if_it_can_do_nothing(
     reserved.fail_host('h1')
     answer('y\n')
     finished = command(*arguments)
-    assert (finished.code, 'Do it?' in finished.err) == (3, False)
+    assert (finished.code, '[y/N]' in finished.err) == (3, False)
     reserved.direct.send('DELETE', f'/allocations/{uuid(3, "s")}')
     answer('n\n')
     problem = 'host h1 is down: 1 slot there'
@@ -167,8 +167,8 @@ def test_no_server_created_after_the_prompt_is_deleted(
     answer('y\nn\n', lambda: reserved.boot('s2', 'h1', ID, SLOT))
     finished = command('end', ID)
     assert finished.code == 3
-    assert 'delete its 1 server for good' in finished.err
-    assert 'delete its 2 servers for good' in finished.err
+    assert 'permanently delete its 1 server' in finished.err
+    assert 'permanently delete its 2 servers' in finished.err
     assert len(reserved.store.compute.servers_of(ID)) == 2
 
 
@@ -194,7 +194,7 @@ def test_a_plan_that_shrank_is_carried_out(reserved, command, answer):
     answer('y\n', lambda: inventories.delete_class(reserved.direct, ORPHAN))
     finished = command('repair')
     assert finished.code == 0
-    assert finished.err.count('Do it?') == 1
+    assert finished.err.count('[y/N]') == 1
     assert reserved.nova.access[ID]
 
 
@@ -259,7 +259,7 @@ def test_a_host_that_is_only_half_enabled_is_enabled_after_a_question(
 @pytest.mark.parametrize(
     ('options', 'problem'),
     [
-        (['--amount', '2', '--id', ID], 'there is another one'),
+        (['--amount', '2', '--id', ID], 'already has that id'),
         (['--start', '2020-03-01T06:00Z', '--end', '2020-03-01T08:00Z'],
          'which is in the past'),
     ],
@@ -271,4 +271,4 @@ def test_a_refused_reservation_is_not_prompted_for(
     finished = command('create', '--project', PROJECT, *SIZE, *options)
     assert finished.code == 1
     assert problem in finished.err
-    assert 'Do it?' not in finished.err
+    assert '[y/N]' not in finished.err

@@ -87,7 +87,9 @@ def test_a_failed_host_is_left_with_all_its_servers(world, affinity):
     assert on(status) == {'h1': (2, 0, 2), 'h2': (2, 2, 0)}
     assert (status.slots, status.missing) == (2, 0)
     assert status.reservation.leaving == ('h1',)
-    assert status.problems == ('host h1 is being left: 2 servers there',)
+    assert status.problems == (
+        'host h1 is being left and still has 2 servers',
+    )
 
     for server in ('s0', 's1'):
         evacuated(world, found, server)

@@ -156,7 +156,7 @@ def test_slots_with_servers_cannot_be_removed(world):
     before = world.picture()
     with pytest.raises(exception.ReservationError) as caught:
         reservations.update(world.store, found.id, NOW, amount=1)
-    assert 'cannot have 1 slot, as 2 have servers' in str(caught.value)
+    assert 'cannot have 1 slot, because 2 have servers' in str(caught.value)
     assert world.picture() == before
 
 
@@ -414,7 +414,9 @@ def test_a_broken_record_is_reported_and_left_alone(world):
 def test_an_id_cannot_be_used_twice(world):
     first = reserve(world, 1).reservation
     wanted = reservations.new(PROJECT, 2, SHAPE, NOW, reservation_id=first.id)
-    with pytest.raises(exception.ReservationError, match='another one'):
+    with pytest.raises(
+        exception.ReservationError, match='already has that id'
+    ):
         reservations.create(world.store, wanted, NOW)
     # An identical command is a retry after an error.
     again = dataclasses.replace(
@@ -429,8 +431,8 @@ def test_an_id_cannot_be_used_twice(world):
     [
         ({'amount': 0}, 'at least 1 slot'),
         ({'end': 0, 'start': 1}, 'cannot end at'),
-        ({'shape': reservations.Shape(0, 0)}, 'need something'),
-        ({'reservation_id': '7'}, 'is not the id of a reservation'),
+        ({'shape': reservations.Shape(0, 0)}, 'at least one resource'),
+        ({'reservation_id': '7'}, 'is not a valid id of a reservation'),
     ],
 )
 def test_invalid_values_are_refused(world, change, problem):
@@ -505,8 +507,8 @@ def test_a_reservation_that_has_started_keeps_its_terms(world, values):
         with pytest.raises(exception.ReservationError) as caught:
             change(world, found.id, now, amount=2, **values)
         assert str(caught.value) == (
-            f'Reservation {found.id} has started, and its start, project and '
-            'affinity can be changed only before that.'
+            f'Reservation {found.id} has started; its start, project and '
+            'affinity can be changed only before the start.'
         )
         assert world.picture() == before
     same = {'project': PROJECT, 'start': found.start, 'affinity': None}
@@ -523,7 +525,7 @@ def test_a_change_that_was_interrupted_until_the_start_is_refused(world):
     )
     world.store.compute.write_record(pending)
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
-    assert 'can be changed only before that' in status.problems[0]
+    assert 'can be changed only before the start' in status.problems[0]
     [status] = reservations.reconcile_all(world.store, NOW + HOUR)
     assert (status.problems, status.reservation.project) == ((), PROJECT)
     assert world.nova.access[found.id] == {PROJECT}
@@ -562,7 +564,9 @@ def test_find_returns_the_first_time_with_enough_free_slots(world):
     assert first(world, 2, start=1, length=2, affinity=True)[0] == 4
     with pytest.raises(exception.ReservationError) as caught:
         first(world, 5)
-    assert 'fits at no time, as it needs 5 slots of 10' in str(caught.value)
+    assert 'does not fit at any time, because it needs 5 slots of 10' in str(
+        caught.value
+    )
     assert 'room for 2 on h1, 2 on h2' in str(caught.value)
     # What was found can be created, and nothing more fits before.
     assert reserve(world, 4, start=8).slots == 4

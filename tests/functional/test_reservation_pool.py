@@ -38,7 +38,7 @@ def test_a_pool_without_hosts_can_be_deleted(world):
             lambda pool: pool['metadata'].update(ssd='true'),
             'has other metadata: ssd',
         ),
-        (lambda pool: pool['metadata'].clear(), 'was not made here'),
+        (lambda pool: pool['metadata'].clear(), 'was not created by'),
     ],
 )
 def test_a_pool_with_other_uses_is_kept(world, change, problem):

@@ -143,7 +143,7 @@ def test_an_untrusted_certificate_is_named_without_a_retry(
     assert isinstance(error, exception.ServiceUnreachable)
     assert str(error) == (
         f'Placement at https://{address} cannot be trusted: self-signed '
-        'certificate; look at its certificate, and name the CA that signed '
+        'certificate; check its certificate, and specify the CA that signed '
         'it with --os-cacert or [isolate_aggregates] cafile.'
     )
     assert len(connections) == 1

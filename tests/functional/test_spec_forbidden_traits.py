@@ -132,8 +132,8 @@ def test_a_trait_both_required_and_forbidden_is_a_bad_query(cloud):
     with pytest.raises(exception.BadQuery) as caught:
         cloud.candidates(asking({'DISK_GB': 1}, both, both))
     assert str(caught.value).startswith(
-        'Placement at http://placement.embedded/placement calls the request '
-        'invalid (400): '
+        'Placement at http://placement.embedded/placement rejected the '
+        'request as invalid (400): '
     )
     assert (
         'Conflicting required and forbidden traits found in the following '

@@ -56,7 +56,7 @@ def test_sync_removes_a_trait_that_a_provider_below_now_has(world):
     assert (change.action, change.subject, change.why) == (
         'remove trait',
         LICENSED,
-        'sync put it there, and provider card below it has it',
+        'sync added it, and child provider card has it',
     )
     assert world.of('h1', 'traits') == set()
 
@@ -79,7 +79,7 @@ def test_lock_adds_no_trait_that_a_provider_below_has(world):
     ]
     assert plan.notes[-1] == (
         f'host h1 has {LICENSED} on provider card; servers find it there if '
-        'they ask for something of that provider'
+        'they request resources of that provider'
     )
 
 

@@ -111,7 +111,7 @@ def test_unused_marks_are_shown_before_they_are_deleted(
     run('sync', '--yes')
     old = f'{MARK}_OLD'
     providers.create_trait(live.placement, old)
-    told = f'trait {old}, which marks nothing any more'
+    told = f'trait {old}, which no longer marks anything'
     finished = run('sync', '--dry-run')
     assert (finished.code, finished.out) == (0, f'To be deleted: {told}.\n')
     answer('y\n')
@@ -128,10 +128,10 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(
     assert finished.code == 3
     assert finished.out.splitlines() == [
         'Host,Provider,Change,Why',
-        'win-1,win-1,add aggregate win-hosts,the host is in it\\, its '
+        'win-1,win-1,add aggregate win-hosts,the host is in it\\, but its '
         'resource provider is not',
         f'win-1,win-1,add trait {LICENSED},aggregate win-hosts requires it',
-        'win-2,win-2,add aggregate win-hosts,the host is in it\\, its '
+        'win-2,win-2,add aggregate win-hosts,the host is in it\\, but its '
         'resource provider is not',
         f'win-2,win-2,add trait {LICENSED},aggregate win-hosts requires it',
     ]
@@ -185,7 +185,7 @@ def test_json_and_yaml_have_one_document(
     finished = run('sync', '--dry-run', '--no-mirror', '-f', formatter)
     problem = (
         'aggregate win-hosts: host gone has no compute node with a resource '
-        'provider; see that nova-compute runs there, or take it out of the '
+        'provider; check that nova-compute runs there, or remove it from the '
         'aggregate'
     )
     assert load(finished.out) == {

@@ -212,8 +212,8 @@ def test_a_watch_stops_cleanly(cloud):
     cloud.start('--watch', '3600')
     lines = [cloud.process.stdout.readline()]
     assert lines == [
-        'h1, h1: add aggregate a; the host is in it, its resource provider is '
-        'not\n'
+        'h1, h1: add aggregate a; the host is in it, but its resource '
+        'provider is not\n'
     ]
     cloud.process.send_signal(signal.SIGTERM)
     code, output = cloud.finish()

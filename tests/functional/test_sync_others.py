@@ -202,8 +202,8 @@ def test_a_run_fails_if_nova_cannot_be_read_again(world):
         plan, world.placement, world.nova.aggregates, world.pipeline.locks
     )
     assert result.failures == [
-        'resource providers may have been changed by host aggregates that '
-        'have changed meanwhile: Nova is cut off.'
+        'resource providers may have been changed according to host '
+        'aggregates that have changed meanwhile: Nova is cut off.'
     ]
     assert world.of('h1', 'aggregates') == {BOTH, uuid(2, 'a'), uuid(2, 'b')}
 

@@ -84,20 +84,30 @@ def test_with_the_hook_the_list_of_nova_is_left_alone(conf):
 @pytest.mark.parametrize(
     ('names', 'said'),
     [
-        pytest.param(IN_TREE, f'must name {PIPELINE} once', id='as before'),
         pytest.param(
-            [*OURS, PIPELINE], f'must name {PIPELINE} once', id='twice'
-        ),
-        pytest.param(OURS[:-1], f'must name {LIMIT} once and', id='no limit'),
-        pytest.param(
-            [LIMIT, *OURS[:-1]], f'must name {LIMIT} once and', id='not last'
+            IN_TREE, f'must contain {PIPELINE} exactly once', id='as before'
         ),
         pytest.param(
-            [LIMIT, *OURS], f'must name {LIMIT} once and', id='limit twice'
+            [*OURS, PIPELINE],
+            f'must contain {PIPELINE} exactly once',
+            id='twice',
+        ),
+        pytest.param(
+            OURS[:-1], f'must contain {LIMIT} exactly once,', id='no limit'
+        ),
+        pytest.param(
+            [LIMIT, *OURS[:-1]],
+            f'must contain {LIMIT} exactly once,',
+            id='not last',
+        ),
+        pytest.param(
+            [LIMIT, *OURS],
+            f'must contain {LIMIT} exactly once,',
+            id='limit twice',
         ),
         pytest.param(
             [*IN_TREE, PIPELINE, LIMIT],
-            'must not name isolate_aggregates, as',
+            'must not contain isolate_aggregates, because',
             id='beside the one that it replaces',
         ),
     ],
@@ -258,4 +268,4 @@ def test_with_the_patch_alone_nova_scheduler_does_not_start(patched, tmp_path):
     program = pathlib.Path(__file__).with_name('hook_start.py')
     done = run(patched, program, configuration(tmp_path))
     assert done.returncode != 0
-    assert f'must name {PIPELINE} once' in done.stderr
+    assert f'must contain {PIPELINE} exactly once' in done.stderr

@@ -429,7 +429,7 @@ def test_reasons_that_are_not_logged_are_not_computed(caplog):
 
 @pytest.mark.parametrize(
     ('limit', 'instead'),
-    [(3500, ''), (forbidden_length(1), f"; in their place: ['{ROLLUP}']")],
+    [(3500, ''), (forbidden_length(1), f"; forbidden instead: ['{ROLLUP}']")],
 )
 def test_decisions_are_logged_at_debug_level(caplog, limit, instead):
     worker = Worker(Filter(Require((A,), 'x'), FORBID), limit=limit + 60)
@@ -567,7 +567,9 @@ def test_a_host_without_objections_passes(install, caplog, constraints, hosts):
     with caplog.at_level(logging.INFO):
         assert passing(worker.spec) == hosts
     for host in ('host-a', 'host-c'):
-        logged = f'Host {host} is not for server None of' in caplog.text
+        logged = (
+            f'Host {host} may not be used for server None of' in caplog.text
+        )
         assert logged is (host not in hosts)
 
 
@@ -586,7 +588,8 @@ def test_no_host_passes_if_judging_fails(install, caplog):
     with caplog.at_level(logging.INFO):
         assert passing(worker.spec) == []
     assert (
-        f'Host host-a is not for server {UUID}1 of project None: The host '
+        f'Host host-a may not be used for server {UUID}1 of project None: The '
+        'host '
     ) in caplog.text
 
 
@@ -602,8 +605,8 @@ def test_a_few_hosts_are_logged_and_the_others_counted(install, caplog):
     told = [text for text in caplog.messages if ' for server None ' in text]
     assert len(told) == 11
     assert told[-1] == (
-        '90 more hosts are not for server None of project None; the reasons '
-        'are logged at DEBUG.'
+        '90 more hosts may not be used for server None of project None; the '
+        'reasons are logged at DEBUG.'
     )
 
 
@@ -639,10 +642,11 @@ def test_requirements_left_to_a_host_filter_are_judged_after_placement(caplog):
     assert worker.observer.told == [True]
     assert caplog.messages == [
         'The query to Placement for server None of project None would be '
-        'longer than [isolate_aggregates] max_query_length, so it leaves what '
-        'follows to TheirFilter. That one looks only at the hosts that '
-        'Placement returns, up to [scheduler] max_placement_results. This is '
-        'said once: aggregates a, b: flavor f requires ssd=true'
+        'longer than [isolate_aggregates] max_query_length, so these '
+        'constraints are left to TheirFilter. Host filters check only the '
+        'hosts that Placement returns, at most [scheduler] '
+        'max_placement_results. This is logged only once: aggregates a, b: '
+        'flavor f requires ssd=true'
     ]
     caplog.clear()
     worker.spec = worker.spec.obj_clone()

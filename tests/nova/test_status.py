@@ -89,7 +89,7 @@ def test_without_nova_nothing_can_be_checked(conf, monkeypatch):
     assert result_of(conf, 'nova')[0] == Code.FAILURE
     assert result_of(conf, 'placement') == (
         Code.FAILURE,
-        'Not checked without a usable Nova.',
+        'Not checked, because Nova cannot be used.',
     )
 
 
@@ -111,7 +111,7 @@ def test_the_in_tree_filter_beside_ours_is_a_warning(conf):
     conf.config(request_filters=['isolate_tenants'], group=ia_conf.GROUP)
     code, details = result_of(conf, 'filters')
     assert code == Code.WARNING
-    assert details.startswith("Nova's in-tree isolate_aggregates runs beside")
+    assert details.startswith("Nova's in-tree isolate_aggregates runs in")
 
 
 def test_blazars_filter_beside_ours_is_a_warning(conf):
@@ -121,7 +121,7 @@ def test_blazars_filter_beside_ours_is_a_warning(conf):
     )
     code, details = result_of(conf, 'filters')
     assert code == Code.WARNING
-    assert details.startswith('BlazarFilter does again')
+    assert details.startswith('BlazarFilter repeats')
 
 
 def test_no_filter_at_all_is_a_warning(conf):
@@ -262,9 +262,10 @@ def cloud_of(tmp_path, hosts):
             Code.FAILURE,
             'Request refused: the query to Placement would take 143 bytes to '
             'forbid 3 aggregates, more than [isolate_aggregates] '
-            'max_query_length = 60, and the rollup aggregates that there are '
-            'do not make it fit; run "isolate-aggregates sync", or '
-            'raise that and the limit of the web server before Placement.',
+            'max_query_length = 60, and the existing rollup aggregates do not '
+            'shorten it enough; run "isolate-aggregates sync", or raise '
+            'max_query_length and the limit of the web server in front of '
+            'Placement.',
             id='too long',
         ),
     ],

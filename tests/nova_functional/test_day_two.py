@@ -214,8 +214,8 @@ class DayTwoTest(CommandTest):
         unlocked = self.done('unlock', 'licensed')
         assert self.state() == before
         assert unlocked.document['notes'] == [
-            f'host host1 keeps trait {LICENSED}, which was not put there from '
-            'here'
+            f'host host1 keeps trait {LICENSED}, which isolate-aggregates did '
+            'not add'
         ]
 
         other = self.aggregate('rack', ['host2'])
@@ -298,8 +298,8 @@ class DayTwoTest(CommandTest):
             (
                 ('lock', 'licensed', '--trait', 'HW_NO_SUCH'),
                 'Trait HW_NO_SUCH cannot lock an aggregate: this Placement '
-                'does not know it; others than standard traits start with '
-                'CUSTOM_.',
+                'does not know it; traits that are not standard must start '
+                'with CUSTOM_.',
             ),
             (
                 ('lock', 'licensed', '--trait', 'COMPUTE_VOLUME_EXTEND'),
@@ -356,8 +356,8 @@ class DayTwoTest(CommandTest):
         self.aggregate('empty')
         locked = self.done('lock', 'empty', '--trait', LICENSED)
         assert locked.document['notes'] == [
-            'aggregate empty has no hosts; when it has, run the same command '
-            'again, or sync'
+            'aggregate empty has no hosts; after adding hosts, run the same '
+            'command again, or sync'
         ]
 
         self.aggregate('licensed', ['host1', 'host2'])
@@ -369,7 +369,7 @@ class DayTwoTest(CommandTest):
         assert finished.code == 1
         assert finished.document['problems'] == [
             'host host2: Placement has no resource provider for its compute '
-            'node host2; look into the log of nova-compute there'
+            'node host2; check the log of nova-compute there'
         ]
         assert 'Host host2: Placement has no resource provider' in finished.err
         assert (

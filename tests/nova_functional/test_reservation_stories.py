@@ -60,7 +60,7 @@ class LifeTest(ReservationTest):
         shown = self.run_command('reservation', 'end', found, '--dry-run')
         assert shown.code == 3
         said = self.refused('update', found, '--amount', '1')
-        assert 'cannot have 1 slot, as 2 have servers' in said
+        assert 'cannot have 1 slot, because 2 have servers' in said
 
         self.end(found)
         assert self.state() == before
@@ -196,4 +196,4 @@ class OthersTest(ReservationTest):
 
         locked = self.run_command('lock', 'freepool', '--trait', TRAIT)
         assert locked.code == 1
-        assert 'it belongs to the reservation providers alone' in locked.err
+        assert 'only reservation providers may have it' in locked.err

@@ -99,7 +99,7 @@ class ShorteningTest(ShorteningCloudTest):
         self.put_aggregates(
             self._get_provider_uuid_by_host('host2'), [late['uuid']]
         )
-        assert 'do not make it fit' in self.refusal_of(self.plain)
+        assert 'do not shorten it enough' in self.refusal_of(self.plain)
         assert self.queries == []
         self.roll_up('host1')
         # Recent results are not verified again so soon.

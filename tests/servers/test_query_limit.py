@@ -152,7 +152,7 @@ def test_the_error_says_that_the_query_is_too_long(way, found):
     assert said(found.refused + 39) == happened
     if placement.server is UWSGI:
         # It accepts the request, but has no space for the query.
-        assert said(2600) == 'did not get the query'
+        assert said(2600) == 'did not receive the query'
 
 
 def test_a_query_that_placement_calls_invalid_is_not_too_long(way, found):

@@ -46,8 +46,8 @@ flavors:
     accel:device_profile: fpga
 """
 OTHERS = (
-    'what the host filters ComputeFilter, NUMATopologyFilter drop after '
-    'Placement'
+    'which hosts the host filters ComputeFilter, NUMATopologyFilter drop '
+    'after Placement'
 )
 
 
@@ -143,17 +143,16 @@ def test_unknown_facts_are_listed(on_cloud: Run) -> None:
     assert f'\nNot known here:\n  {OTHERS}\n' in finished.out
     document = on_cloud('explain', '--flavor', 'pinned', '-f', 'json')
     assert not_known(document) == [
-        'which hosts without PCPU Nova finds by asking once more, for VCPU '
-        'in its place, unless [workarounds] disable_fallback_pcpu_query is '
-        'true',
+        'which hosts without PCPU Nova finds with its fallback query for '
+        'VCPU, unless [workarounds] disable_fallback_pcpu_query is true',
         OTHERS,
     ]
     document = on_cloud('explain', '--flavor', 'devices', '-f', 'json')
     profile, devices, _ = not_known(document)
-    assert profile.startswith('what device profile fpga asks for: ')
+    assert profile.startswith('what device profile fpga requests: ')
     assert devices == (
-        'what PCI devices pci_passthrough:alias=a1:2 asks of Placement where '
-        '[filter_scheduler] pci_in_placement is true'
+        'which PCI devices pci_passthrough:alias=a1:2 requests from Placement '
+        'if [filter_scheduler] pci_in_placement is true'
     )
 
 

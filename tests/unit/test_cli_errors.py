@@ -421,7 +421,7 @@ NO_CREDENTIALS = (
     [
         pytest.param(
             ('query', *SMALL),
-            ', or ask a cloud file with --snapshot',
+            ', or use a cloud file with --snapshot',
             id='one that can ask a file',
         ),
         pytest.param(
@@ -459,7 +459,7 @@ def test_invalid_credentials_name_what_to_check(
     run: Run, options: tuple[str, ...], said: str
 ) -> None:
     assert sentence(run(*options, 'query', *SMALL)) == (
-        f'The credentials for the cloud cannot be used: {said}; look at the '
+        f'The credentials for the cloud cannot be used: {said}; check the '
         '--os-* options, the OS_* variables and clouds.yaml.'
     )
 
@@ -482,23 +482,23 @@ def test_invalid_credentials_name_what_to_check(
         pytest.param(
             'clouds: [mine]',
             'The credentials for the cloud cannot be used: openstacksdk '
-            "fails over them with AttributeError: 'list' object has no "
-            "attribute 'get'; look at the --os-* options, the OS_* variables "
-            'and clouds.yaml.',
+            "failed with AttributeError: 'list' object has no attribute "
+            "'get'; check the --os-* options, the OS_* variables and "
+            'clouds.yaml.',
             id='no clouds',
         ),
         pytest.param(
             'mine',
-            'The credentials for the cloud cannot be used: Configuration '
-            'file {path} is empty or not a valid mapping; look at the --os-* '
+            'The credentials for the cloud cannot be used: Configuration file '
+            '{path} is empty or not a valid mapping; check the --os-* '
             'options, the OS_* variables and clouds.yaml.',
             id='hardly anything',
         ),
         pytest.param(
             'clouds: {mine: {regions: [north, south]}}',
-            'The credentials for the cloud cannot be used: Region east is '
-            'not a valid region name for cloud mine; look at the --os-* '
-            'options, the OS_* variables and clouds.yaml.',
+            'The credentials for the cloud cannot be used: Region east is not '
+            'a valid region name for cloud mine; check the --os-* options, '
+            'the OS_* variables and clouds.yaml.',
             id='no such region',
         ),
     ],
@@ -558,9 +558,9 @@ def test_a_wrong_password_is_not_shown(
 ) -> None:
     with_credentials(monkeypatch, password='not-the-pa55word')
     assert sentence(run('query', *SMALL)) == (
-        'Keystone at http://keystone.test/v3 does not accept the '
-        'credentials: The request you have made requires authentication; '
-        'look at the user, the password, the project and their domains.'
+        'Keystone at http://keystone.test/v3 does not accept the credentials: '
+        'The request you have made requires authentication; check the user, '
+        'the password, the project and their domains.'
     )
 
 
@@ -629,8 +629,8 @@ def test_a_missing_live_resource_is_named_with_its_endpoint(
         pytest.param(
             {'status_code': 503, 'headers': HTML, 'text': '<h1>Busy</h1>'},
             'answered GET /allocation_candidates?limit=1000&resources=VCPU%3A1'
-            '&root_required=%21COMPUTE_STATUS_DISABLED with 503: it does not '
-            'say why.',
+            '&root_required=%21COMPUTE_STATUS_DISABLED with 503: no reason '
+            'was given.',
             id='it is busy for good',
         ),
         pytest.param(
@@ -638,7 +638,7 @@ def test_a_missing_live_resource_is_named_with_its_endpoint(
                 'status_code': 406,
                 'json': {'errors': [{'max_version': '1.30'}]},
             },
-            'offers microversions up to 1.30; asking for traits of the root '
+            'offers microversions up to 1.30; requiring traits of the root '
             'provider needs 1.35 (Train).',
             id='it is too old',
         ),

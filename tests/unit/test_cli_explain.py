@@ -408,8 +408,8 @@ def test_a_query_that_placement_would_refuse_is_not_explained(
     finished = run('explain', '--snapshot', str(path), '--flavor', 'two')
     assert (finished.code, finished.out) == (1, '')
     assert finished.err.rstrip('.\n') == (
-        'Placement would call the request invalid (400): 2 groups with a '
-        'suffix need group_policy, none or isolate'
+        'Placement would reject the request as invalid (400): 2 groups with a '
+        'suffix require group_policy=none or group_policy=isolate'
     )
 
 
@@ -614,8 +614,8 @@ def test_only_the_most_common_combinations_of_reasons_have_a_row(
     assert len(shown) == 20
     assert shown[:2] == ['cn-00', 'again, cn-31']
     assert finished.out.splitlines()[-1] == (
-        '12 more hosts for 12 other combinations of such reasons; --hosts '
-        'shows each host.'
+        '12 more hosts for 12 other combinations of reasons; --hosts shows '
+        'each host.'
     )
     assert len(rows(run(*asked, '--hosts'))) == 33
 

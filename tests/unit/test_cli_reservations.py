@@ -74,7 +74,7 @@ def test_a_time_needs_a_zone(text: str) -> None:
         ('2 h', "'2 h' is neither"),
         ('-2h', "'-2h' is neither"),
         ('never', "'never' is neither"),
-        ('99999999999d', "'99999999999d' is too long a time"),
+        ('99999999999d', "'99999999999d' is too long a duration"),
         (
             '0001-01-01T00:00+01:00',
             "'0001-01-01T00:00+01:00' is not between the years",
@@ -100,7 +100,7 @@ def test_a_duration_counts_from_a_time() -> None:
     since = utc(3, 1)
     assert times.resolve(datetime.timedelta(hours=2), since) == utc(3, 1, 2)
     assert times.resolve(utc(4, 1), since) == utc(4, 1)
-    with pytest.raises(argparse.ArgumentTypeError, match='there is no time'):
+    with pytest.raises(argparse.ArgumentTypeError, match='is out of range'):
         times.resolve(datetime.timedelta(days=9_999_999), since)
 
 
@@ -124,17 +124,19 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
         ),
         pytest.param(
             [*CREATE, '--end', '9999999d'],
-            'there is no time 9999999 days after',
+            'the time 9999999 days after',
             id='an end out of time',
         ),
         pytest.param(
             [*CREATE, '--like', 'm1.small'],
-            '--like says all about the size already',
+            '--like cannot be combined with --property or with options for '
+            'the size',
             id='two sizes',
         ),
         pytest.param(
             ['create', '--project', 'p', '--like', 'x', '--property', 'a=b'],
-            '--like says all about the size already',
+            '--like cannot be combined with --property or with options for '
+            'the size',
             id='like, and more',
         ),
         pytest.param(
@@ -146,7 +148,9 @@ CREATE = ('create', '--project', 'p', '--vcpus', '1', '--ram', '64')
             [*CREATE, '--amount', '0'], 'argument --amount', id='no slot'
         ),
         pytest.param(
-            [*CREATE, '--disk', 'x'], "'x' is not a whole number", id='no size'
+            [*CREATE, '--disk', 'x'],
+            "must be a non-negative integer, not 'x'",
+            id='no size',
         ),
         pytest.param(
             [*CREATE, '--property', 'x'],

@@ -299,22 +299,24 @@ def test_a_document_must_be_a_mapping_of_a_version_that_is_known(
         pytest.param(
             'providers: [{name: a, inventories: {vcpu: 1}}]',
             'provider a, inventories (line 2): vcpu is not a standard '
-            'resource class (did you mean VCPU?); the name of a custom '
-            'one is CUSTOM_ and A-Z, 0-9 or _',
+            'resource class (did you mean VCPU?); the name of a custom one '
+            'must be CUSTOM_ followed by A-Z, 0-9 and _',
             id='resource class in lower case',
         ),
         pytest.param(
             'providers: [{name: a, traits: [custom_a]}]',
-            'provider a, traits (line 2): custom_a is not a standard '
-            'trait; the name of a custom one is CUSTOM_ and A-Z, 0-9 or _',
+            'provider a, traits (line 2): custom_a is not a standard trait; '
+            'the name of a custom one must be CUSTOM_ followed by A-Z, 0-9 '
+            'and _',
             id='trait in lower case',
         ),
         pytest.param(
             'traits: [CUSTOM_A, custom_b]\nresource_classes: [VCPUS]',
-            'traits (line 2): custom_b is not a standard trait; the name of '
-            'a custom one is CUSTOM_ and A-Z, 0-9 or _; resource_classes '
-            '(line 3): VCPUS is not a standard resource class (did you mean '
-            'VCPU?); the name of a custom one is CUSTOM_ and A-Z, 0-9 or _',
+            'traits (line 2): custom_b is not a standard trait; the name of a '
+            'custom one must be CUSTOM_ followed by A-Z, 0-9 and _; '
+            'resource_classes (line 3): VCPUS is not a standard resource '
+            'class (did you mean VCPU?); the name of a custom one must be '
+            'CUSTOM_ followed by A-Z, 0-9 and _',
             id='declared names',
         ),
         pytest.param(

@@ -124,15 +124,15 @@ def test_a_configuration_without_credentials_has_none(
         pytest.param(
             '',
             '[isolate_aggregates] auth_type is not set, so there are no '
-            'credentials for Nova and Placement; set it with auth_url, '
+            'credentials for Nova and Placement; set it, and also auth_url, '
             'username, password and project_name.',
             id='nothing at all',
         ),
         pytest.param(
             '[isolate_aggregates]\nauth_section = placement\n[placement]\n',
             '[placement] auth_type is not set, so there are no credentials '
-            'for Nova and Placement; set it with auth_url, username, password '
-            'and project_name.',
+            'for Nova and Placement; set it, and also auth_url, username, '
+            'password and project_name.',
             id='nothing in the section named',
         ),
         pytest.param(

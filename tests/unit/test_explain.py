@@ -935,9 +935,9 @@ def test_aggregates_need_an_unsuffixed_group(
     with pytest.raises(exception.BadQuery) as caught:
         explained([node()], 'resources1=VCPU:1', *constraints)
     assert str(caught.value) == (
-        'Placement would call the request invalid (400): all resources are in '
-        'request groups with a suffix, so there is no group to which required '
-        'or forbidden aggregates can be added.'
+        'Placement would reject the request as invalid (400): all resources '
+        'are in request groups with a suffix, so there is no group to which '
+        'required or forbidden aggregates can be added.'
     )
 
 

@@ -154,6 +154,6 @@ def test_an_incomplete_answer_is_an_error(
         reader().images()
     assert str(caught.value) == (
         'Glance at http://glance.test answered /v2/images?limit=1000 with '
-        f'JSON that lacks what it should have: {lacking}; is this the right '
+        f'JSON that lacks expected data: {lacking}; is this the right '
         'endpoint?'
     )

@@ -169,7 +169,7 @@ def test_amounts_and_traits_are_those_of_all_groups():
 
 @pytest.mark.parametrize('suffix', ['a b', 'ä', 'x' * 65, 'a&b', '1\n'])
 def test_an_invalid_suffix_is_refused(suffix):
-    with pytest.raises(exception.InvalidRequest, match='not a suffix'):
+    with pytest.raises(exception.InvalidRequest, match='not a valid suffix'):
         RequestGroup(suffix)
 
 

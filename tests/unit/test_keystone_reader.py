@@ -153,7 +153,7 @@ def test_without_keystone_a_name_is_refused(
         pytest.param({'text': '<html>'}, 'is not a JSON object', id='no JSON'),
         pytest.param(
             {'json': {'projects': [{'name': 'acme'}]}},
-            "lacks what it should have: KeyError('id')",
+            "lacks expected data: KeyError('id')",
             id='no id',
         ),
     ],

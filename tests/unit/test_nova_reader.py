@@ -349,8 +349,7 @@ def test_the_compute_nodes_are_those_of_nova(
             {'status_code': 401, 'json': {'error': {'message': 'Who?'}}},
             exception.ServiceDenied,
             'does not accept the token of GET /os-aggregates (401): Who?; '
-            'look at the credentials, and at [keystone_authtoken] of the '
-            'service.',
+            'check the credentials, and [keystone_authtoken] of the service.',
             id='a token it does not know',
         ),
         pytest.param(
@@ -403,8 +402,8 @@ def test_an_error_names_the_request_and_what_to_check(
         pytest.param(
             {'status_code': 401},
             'does not accept the token of GET its versions (401): '
-            'Unauthorized; look at the credentials, and at '
-            '[keystone_authtoken] of the service.',
+            'Unauthorized; check the credentials, and [keystone_authtoken] of '
+            'the service.',
             id='not even its versions',
         ),
         pytest.param(

@@ -225,15 +225,15 @@ def test_temporary_failures_are_retried(
         pytest.param(
             BUSY,
             4,
-            'answered GET /allocation_candidates?resources=VCPU%3A2 with '
-            '503: it does not say why.',
+            'answered GET /allocation_candidates?resources=VCPU%3A2 with 503: '
+            'no reason was given.',
             id='always busy',
         ),
         pytest.param(
             SLOW_DOWN,
             4,
-            'answered GET /allocation_candidates?resources=VCPU%3A2 with '
-            '429: it does not say why.',
+            'answered GET /allocation_candidates?resources=VCPU%3A2 with 429: '
+            'no reason was given.',
             id='always too many requests',
         ),
         pytest.param(
@@ -254,7 +254,7 @@ def test_temporary_failures_are_retried(
         pytest.param(
             {'status_code': 400, 'text': 'No such trait.'},
             1,
-            'calls the request invalid (400): No such trait.',
+            'rejected the request as invalid (400): No such trait.',
             id='a bad query stays bad',
         ),
     ],
@@ -389,9 +389,9 @@ def test_an_incomplete_answer_is_refused(
 ) -> None:
     http.get(requests_mock.ANY, json=answer)
     assert str(refused(placement)) == (
-        'Placement at http://placement.test answered /allocation_candidates'
-        '?resources=VCPU%3A2 with JSON that lacks what it should have: '
-        f'{lacking}; is this the right endpoint?'
+        'Placement at http://placement.test answered '
+        '/allocation_candidates?resources=VCPU%3A2 with JSON that lacks '
+        f'expected data: {lacking}; is this the right endpoint?'
     )
 
 

@@ -221,7 +221,7 @@ def test_an_answer_without_generation_is_no_answer(
 ) -> None:
     url = f'{PLACEMENT}/resource_providers/{UUID}/traits'
     http.get(url, json={'traits': ['b']})
-    with pytest.raises(exception.ServiceError, match='lacks what it should'):
+    with pytest.raises(exception.ServiceError, match='lacks expected data'):
         providers.change_traits(placement, UUID, add_a)
 
 

@@ -97,7 +97,7 @@ CLOSED = {'cause': ConnectionResetError()}
         pytest.param(CLOSED, 'closed the connection', id='uWSGI'),
         pytest.param(
             NO_RESOURCES,
-            'did not get the query',
+            'did not receive the query',
             id='uWSGI drops the query',
         ),
     ],
@@ -293,8 +293,8 @@ def test_a_value_is_compared_with_the_limit(
 
 def test_the_advice_gives_the_result_and_the_repair() -> None:
     assert GUNICORN.advice(8000) == (
-        'A query of 4,040 bytes reaches Placement, one of 4,071 does not: the '
-        'web server answered 414. [isolate_aggregates] max_query_length = '
+        'A query of 4,040 bytes reaches Placement, but one of 4,071 does not: '
+        'the web server answered 414. [isolate_aggregates] max_query_length = '
         '8000 lets longer ones through, and servers that need them cannot be '
         'scheduled; set it to 3900, or raise the limit of the web server.'
     )
@@ -302,5 +302,5 @@ def test_the_advice_gives_the_result_and_the_repair() -> None:
     assert Limit(PLACEMENT, MOST).advice(4000) == (
         'A query of 65,535 bytes reaches Placement, and longer ones were not '
         'tried. [isolate_aggregates] max_query_length = 4000 is safe; with '
-        '65400 fewer queries have to be shortened or refused.'
+        '65400, fewer queries must be shortened or refused.'
     )

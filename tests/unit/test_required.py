@@ -200,22 +200,22 @@ LIMIT = f'{REST:,}'
         (
             {},
             f'add {THEIRS} to [filter_scheduler] enabled_filters, or raise '
-            'that,',
+            'max_query_length,',
         ),
         (
             {'members': False},
             f'add {OUR_HOST_FILTER} and {THEIRS} to [filter_scheduler] '
-            'enabled_filters, or raise that,',
+            'enabled_filters, or raise max_query_length,',
         ),
         (
             {'members': False, 'enabled': [THEIRS]},
-            f'add {OUR_HOST_FILTER} to [filter_scheduler] enabled_filters, '
-            'or raise that,',
+            f'add {OUR_HOST_FILTER} to [filter_scheduler] enabled_filters, or '
+            'raise max_query_length,',
         ),
         (
             {'forced': True, 'enabled': [THEIRS]},
             'they cannot be left to host filters on a forced host; raise '
-            'that,',
+            'max_query_length,',
         ),
     ],
     ids=['neither', 'none', 'not ours', 'forced'],
@@ -228,7 +228,7 @@ def test_without_a_host_filter_a_long_query_is_refused(settings, advice):
         f'the query to Placement would take {length} bytes for 3 required '
         'aggregates and the resources, more than [isolate_aggregates] '
         f'max_query_length = {LIMIT}; {advice} and the limit of the web '
-        'server before Placement'
+        'server in front of Placement'
     )
     assert decision.destination.conclusions[-1].filter_name == QUERY_LIMIT
 

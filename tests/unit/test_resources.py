@@ -176,19 +176,18 @@ def test_extra_specs_that_nova_ignores_are_warned_about(
         (
             {'hw:tpm_version': '1.2', 'hw:tpm_model': 'tpm-crb'},
             {},
-            'hw:tpm_model is tpm-crb, which goes only with hw:tpm_version '
-            '2.0.',
+            'hw:tpm_model is tpm-crb, which requires hw:tpm_version 2.0.',
         ),
         (
             {'os:secure_boot': 'required'},
             {'os_secure_boot': 'disabled'},
             'The flavor has os:secure_boot=required but the image has '
-            'os_secure_boot=disabled; make them agree.',
+            'os_secure_boot=disabled; set both to the same value.',
         ),
         (
             {'hw:cpu_policy': 'mixed', 'hw:cpu_dedicated_mask': '0-x'},
             {},
-            "The CPU mask '0-x' has '0-x' in it; it must be a list of "
+            "The CPU mask '0-x' contains '0-x'; a mask must be a list of "
             'numbers, ranges such as 0-3, and exclusions such as ^0.',
         ),
         (

@@ -121,8 +121,8 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(
         pytest.param(
             401,
             '{"error": {"message": "Expired.", "code": 401}}',
-            'does not accept the token of GET /traits (401): Expired; look '
-            'at the credentials, and at [keystone_authtoken] of the service.',
+            'does not accept the token of GET /traits (401): Expired; check '
+            'the credentials, and [keystone_authtoken] of the service.',
             id='401',
         ),
         pytest.param(
@@ -161,7 +161,7 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(
         pytest.param(
             400,
             '{"errors": [{"detail": "Malformed.\\n\\n No such trait: X.  "}]}',
-            'calls the request invalid (400): No such trait: X.',
+            'rejected the request as invalid (400): No such trait: X.',
             id='400',
         ),
         pytest.param(
@@ -179,7 +179,7 @@ def test_a_too_long_query_is_reported_with_its_length_and_repair(
         pytest.param(
             500,
             '{"errors": [{"detail": " "}]}',
-            'answered GET /traits with 500: it does not say why.',
+            'answered GET /traits with 500: no reason was given.',
             id='no reason',
         ),
     ],
@@ -224,8 +224,7 @@ def test_an_answer_with_parts_missing_names_the_part(
         asked.parsed('/traits', lambda found: found['traits'], {})
     assert str(caught.value) == (
         'Placement at http://placement.test answered /traits with JSON that '
-        "lacks what it should have: KeyError('traits'); is this the right "
-        'endpoint?'
+        "lacks expected data: KeyError('traits'); is this the right endpoint?"
     )
 
 
@@ -251,9 +250,9 @@ def test_a_wrong_password_is_a_refusal_by_keystone(
     error = failing(service(connection('wrong').adapter('placement')))
     assert isinstance(error, exception.ServiceDenied)
     assert str(error) == (
-        'Keystone at http://keystone.test/v3 does not accept the '
-        'credentials: The request you have made requires authentication; '
-        'look at the user, the password, the project and their domains.'
+        'Keystone at http://keystone.test/v3 does not accept the credentials: '
+        'The request you have made requires authentication; check the user, '
+        'the password, the project and their domains.'
     )
 
 
@@ -262,8 +261,8 @@ def test_a_wrong_password_is_a_refusal_by_keystone(
     [
         pytest.param(
             {'status_code': 500, 'headers': HTML},
-            'answered 500: Internal Server Error; look at the auth URL and '
-            'at the credentials.',
+            'answered 500: Internal Server Error; check the auth URL and the '
+            'credentials.',
             id='an error',
         ),
         pytest.param(
@@ -275,14 +274,14 @@ def test_a_wrong_password_is_a_refusal_by_keystone(
         ),
         pytest.param(
             {'json': {'token': {'expires_at': '2099-01-01T00:00:00Z'}}},
-            "gave no token: KeyError('x-subject-token'); look at the auth "
-            'URL and at the credentials.',
+            "gave no token: KeyError('x-subject-token'); check the auth URL "
+            'and the credentials.',
             id='JSON, but no token',
         ),
         pytest.param(
             {'text': '<html>Welcome to nginx</html>'},
-            'gave no token: Invalid response from server; look at the auth '
-            'URL and at the credentials.',
+            'gave no token: Invalid response from server; check the auth URL '
+            'and the credentials.',
             id='not Keystone at all',
         ),
     ],
@@ -318,7 +317,7 @@ def test_a_missing_password_is_named(
     asked = adapter.Adapter(session.Session(auth), service_type='placement')
     assert str(failing(service(asked))) == (
         'Keystone at http://keystone.test/v3 gave no token: password is a '
-        'required attribute; look at the auth URL and at the credentials.'
+        'required attribute; check the auth URL and the credentials.'
     )
 
 
@@ -362,8 +361,8 @@ def test_an_endpoint_of_another_region_is_not_taken(
     asked = connection(region='RegionTwo').adapter('placement')
     assert str(failing(service(asked))) == (
         "Placement has no endpoint in the service catalog: ['public'] "
-        'endpoint for placement service in RegionTwo region not found; look '
-        'at the region and the interface.'
+        'endpoint for placement service in RegionTwo region not found; check '
+        'the region and the interface.'
     )
 
 
@@ -375,7 +374,7 @@ def test_without_a_catalog_the_endpoint_has_to_be_given() -> None:
     nowhere.session.auth.endpoint = None
     assert str(failing(service(nowhere))) == (
         'Placement has no endpoint: this auth type has no service catalog; '
-        'give the endpoint itself, as --os-placement-endpoint-override.'
+        'specify the endpoint with --os-placement-endpoint-override.'
     )
 
 

@@ -126,11 +126,11 @@ def test_aggregates_missing_in_a_rollup_take_space():
     assert found.forbidden == {ROLLUP, *lagging}
     lagging.append(uuid(3))
     assert refusal(members=Known(lagging)) == (
-        'the query to Placement would take 584 bytes to forbid 12 '
-        'aggregates, more than [isolate_aggregates] max_query_length = 272, '
-        'and the rollup aggregates that there are do not make it fit; run '
-        '"isolate-aggregates sync", or raise that and the limit of '
-        'the web server before Placement'
+        'the query to Placement would take 584 bytes to forbid 12 aggregates, '
+        'more than [isolate_aggregates] max_query_length = 272, and the '
+        'existing rollup aggregates do not shorten it enough; run '
+        '"isolate-aggregates sync", or raise max_query_length and the limit '
+        'of the web server in front of Placement'
     )
 
 
@@ -159,8 +159,8 @@ def test_a_query_without_space_for_its_requirements_is_refused():
     assert refused.value.reasons == (
         'the query to Placement would take 273 bytes for 10 required '
         'aggregates and the resources, more than [isolate_aggregates] '
-        'max_query_length = 272; raise that, and the limit of the web server '
-        'before Placement',
+        'max_query_length = 272; raise max_query_length, and the limit of the '
+        'web server in front of Placement',
     )
 
 
@@ -175,8 +175,9 @@ def test_without_members_nothing_is_shortened():
         'the query to Placement would take 311 bytes to forbid 5 aggregates, '
         'more than [isolate_aggregates] max_query_length = 272, and queries '
         'are not shortened without IsolatedAggregatesFilter in '
-        '[filter_scheduler] enabled_filters; add it, or raise that and the '
-        'limit of the web server before Placement',
+        '[filter_scheduler] enabled_filters; add it, or raise '
+        'max_query_length and the limit of the web server in front of '
+        'Placement',
     )
 
 
@@ -194,12 +195,12 @@ def test_several_sets_with_the_same_aggregates_are_merged():
 def test_a_request_that_needs_unverified_rollups_is_refused():
     members = Known(unknown=map(uuid, range(12)))
     assert refusal(members=members) == (
-        'the query to Placement would take 584 bytes to forbid 12 '
-        'aggregates, more than [isolate_aggregates] max_query_length = 272, '
-        'and the rollup aggregates that may make it fit have not been '
-        'verified yet; try again, and see the log of nova-scheduler if this '
-        'goes on, or raise that and the limit of the web server before '
-        'Placement'
+        'the query to Placement would take 584 bytes to forbid 12 aggregates, '
+        'more than [isolate_aggregates] max_query_length = 272, and the '
+        'rollup aggregates that may shorten it enough have not been verified '
+        'yet; try again, and check the log of nova-scheduler if this '
+        'persists, or raise max_query_length and the limit of the web server '
+        'in front of Placement'
     )
     assert members.used == [[ROLLUP]]
 

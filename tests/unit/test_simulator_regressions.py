@@ -313,21 +313,28 @@ def test_the_tree_of_a_group_without_resources_alone_has_no_summary():
 @pytest.mark.parametrize(
     ('query', 'problem'),
     [
-        ('', 'no group asks for resources'),
-        ('resources=', 'resources=: resources are written CLASS:AMOUNT'),
-        ('resources=VCPU:0', 'resources=VCPU:0: an amount is 1 or more'),
+        ('', 'no request group requests resources'),
+        (
+            'resources=',
+            'resources=: resources must have the form CLASS:AMOUNT',
+        ),
+        (
+            'resources=VCPU:0',
+            'resources=VCPU:0: the amount must be at least 1',
+        ),
         (
             'resources=VCPU:1&colour=blue&limit=0',
-            'colour=blue: there is no such parameter; limit=0: a limit is a '
-            'whole number from 1 up',
+            'colour=blue: there is no such parameter; limit=0: must be a '
+            'positive integer',
         ),
         (
             'resources1=VCPU:1&resources2=VCPU:1',
-            '2 groups with a suffix need group_policy, none or isolate',
+            '2 groups with a suffix require group_policy=none or '
+            'group_policy=isolate',
         ),
         (
             'resources=VCPU:1&required1=CUSTOM_A',
-            "group '1' asks for no resources and is not in same_subtree",
+            "group '1' requests no resources and is not in same_subtree",
         ),
         (
             'resources1=VCPU:1&same_subtree=1,2',
@@ -340,7 +347,8 @@ def test_the_tree_of_a_group_without_resources_alone_has_no_summary():
         (
             'resources=VCPU:1&required=in:HW_NUMA_ROOT,CUSTOM_A'
             '&required=!CUSTOM_A,!HW_NUMA_ROOT',
-            'required forbids each one of CUSTOM_A, HW_NUMA_ROOT',
+            'required requires one of CUSTOM_A, HW_NUMA_ROOT but forbids all '
+            'of them',
         ),
         ('resources=CUSTOM_X:1', 'there is no resource class CUSTOM_X'),
         ('resources=VCPU:1&required=CUSTOM_X', 'there is no trait CUSTOM_X'),
@@ -350,7 +358,7 @@ def test_an_invalid_query_is_refused(query, problem):
     with pytest.raises(exception.BadQuery) as caught:
         ask(query, has('h', VCPU=1))
     assert str(caught.value) == (
-        f'Placement would call the request invalid (400): {problem}'
+        f'Placement would reject the request as invalid (400): {problem}'
     )
 
 

@@ -222,16 +222,16 @@ def test_a_provider_without_its_parent_is_an_error_not_left_out(
         pytest.param(
             {'json': {'inventories': {'VCPU': {'reserved': 0}}}},
             f'answered /resource_providers/{NUMA}/inventories with JSON that '
-            'lacks what it should have: TypeError("Inventory.__init__() '
-            "missing 1 required positional argument: 'total'\"); is this the "
-            'right endpoint?',
+            'lacks expected data: TypeError("Inventory.__init__() missing 1 '
+            "required positional argument: 'total'\"); is this the right "
+            'endpoint?',
             id='no total',
         ),
         pytest.param(
             {'json': {}},
             f'answered /resource_providers/{NUMA}/inventories with JSON that '
-            "lacks what it should have: KeyError('inventories'); is this the "
-            'right endpoint?',
+            "lacks expected data: KeyError('inventories'); is this the right "
+            'endpoint?',
             id='nothing',
         ),
     ],

@@ -199,11 +199,11 @@ def test_a_tag_without_effect_is_a_problem():
     ]
     + [
         pytest.param(
-            MARK_X, 'sync keeps such names for itself; choose another',
+            MARK_X, 'such names are reserved for sync; choose another',
             id='a mark',
         ),
         pytest.param(
-            MARK_ROLLUP_X, 'sync keeps such names for itself; choose another',
+            MARK_ROLLUP_X, 'such names are reserved for sync; choose another',
             id='the mark of a rollup',
         ),
         pytest.param(
@@ -222,8 +222,8 @@ def test_a_missing_standard_trait_is_a_problem(trait, reason):
     plan = made([aggregate], nodes, TRAITS)
     assert [c for c in plan.changes if c.action == 'add trait'] == []
     assert plan.problems[-1] == (
-        f'aggregate a: hosts h1, h2 have no {trait}, and sync does not put it '
-        f'there: {reason}'
+        f'aggregate a: hosts h1, h2 have no {trait}, and sync does not add '
+        f'it: {reason}'
     )
     with_it = [node(name, [trait]) for name in ('h1', 'h2', 'h3')]
     problems = made([aggregate], with_it, TRAITS).problems
@@ -250,8 +250,8 @@ def test_a_standard_trait_unknown_to_placement_is_a_problem():
     plan = made([aggregate], [node()], TRAITS)
     assert plan.changes == ()
     assert plan.problems[-1] == (
-        'aggregate a: host h1 has no HW_NEW, and sync does not put it there: '
-        'this Placement does not know it; others than standard traits start '
+        'aggregate a: host h1 has no HW_NEW, and sync does not add it: this '
+        'Placement does not know it; traits that are not standard must start '
         'with CUSTOM_'
     )
     plan = made([aggregate], [node()], TRAITS, known=['HW_NEW'])
@@ -394,11 +394,11 @@ def test_changes_name_the_provider_the_action_and_the_reason():
     assert made([REQUIRES_X, other], nodes).changes == (
         ProviderChange(
             'h1', 'n1', 'add aggregate', 'win',
-            'the host is in it, its resource provider is not',
+            'the host is in it, but its resource provider is not',
         ),
         ProviderChange(
             'h1', 'n1', 'add aggregate', 'o',
-            'the host is in it, its resource provider is not',
+            'the host is in it, but its resource provider is not',
         ),
         ProviderChange(
             'h1', 'n1', 'add rollup', 'trait:CUSTOM_X',
@@ -410,12 +410,12 @@ def test_changes_name_the_provider_the_action_and_the_reason():
         ),
         ProviderChange(
             'h2', 'h2', 'remove rollup', 'trait:CUSTOM_X',
-            'it stands for no aggregate of the host any more',
+            'it no longer stands for any aggregate of the host',
         ),
         ProviderChange(
             'h2', 'h2', 'remove trait', 'CUSTOM_Y',
-            'sync put it there, and no aggregate of the host requires it any '
-            'more',
+            'sync added it, and no aggregate of the host requires it any '
+            'longer',
         ),
     )  # fmt: skip
 
@@ -426,10 +426,10 @@ def test_a_host_without_a_compute_node_is_a_problem():
     )
     assert made([REQUIRES_X, many], [node('h0')]).problems == (
         'aggregate win: host h1 has no compute node with a resource provider; '
-        'see that nova-compute runs there, or take it out of the aggregate',
+        'check that nova-compute runs there, or remove it from the aggregate',
         'aggregate many: hosts h1, h2, h3, h4, h5 and 2 more have no compute '
-        'node with a resource provider; see that nova-compute runs there, or '
-        'take it out of the aggregate',
+        'node with a resource provider; check that nova-compute runs there, '
+        'or remove it from the aggregate',
     )
 
 

@@ -160,9 +160,9 @@ def test_a_marked_provider_without_a_compute_node_is_kept_and_reported(
     found = read(cloud)
     assert [n.name for n in found.nodes] == ['ironic-1']
     assert found.problems == (
-        'resource provider node-1: has traits that sync put there, but Nova '
-        'lists no compute node of it, so they stay; check that its cell can '
-        'be reached, or delete the provider if the host is gone',
+        'resource provider node-1: has traits that sync added, but Nova lists '
+        'no compute node for it, so they stay; check that its cell can be '
+        'reached, or delete the provider if the host is gone',
     )
 
 

@@ -200,7 +200,7 @@ def test_duplicate_uuids_are_refused(aggregates, providers, kind):
         ),
         pytest.param(
             {'inventories': {'VCPU': 1}, 'usages': {'PCPU': 1}},
-            'PCPU is used, but there is no inventory of it',
+            'PCPU is used but has no inventory',
             id='usage without inventory',
         ),
         pytest.param(

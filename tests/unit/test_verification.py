@@ -251,7 +251,7 @@ def test_a_failing_placement_is_asked_less_often(worker, caplog):
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
     assert [re.sub(r'cannot be verified: .*', 'X', m) for m in caplog.messages
             if 'Rollup' in m] == [
-        'Rollup aggregates X', 'Rollup aggregates are verified again.'
+        'Rollup aggregates X', 'Rollup aggregates can be verified again.'
     ]  # fmt: skip
     assert worker.ask() == {uuid_of(LOCK)}
 

@@ -174,7 +174,7 @@ class _Run:
         """
         planned = list(self._plan.snapshot.index)
         is_member = dict.fromkeys(self._mirrored, True)
-        problem: object = 'they change all the time'
+        problem: object = 'they keep changing'
         for _ in range(_CORRECTIONS):
             if not self._written:
                 return
@@ -188,8 +188,8 @@ class _Run:
             except exception.IsolateAggregatesError as exc:
                 problem = exc
         self.result.failures.append(
-            'resource providers may have been changed by host aggregates that '
-            f'have changed meanwhile: {problem}'
+            'resource providers may have been changed according to host '
+            f'aggregates that have changed meanwhile: {problem}'
         )
 
     def _correct_members(

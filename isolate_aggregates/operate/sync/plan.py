@@ -185,8 +185,8 @@ class _Planner:
             if lost:
                 yield (
                     f'aggregate {aggregate.name}: {_have(lost)} no compute '
-                    'node with a resource provider; see that nova-compute '
-                    'runs there, or take it out of the aggregate'
+                    'node with a resource provider; check that nova-compute '
+                    'runs there, or remove it from the aggregate'
                 )
             if Part.TRAITS in self._parts:
                 yield from self._trait_problems(aggregate, by_host)
@@ -209,7 +209,7 @@ class _Planner:
             if reason and lacking:
                 yield (
                     f'aggregate {aggregate.name}: {_have(lacking)} no '
-                    f'{trait}, and sync does not put it there: {reason}'
+                    f'{trait}, and sync does not add it: {reason}'
                 )
 
     def _traits(
@@ -239,17 +239,17 @@ def why_not_put(trait: str, known: Collection[str]) -> str | None:
         )
     if trait == RESERVATION_TRAIT:
         return (
-            'it belongs to the reservation providers alone, where reservation '
-            'host enable puts it'
+            'only reservation providers may have it; reservation host enable '
+            'adds it there'
         )
     if marks.is_mark(trait):
-        return 'sync keeps such names for itself; choose another'
+        return 'such names are reserved for sync; choose another'
     if not marks.fits(trait):
         return 'its name is too long to be marked; choose a shorter one'
     if not os_traits.is_custom(trait) and trait not in known:
         return (
-            'this Placement does not know it; others than standard '
-            'traits start with CUSTOM_'
+            'this Placement does not know it; traits that are not standard '
+            'must start with CUSTOM_'
         )
     return None
 

@@ -59,7 +59,7 @@ def read(cloud: Cloud, track: Track = untracked) -> SyncSnapshot:
 
 def _stray(name: str) -> str:
     return (
-        f'resource provider {name}: has traits that sync put there, but Nova '
-        'lists no compute node of it, so they stay; check that its cell can '
+        f'resource provider {name}: has traits that sync added, but Nova '
+        'lists no compute node for it, so they stay; check that its cell can '
         'be reached, or delete the provider if the host is gone'
     )

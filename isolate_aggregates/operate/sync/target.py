@@ -173,19 +173,21 @@ class Target:
                 yield self._change(
                     'remove mark',
                     marks.of_trait(trait),
-                    'the trait stays, as if another had put it there',
+                    'the trait stays, as if another program had added it',
                 )
                 continue
             yield self._change(
                 'remove trait',
                 trait if trait in before else marks.of_trait(trait),
-                f'sync put it there, and {self._needless(trait)}',
+                f'sync added it, and {self._needless(trait)}',
             )
 
     def _needless(self, trait: str) -> str:
         if trait in self.below:
-            return f'{named("provider", self.below[trait])} below it has it'
-        return 'no aggregate of the host requires it any more'
+            below = self.below[trait]
+            verb = plural(len(below), 'has', 'have')
+            return f'{named("child provider", below)} {verb} it'
+        return 'no aggregate of the host requires it any longer'
 
     def aggregate_changes(
         self, before: frozenset[str], after: frozenset[str]
@@ -197,7 +199,7 @@ class Target:
                 yield self._change(
                     'add aggregate',
                     aggregate.name,
-                    'the host is in it, its resource provider is not',
+                    'the host is in it, but its resource provider is not',
                 )
         rollups = self.rollups
         members = after | self.aggregates
@@ -211,7 +213,7 @@ class Target:
             yield self._change(
                 'remove rollup',
                 rollups.name_of(uuid),
-                'it stands for no aggregate of the host any more',
+                'it no longer stands for any aggregate of the host',
             )
 
     def correction(self, aggregate: Aggregate, member: bool) -> ProviderChange:

@@ -23,7 +23,7 @@ def check(request: ResourceRequest, minor: int) -> None:
     bad_value = BAD_VALUE if coded else UNDEFINED
     if not any(group.resources for group in request.groups.values()):
         raise Refused(
-            'no group asks for resources',
+            'no request group requests resources',
             MISSING_VALUE if coded else UNDEFINED,
         )
     refuse(_resourceless(request), bad_value)
@@ -38,7 +38,7 @@ def _resourceless(request: ResourceRequest) -> Iterator[str]:
     for suffix, group in request.groups.items():
         if not group.resources and suffix not in related:
             yield (
-                f'group {suffix!r} asks for no resources and is not in '
+                f'group {suffix!r} requests no resources and is not in '
                 'same_subtree'
             )
 
@@ -58,7 +58,10 @@ def _conflicts(request: ResourceRequest) -> Iterator[str]:
         for choice in group.any_traits:
             if choice <= group.forbidden_traits:
                 traits = ', '.join(sorted(choice))
-                yield f'required{suffix} forbids each one of {traits}'
+                yield (
+                    f'required{suffix} requires one of {traits} but forbids '
+                    'all of them'
+                )
 
 
 def _policy(request: ResourceRequest) -> Iterator[str]:
@@ -66,6 +69,6 @@ def _policy(request: ResourceRequest) -> Iterator[str]:
     suffixed = [suffix for suffix in request.groups if suffix]
     if len(suffixed) > 1 and request.group_policy is None:
         yield (
-            f'{len(suffixed)} groups with a suffix need group_policy, none or '
-            'isolate'
+            f'{len(suffixed)} groups with a suffix require group_policy=none '
+            'or group_policy=isolate'
         )

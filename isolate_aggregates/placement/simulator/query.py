@@ -123,7 +123,7 @@ def providers(params: Iterable[Param], minor: int = NEWEST) -> ProviderQuery:
         [
             *_unknown(values, _OF_PROVIDERS.get, minor),
             *(
-                f'{name}={last[name]}: is not a uuid with dashes'
+                f'{name}={last[name]}: must be a uuid with dashes'
                 for name in ('uuid', 'in_tree')
                 if name in last and not _is_dashed_uuid(last[name])
             ),
@@ -184,13 +184,13 @@ def _since(name: str) -> int | None:
 def _malformed(values: _Values, minor: int) -> Iterator[str]:
     """Find errors in the parameters that belong to no group."""
     if minor < mv.GRANULAR.minor and 'resources' not in values:
-        yield 'no resources are asked for'
+        yield 'no resources are requested'
     limits = values.get('limit', ['1'])
     if not _NUMBER.fullmatch(limits[-1]) or not limits[0].isdecimal():
-        yield f'limit={limits[-1]}: a limit is a whole number from 1 up'
+        yield f'limit={limits[-1]}: must be a positive integer'
     policy = values.get('group_policy', ['none'])[-1]
     if policy not in ('none', 'isolate'):
-        yield f'group_policy={policy}: the policy is none or isolate'
+        yield f'group_policy={policy}: must be none or isolate'
 
 
 def _read_root_required(
@@ -199,11 +199,11 @@ def _read_root_required(
     if not values:
         return
     if len(values) > 1:
-        raise Refused('root_required may be given once', DUPLICATE_KEY)
+        raise Refused('root_required must not be repeated', DUPLICATE_KEY)
     root = RequestGroup()
     try:
         if values[0].startswith('in:'):
-            raise ValueError('the root cannot be asked for one of several')
+            raise ValueError('in: is not allowed for the root provider')
         _traits(root, values[0], NEWEST)
     except ValueError as exc:
         raise Refused(f'root_required={values[0]}: {exc}') from None
@@ -252,7 +252,9 @@ def _read(
 
 def _check(feature: mv.Feature, minor: int) -> None:
     if feature.minor > minor:
-        raise ValueError(f'{feature.purpose} needs {feature.microversion}')
+        raise ValueError(
+            f'{feature.purpose} needs microversion {feature.microversion}'
+        )
 
 
 def _resources(group: RequestGroup, value: str, minor: int) -> None:
@@ -260,13 +262,13 @@ def _resources(group: RequestGroup, value: str, minor: int) -> None:
     for part in value.split(','):
         resource_class, colon, amount = part.partition(':')
         if not colon:
-            raise ValueError('resources are written CLASS:AMOUNT')
+            raise ValueError('resources must have the form CLASS:AMOUNT')
         try:
             resources[resource_class] = int(amount)
         except ValueError:
             raise ValueError(f'{amount!r} is not an integer') from None
         if resources[resource_class] < 1:
-            raise ValueError('an amount is 1 or more')
+            raise ValueError('the amount must be at least 1')
     group.resources = resources
 
 
@@ -279,9 +281,9 @@ def _traits(group: RequestGroup, value: str, minor: int) -> None:
     if forbidden:
         _check(mv.FORBIDDEN_TRAITS, minor)
     if not all((*traits, *forbidden)):
-        raise ValueError('a trait has no name')
+        raise ValueError('the name of a trait is empty')
     if one_of and forbidden:
-        raise ValueError('one of several traits cannot be a forbidden one')
+        raise ValueError('a forbidden trait is not allowed after in:')
     if one_of:
         group.any_traits.append(frozenset(traits))
         return
@@ -292,7 +294,7 @@ def _traits(group: RequestGroup, value: str, minor: int) -> None:
 def _aggregates(group: RequestGroup, value: str, minor: int) -> None:
     uuids = value.removeprefix('!')
     if ',' in uuids and not uuids.startswith('in:'):
-        raise ValueError('several aggregates are written in:UUID,UUID')
+        raise ValueError('several aggregates must have the form in:UUID,UUID')
     choice = frozenset(uuids.removeprefix('in:').split(','))
     for aggregate in choice:
         _uuid(aggregate)

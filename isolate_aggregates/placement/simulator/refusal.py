@@ -25,7 +25,7 @@ class Refused(exception.BadQuery):
         super().__init__(
             'Placement',
             None,
-            f'would call the request invalid (400): {reason}',
+            f'would reject the request as invalid (400): {reason}',
         )
 
 

@@ -59,7 +59,7 @@ class Backend:
         if found is not None:
             if self._own(found).end is not None:
                 raise exception.ReservationError(
-                    reservation, 'was ended already'
+                    reservation, 'has already been ended'
                 )
             if _size(Shape.like(found.flavor)) != _size(shape):
                 # A flavor cannot be resized. No project has access to it yet,

@@ -284,11 +284,13 @@ def _notes(
     if number != made.amount:
         yield (
             f'it has {number} slots and should have {made.amount}; '
-            'reservation reconcile puts that right'
+            'reservation reconcile corrects that'
         )
     unknown = uncounted(made.shape.extra_specs)
     if unknown:
-        yield f'what {", ".join(unknown)} asks for is not counted'
+        yield (
+            f'the resources that {", ".join(unknown)} requests are not counted'
+        )
     if row.reservation['aggregate_id']:
         yield (
             f'aggregate {row.reservation["aggregate_id"]} stays, and its '
@@ -301,7 +303,8 @@ def _notes(
     is_flavor = row.reservation['resource_type'] == flavors.RESOURCE_TYPE
     if properties and not is_flavor:
         yield (
-            f'slots that move later do not look for hosts with {properties}'
+            f'the resource properties {properties} are ignored when slots '
+            'move later'
         )
 
 

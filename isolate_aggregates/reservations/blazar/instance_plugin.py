@@ -210,7 +210,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
             self._tell(
                 found.database,
                 'Nova has reservations of a Blazar whose database is %s; this '
-                'one leaves them alone',
+                'Blazar ignores them',
             )
             return False
         if found.end is not None:
@@ -221,8 +221,8 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if found.reservation not in self._unfinished:
             self._tell(
                 found.reservation,
-                'Reservation %s is not in the database of this Blazar. '
-                'Nothing is done about it; see reservation blazar list',
+                'Reservation %s is not in the database of this Blazar. It is '
+                'left unchanged; see reservation blazar list',
             )
         return False
 
@@ -250,7 +250,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
 
     def _postpone(self, reservation: str, why: Exception) -> None:
         LOG.warning(
-            'Reservation %s is brought up to date later: %s', reservation, why
+            'Reservation %s will be updated later: %s', reservation, why
         )
         self._doubtful.add(reservation)
         rows.report(reservation, is_missing=True)
@@ -301,7 +301,7 @@ class PlacementInstancePlugin(planning.SlotPlanning):
         if waiting:
             self._unfinished.add(reservation)
             LOG.warning(
-                'The end of reservation %s is completed later: %s',
+                'The end of reservation %s will be completed later: %s',
                 reservation,
                 waiting,
             )

@@ -115,14 +115,16 @@ def adopt(
     made = kept.without_blazar
     if kept.record.end is not None or (made and made.has_ended(now)):
         raise exception.ReservationError(
-            name, 'cannot be adopted, as it was ended already'
+            name, 'cannot be adopted, because it has already been ended'
         )
     if made is not None:
         _hand_over(found, kept, made, until, now)
     elif not kept.is_known and until is not None:
         if len(kept.projects) != 1:
             raise exception.ReservationError(
-                name, 'cannot be adopted: not exactly one project may use it'
+                name,
+                'cannot be adopted: exactly one project must have access to '
+                'it',
             )
         leases.write(
             leases.Lease(
@@ -158,9 +160,9 @@ def _hand_over(
     end = until or made.end
     if made.pending is not None or end is None:
         problem = (
-            'it has a change that is not settled; reconcile it first'
+            'it has a pending change; reconcile it first'
             if made.pending
-            else 'a lease of Blazar needs an end'
+            else 'a lease of Blazar must have an end'
         )
         raise exception.ReservationError(
             made.id, f'cannot be adopted: {problem}'

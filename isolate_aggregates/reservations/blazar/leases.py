@@ -121,7 +121,7 @@ def _update(wanted: Lease, found: Mapping[str, Any]) -> None:
         raise _problem(wanted, f'its lease is {lease["status"]} in Blazar')
     if lease['project_id'] != wanted.project:
         raise _problem(
-            wanted, f'its lease is of project {lease["project_id"]}'
+            wanted, f'its lease belongs to project {lease["project_id"]}'
         )
     if lease['end_date'] != _naive(wanted.end) and (
         len(lease['reservations']) > 1

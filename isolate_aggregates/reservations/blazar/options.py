@@ -11,9 +11,9 @@ _OPTIONS = [
         'server_deletion_wait',
         default=5,
         min=0,
-        help='Seconds for which the end of a lease waits until the servers of '
-        'its reservations are gone. Events of other leases wait too. The '
-        'rest is completed later, see completion_interval.',
+        help='Maximum number of seconds that the end of a lease waits for the '
+        'servers of its reservations to be deleted. Events of other leases '
+        'wait too. What remains is completed later, see completion_interval.',
     ),
     cfg.IntOpt(
         'completion_interval',

@@ -64,7 +64,7 @@ class PeriodicCompletion(base.BaseMonitorPlugin):
         try:
             self._complete()
         except exception.IsolateAggregatesError as exc:
-            LOG.warning('Unfinished work is tried again later: %s', exc)
+            LOG.warning('Unfinished work will be retried later: %s', exc)
         return {}
 
     def get_healing_interval(self) -> int:

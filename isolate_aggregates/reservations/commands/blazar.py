@@ -43,8 +43,8 @@ def add_config_file(parser: argparse.ArgumentParser) -> None:
         '--blazar-config-file',
         default=_CONFIG_FILE,
         metavar='<file>',
-        help='Configuration file of blazar-manager, which says how to reach '
-        f'its database, Nova and Placement; default: {_CONFIG_FILE}',
+        help='Configuration file of blazar-manager, with the settings for its '
+        f'database, Nova and Placement; default: {_CONFIG_FILE}',
     )
 
 
@@ -133,12 +133,12 @@ class _OneBlazarReservation(common.OneChanged):
 
 
 class AdoptBlazarReservation(_OneBlazarReservation):
-    """Give a reservation to the Blazar of the configuration file.
+    """Hand a reservation over to the Blazar of the configuration file.
 
     If its database does not know the reservation, it gets a lease with the
-    slots and the project that the reservation has in Placement and Nova. A
-    reservation that is kept without Blazar is given to Blazar; its lease gets
-    what has changed. Servers do not change.
+    slots and the project that the reservation has in Placement and Nova. If
+    the reservation is kept without Blazar, its lease is updated with what has
+    changed. Servers do not change.
     """
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -149,7 +149,7 @@ class AdoptBlazarReservation(_OneBlazarReservation):
             type=times.moment,
             metavar='<time>',
             help=f'When the lease ends, {common.TIME}, or a duration from '
-            'now, such as 7d; needed if no end is known',
+            'now, such as 7d; required if the end is not known',
         )
         return parser
 
@@ -168,7 +168,7 @@ class AdoptBlazarReservation(_OneBlazarReservation):
             else self.time(parsed_args.end, now)
         )
         if until and until <= now:
-            self._usage.error('--end is over')
+            self._usage.error('--end must be in the future')
 
         def find() -> list[str]:
             nonlocal found
@@ -180,8 +180,8 @@ class AdoptBlazarReservation(_OneBlazarReservation):
                 f'{found.record.database}'
             )
             return [
-                f'let the Blazar with the database {backend.database} keep '
-                f'reservation {name}, which {belongs}'
+                f'hand reservation {name}, which {belongs}, over to the '
+                f'Blazar with the database {backend.database}'
             ]
 
         if not parsed_args.yes and not self.agrees(parsed_args, find(), find):
@@ -197,7 +197,7 @@ class AdoptBlazarReservation(_OneBlazarReservation):
         made = found.without_blazar
         has_end = made.end if made else found.is_known
         if args.end is None and not has_end:
-            self._usage.error('give --end, as none is known')
+            self._usage.error('give --end, because no end is known')
         return found
 
 

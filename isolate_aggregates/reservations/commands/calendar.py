@@ -44,20 +44,20 @@ class ShowCalendar(output.ReportLister):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Return the parser of this command."""
         parser = super().get_parser(prog_name)
-        common.add_start(parser, '--start', 'From when on')
+        common.add_start(parser, '--start', 'Start of the period')
         parser.add_argument(
             '--end',
             type=times.moment,
             default='30d',
             metavar='<time>',
-            help=f'Until when, {common.TIME}, or how long after its start, '
-            'such as 7d; default: 30d',
+            help=f'End of the period, {common.TIME}, or a duration from its '
+            'start, such as 7d; default: 30d',
         )
         parser.add_argument(
             '--ical',
             metavar='<file>',
-            help='Write an iCalendar file with the reservations of that time '
-            'instead; - for standard output',
+            help='Write an iCalendar file with the reservations of that '
+            'period instead; - for standard output',
         )
         self._usage = parser
         return parser

@@ -188,7 +188,9 @@ def end_of(name: str, project: str, servers: int) -> str:
     """Describe what ending a reservation does, for the confirmation."""
     gone = ''
     if servers:
-        gone = f', and delete its {text.counted(servers, "server")} for good'
+        gone = (
+            f', and permanently delete its {text.counted(servers, "server")}'
+        )
     return f'end reservation {name} of project {project}{gone}'
 
 

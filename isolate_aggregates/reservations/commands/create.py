@@ -60,7 +60,10 @@ class _Sized(common.OneReservation):
         elif args.property or any(
             getattr(args, name) is not None for name in _SIZES
         ):
-            self._usage.error('--like says all about the size already')
+            self._usage.error(
+                '--like cannot be combined with --property or with options '
+                'for the size'
+            )
 
 
 class CreateReservation(consent.Asking, _Sized):
@@ -85,7 +88,7 @@ class CreateReservation(consent.Asking, _Sized):
             type=times.end,
             default='never',
             metavar='<time>',
-            help=f'When it ends, {common.TIME}, or how long after its start, '
+            help=f'When it ends, {common.TIME}, or a duration from its start, '
             'such as 7d; default: never',
         )
         parser.add_argument(
@@ -187,7 +190,7 @@ def _told(planned: reservations.Status) -> str:
 
 
 class FindReservation(_Sized):
-    """Show when a reservation would fit first, and on which hosts.
+    """Show the earliest time at which a reservation fits, and on which hosts.
 
     Nothing is reserved: create the reservation with that start. Until then
     another command may use the capacity.
@@ -201,11 +204,9 @@ class FindReservation(_Sized):
             '--duration',
             type=times.duration,
             metavar='<duration>',
-            help='How long it is, such as 7d; default: it never ends',
+            help='Duration of the reservation, such as 7d; default: no end',
         )
-        common.add_start(
-            parser, '--not-before', 'When it may start at the earliest'
-        )
+        common.add_start(parser, '--not-before', 'Earliest possible start')
         return parser
 
     def take_action(
@@ -245,9 +246,9 @@ def _add_slot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         '--allow-uncounted',
         action='store_true',
-        help='Reserve even if the flavor asks for resources that cannot be '
-        'counted, such as PCI devices or huge pages: a server may then '
-        'get no host although there is a free slot',
+        help='Reserve even if the flavor requests resources that cannot be '
+        'counted, such as PCI devices or huge pages: a server may then get no '
+        'host although there is a free slot',
     )
 
 
@@ -280,5 +281,7 @@ def _add_shape_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _size(value: str) -> int:
     if not value.isdecimal():
-        raise argparse.ArgumentTypeError(f'{value!r} is not a whole number')
+        raise argparse.ArgumentTypeError(
+            f'must be a non-negative integer, not {value!r}'
+        )
     return int(value)

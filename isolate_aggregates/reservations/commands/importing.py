@@ -30,7 +30,7 @@ class ImportReservations(consent.Asking, output.ReportLister):
     3. Stop blazar-manager first.
     """
 
-    nothing = 'Blazar has no reservations that run or are to come.'
+    nothing = 'Blazar has no active or future reservations.'
     old_yes = '--apply'
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
@@ -62,7 +62,9 @@ class ImportReservations(consent.Asking, output.ReportLister):
             self._found = importing.carry_out(store, store.now())
         for one in self._found:
             if one.problem:
-                LOG.warning('Reservation %s is left: %s.', one.id, one.problem)
+                LOG.warning(
+                    'Reservation %s is not imported: %s.', one.id, one.problem
+                )
             for note in one.notes:
                 LOG.warning('Reservation %s: %s.', one.id, note)
         documents = [self._one(found) for found in self._found]

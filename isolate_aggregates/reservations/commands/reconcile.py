@@ -81,7 +81,7 @@ class ReconcileReservations(common.ReservationLister):
             '--watch',
             type=base.positive,
             metavar='<seconds>',
-            help='Repeat it at this interval, and write a line for each '
+            help='Repeat at this interval, and write a line for each '
             'reservation that has changed',
         )
         parser.add_argument(

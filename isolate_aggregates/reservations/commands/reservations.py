@@ -51,8 +51,8 @@ class ListReservations(common.ReservationLister):
             '--ending-within',
             type=times.duration,
             metavar='<duration>',
-            help='Only those that end within this time from now, such as 2d, '
-            'without those that are already over',
+            help='Show only reservations that end within this time from now, '
+            'such as 2d, and have not ended yet',
         )
         return parser
 
@@ -119,15 +119,15 @@ class UpdateReservation(common.OneChanged):
             type=times.end,
             default=reservations.UNCHANGED,
             metavar='<time>',
-            help=f'When it ends, {common.TIME}, or how long after its '
-            'start, such as 7d, or never',
+            help=f'When it ends, {common.TIME}, or a duration from its start, '
+            'such as 7d, or never',
         )
         common.add_start(
             parser,
             '--start',
             'When it starts',
             default=None,
-            note='its end stays, unless --end is given',
+            note='the end does not change unless --end is given',
         )
         base.add_project_arguments(
             parser, 'Name or id of the project that may use it'
@@ -228,7 +228,7 @@ class MoveReservation(common.OneChanged):
         hosts = parsed_args.hosts
         if parsed_args.call_off:
             if hosts:
-                self._usage.error('--call-off takes no --from')
+                self._usage.error('--call-off cannot be combined with --from')
             hosts = []
         store = common.store(self.app.conf, self.app.connect())
         name = parsed_args.reservation

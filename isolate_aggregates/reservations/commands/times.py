@@ -86,7 +86,7 @@ def resolve(given: Moment, since: datetime.datetime) -> datetime.datetime:
         return since + given
     except OverflowError:
         raise argparse.ArgumentTypeError(
-            f'there is no time {given.days} days after {text(since)}'
+            f'the time {given.days} days after {text(since)} is out of range'
         ) from None
 
 
@@ -115,5 +115,5 @@ def _duration(text: str) -> datetime.timedelta | None:
         return datetime.timedelta(**given)
     except OverflowError:
         raise argparse.ArgumentTypeError(
-            f'{text!r} is too long a time'
+            f'{text!r} is too long a duration'
         ) from None
