@@ -122,8 +122,7 @@ def take_roots(
     """Return the root providers with their traits and aggregates, by name.
 
     This is cheap enough to be called often. A single query returns the traits
-    of most providers, so only the aggregates are read one by one. Aggregates
-    of providers that are not compute nodes may be left out.
+    of most providers, so only the aggregates are read one by one.
 
     :raises IsolateAggregatesError: if anything cannot be read.
     """
@@ -244,12 +243,12 @@ def _root(
 ) -> Provider | None:
     """Read a root provider; None if it was deleted meanwhile."""
     uuid = entry['uuid']
-    traits: frozenset[str] = frozenset()
     try:
-        if summary:
-            traits = summary.traits
-        elif hosts is None or uuid in hosts:
-            traits = placement_providers.traits(placement, uuid)
+        traits = (
+            summary.traits
+            if summary
+            else placement_providers.traits(placement, uuid)
+        )
         aggregates = placement_providers.aggregates(placement, uuid)
     except exception.ServiceNotFound:
         return None
