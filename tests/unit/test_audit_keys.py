@@ -178,6 +178,23 @@ def test_a_flavor_that_forbids_a_trait_that_does_not_exist(known, repairs):
     )
 
 
+def test_the_extra_spec_that_requires_the_trait_is_removed():
+    flavor = make_flavor(
+        'f',
+        {
+            'resources1:VCPU': '1',
+            f'trait1:{LICENSED}': 'forbidden',
+            f'trait:{LICENSED}': 'required',
+        },
+    )
+    flavor = dataclasses.replace(flavor, id='42')
+    host = make_compute_node('h1')
+    found = findings([], [host], [flavor], traits=frozenset({LICENSED}))
+    assert [f.repair_text for f in found if f.kind == 'trait-nowhere'] == [
+        f'openstack flavor unset --property trait:{LICENSED} 42'
+    ]
+
+
 def test_a_setting_that_implies_a_trait_no_host_has_is_found():
     flavor = make_flavor('f', {'os:secure_boot': 'required'})
     [found] = findings([], [H1], [flavor])

@@ -110,7 +110,8 @@ def _not_known(flavor: Flavor, spec: xs.ExtraSpec) -> Finding:
 def _unset(trait: str, flavor: Flavor) -> repairs.Commands:
     for key, value in flavor.extra_specs.items():
         for spec in xs.parse({key: value}):
-            if (spec.kind, spec.name) == ('trait', trait):
+            required = ('trait', trait, xs.REQUIRED)
+            if (spec.kind, spec.name, spec.value) == required:
                 return repairs.unset_spec(flavor, key)
     # The trait is implied by another setting.
     return ()
