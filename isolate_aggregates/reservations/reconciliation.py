@@ -314,6 +314,9 @@ class Reconciliation:
         ended = self._store.compute.write_record(
             dataclasses.replace(reservation, end=self._now, pending=None)
         )
+        # Another run may have removed it, and the id been used again: then
+        # this revision belongs to nothing.
+        self._check_newest(ended)
         providers = self._providers(self._store.read(self.id))
         ending.remove(self._store, self.id, providers)
         self._store.compute.delete_record(ended)
@@ -427,15 +430,19 @@ class Reconciliation:
         if lacks_access:
             # No command changes project or start once slots are open, so they
             # cannot change after this check.
-            if not self._store.is_newest(reservation):
-                raise exception.ServiceConflict(
-                    'Nova',
-                    None,
-                    f'has a new record of reservation {self.id}; run the '
-                    'command again.',
-                )
+            self._check_newest(reservation)
             self._store.access.grant(reservation)
         return bool(to_open or lacks_access)
+
+    def _check_newest(self, reservation: Reservation) -> None:
+        """Raise ServiceConflict unless a record is unchanged."""
+        if not self._store.is_newest(reservation):
+            raise exception.ServiceConflict(
+                'Nova',
+                None,
+                f'has a new record of reservation {self.id}; run the command '
+                'again.',
+            )
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         self._create_class()
@@ -459,6 +466,8 @@ class Reconciliation:
     # The end.
 
     def _end(self, observed: ObservedState, reservation: Reservation) -> None:
+        # The state may be minutes old, and the id may have been used again.
+        self._check_newest(reservation)
         self._ended = reservation
         waiting = ending.finish(
             self._store, self.id, self._providers(observed)
