@@ -60,6 +60,27 @@ def test_a_slow_run_opens_nothing_that_another_one_closed(world):
     world.nova.finish(uuid(3, 's'))
 
 
+@pytest.mark.parametrize('dry_run', [True, False])
+def test_an_end_that_another_run_may_have_begun_is_not_put_off(world, dry_run):
+    writes(world, START)
+    needs = {'VCPU': 1, 'MEMORY_MB': 64}
+    assert world.boot('s', 'h1', world.id, needs)
+    world.nova.is_slow = True
+    assert writes(world, END + MOST_SKEW - SECOND)
+    assert world.nova.deleted == [uuid(3, 's')]
+    with pytest.raises(exception.ReservationError, match='is about to end'):
+        reservations.update(
+            world.new_store(),
+            world.id,
+            END - SECOND,
+            end=None,
+            dry_run=dry_run,
+        )
+    world.nova.finish(uuid(3, 's'))
+    assert writes(world, END)
+    assert world.nova.flavors == {}
+
+
 def test_slots_that_opened_too_early_are_closed(world):
     writes(world, START)
     assert writes(world, START - 2 * MOST_SKEW - SECOND)
