@@ -12,6 +12,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
@@ -116,6 +117,27 @@ def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
     assert found.reservations == {}
     assert 'broken' in str(found.problems[ID])
     assert found.superseded == {}
+
+
+def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
+    first = record.Record(written(0, 3).flavor, "the VIP's")
+    found = record.read([first, written(9, 4), written(10, 5)])
+    assert f'flavor reservation:{ID}.0000cafe.00000010' in str(
+        found.problems[ID]
+    )
+    # Its slots count, and what is left of it is not deleted.
+    assert found.foreign == {ID: first.flavor}
+    assert found.strays == ()
+    assert found.superseded == {}
+
+
+def test_revisions_of_a_reservation_given_to_blazar_are_strays() -> None:
+    description = BlazarRecord(ID, 'database').describe()
+    first = record.Record(written(0, 3).flavor, description)
+    found = record.read([first, written(5, 4)])
+    assert found.foreign == {ID: first.flavor}
+    assert found.problems == {}
+    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
 
 
 def test_flavor_ids_sort_by_revision() -> None:
