@@ -220,6 +220,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         LookupError,
         TypeError,
         ValueError,
+        OverflowError,
         AttributeError,
         exception.InvalidRequest,
     ) as exc:

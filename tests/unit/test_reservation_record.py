@@ -164,6 +164,7 @@ def test_times_are_written_in_utc() -> None:
         ({'affinity': 'yes'}, 'is not an affinity'),
         ({'start': 'soon'}, 'broken'),
         ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
+        ({'start': '0001-01-01T00:00:00+01:00'}, 'broken'),
         ({'extra_specs': []}, 'broken'),
         ({'isolate-aggregates-reservation': 2}, 'use the newer release'),
     ],
