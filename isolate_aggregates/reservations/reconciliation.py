@@ -108,7 +108,8 @@ class Reconciliation:
         # record.
         self.has_opened = False
         self._store = store
-        self._now = now
+        self._now = self._began_at = now
+        self._began = time.monotonic()
         self._move = move
         self._patience = _PATIENCE
         # A revision, and the providers written since it was read.
@@ -128,6 +129,7 @@ class Reconciliation:
         :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
+        self._look_at_clock()
         found = observed.records.reservations.get(self.id)
         if found is None or conditions.is_settled(
             observed, found, self._now, self.id in granted, leave
@@ -196,6 +198,7 @@ class Reconciliation:
 
         :param known: The state, if it has just been read; it is used once.
         """
+        self._look_at_clock()
         observed = known.pop() if known else self._store.read(self.id)
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
@@ -231,6 +234,11 @@ class Reconciliation:
             self.has_opened = True
             return None, True
         return observed, True
+
+    def _look_at_clock(self) -> None:
+        """Set the current time, as a run among many may last for minutes."""
+        passed = int(time.monotonic() - self._began)
+        self._now = self._began_at + datetime.timedelta(seconds=passed)
 
     # A pending change.
 

@@ -3,6 +3,7 @@
 
 import datetime
 import email.utils
+import time
 
 from agreement import agreed
 import pytest
@@ -56,6 +57,27 @@ def test_a_slow_run_opens_nothing_that_another_one_closed(world):
     assert before['slots'] == {('blazar_h1', world.id): (1, 0)}
     assert writes(world, END - MOST_SKEW) == []
     assert world.picture() == before
+    assert world.nova.access[world.id] == set()
+    world.nova.finish(uuid(3, 's'))
+
+
+def test_a_slow_run_opens_nothing_that_was_ended_meanwhile(world, monkeypatch):
+    world.nova.servers[uuid(3, 's')] = world.id
+    world.nova.is_slow = True
+    clock = time.monotonic
+    minute = 60
+
+    def end(method, url):
+        if method == 'PUT' and 'inventories' in url:
+            world.wire.meddle = None
+            later = START + minute * SECOND
+            reservations.end(world.new_store(), world.id, later)
+            monkeypatch.setattr(time, 'monotonic', lambda: clock() + minute)
+
+    world.wire.meddle = end
+    [status] = reservations.reconcile_all(world.store, START)
+    assert status.state is reservations.Phase.ENDING
+    assert world.slots() == {('blazar_h1', world.id): (1, 0)}
     assert world.nova.access[world.id] == set()
     world.nova.finish(uuid(3, 's'))
 
