@@ -7,7 +7,7 @@ import dataclasses
 import datetime
 
 from isolate_aggregates import exception
-from isolate_aggregates.reservations import reconciler
+from isolate_aggregates.reservations import conditions, reconciler
 from isolate_aggregates.reservations.observed import ObservedState
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
@@ -41,16 +41,17 @@ def preview(
     found = observed.reservation(reservation_id)
     # A pending change of another command is completed first.
     before = found.settled
-    if before.has_ended(now):
-        raise _ended(found.id)
+    _check_changeable(before, now)
     wanted = dataclasses.replace(before, pending=decide(observed, before))
     return would_be(store, observed, wanted, now)
 
 
-def _ended(reservation_id: str) -> exception.ReservationError:
-    return exception.ReservationError(
-        reservation_id, 'cannot be changed, because it has ended'
-    )
+def _check_changeable(found: Reservation, now: datetime.datetime) -> None:
+    if conditions.is_ending(found, now):
+        over = 'has ended' if found.has_ended(now) else 'is about to end'
+        raise exception.ReservationError(
+            found.id, f'cannot be changed, because it {over}'
+        )
 
 
 def make(
@@ -63,8 +64,8 @@ def make(
     """Change a reservation, and retry if another command interferes.
 
     :param decide: Called again after each change by another command.
-    :raises ReservationError: if the change does not fit, or other commands
-        keep changing the reservation.
+    :raises ReservationError: if the change does not fit, the reservation ends
+        now, or other commands keep changing it.
     """
     for _ in range(ATTEMPTS):
         observed = store.read()
@@ -76,8 +77,7 @@ def make(
                 reconciler.reconcile(store, found.id, now)
             observed = store.read()
             found = observed.reservation(reservation_id)
-        if found.has_ended(now):
-            raise _ended(found.id)
+        _check_changeable(found, now)
         if found.pending:
             continue
         wanted = decide(observed, found)

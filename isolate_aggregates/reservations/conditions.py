@@ -116,6 +116,15 @@ def to_leave(
     }
 
 
+def is_ending(reservation: Reservation, now: datetime.datetime) -> bool:
+    """Return whether it has ended, by the clock of any run.
+
+    Another run whose clock is ahead may be deleting its servers.
+    """
+    end = reservation.end
+    return end is not None and end - now <= CLOCKS_DIFFER
+
+
 def to_open(
     observed: ObservedState,
     reservation: Reservation,
@@ -147,9 +156,7 @@ def is_open(reservation: Reservation, now: datetime.datetime) -> bool | None:
     """
     if not reservation.has_started(now):
         return None if reservation.start - now <= CLOCKS_DIFFER else False
-    if reservation.end and reservation.end - now <= CLOCKS_DIFFER:
-        return None
-    return True
+    return None if is_ending(reservation, now) else True
 
 
 def others_pending(observed: ObservedState, reservation: Reservation) -> bool:

@@ -51,7 +51,8 @@ def preview(
     if _is_other(observed.records, reservation, now):
         raise _taken(reservation.id)
     known = observed.records.reservations.get(reservation.id)
-    if known is not None and not known.has_ended(now):
+    _check_not_ending(known, now)
+    if known is not None and not _goes(known, now):
         # It would be completed, with its own times.
         reservation = known
     return would_be(store, observed, reservation, now)
@@ -85,6 +86,7 @@ def _write_new(
         elif _is_other(records, reservation, now):
             break
         elif known is not None:
+            _check_not_ending(known, now)
             return
     raise _taken(reservation.id)
 
@@ -92,6 +94,18 @@ def _write_new(
 def _goes(known: Reservation, now: datetime.datetime) -> bool:
     """Return whether it was refused and is being removed."""
     return not known.amount and known.has_ended(now)
+
+
+def _check_not_ending(
+    known: Reservation | None, now: datetime.datetime
+) -> None:
+    """Raise if a reservation with the id ends, and would not be kept."""
+    if known and known.settled.has_ended(now) and not _goes(known, now):
+        raise exception.ReservationError(
+            known.id,
+            'cannot be created, because an earlier reservation with that id '
+            'is still ending; try again when reconcile has removed it',
+        )
 
 
 def _is_other(

@@ -90,6 +90,15 @@ def _read_enablable(
     if not (found and found.is_ready):
         _refuse_ordinary(store, node, found)
     _refuse_foreign(node, observed.pool)
+    if found and found.provider and not (found.is_ready or found.in_pool):
+        # A host joins the pool before it gets its reservation provider.
+        raise exception.ReservationHostError(
+            node.name,
+            f'cannot join the pool {store.pool}, because it has a reservation '
+            'provider that was not created here: it may be a host of Blazar, '
+            'which would reserve the same capacity; delete '
+            f'{names.provider(node.name)} if no Blazar uses it',
+        )
     return observed, node, found
 
 
@@ -172,7 +181,9 @@ def _refuse_unknown(host: ReservationHost, pool: Aggregate | None) -> None:
 
     Blazar's reservation providers have the same name, and no trait.
     """
-    is_ours = pool and names.POOL_METADATA.keys() & pool.metadata
+    is_ours = (
+        host.in_pool and pool and names.POOL_METADATA.keys() & pool.metadata
+    )
     if not host.is_ready and not is_ours:
         raise exception.ReservationHostError(
             host.name,

@@ -108,7 +108,8 @@ class Reconciliation:
         # record.
         self.has_opened = False
         self._store = store
-        self._now = now
+        self._now = self._began_at = now
+        self._began = time.monotonic()
         self._move = move
         self._patience = _PATIENCE
         # A revision, and the providers written since it was read.
@@ -128,6 +129,7 @@ class Reconciliation:
         :param leave: The hosts whose slots without a server are to be moved.
         :returns: Whether there was something to do.
         """
+        self._look_at_clock()
         found = observed.records.reservations.get(self.id)
         if found is None or conditions.is_settled(
             observed, found, self._now, self.id in granted, leave
@@ -196,6 +198,7 @@ class Reconciliation:
 
         :param known: The state, if it has just been read; it is used once.
         """
+        self._look_at_clock()
         observed = known.pop() if known else self._store.read(self.id)
         reservation = observed.reservation(self.id)
         for flavor in observed.records.superseded.get(self.id, ()):
@@ -231,6 +234,11 @@ class Reconciliation:
             self.has_opened = True
             return None, True
         return observed, True
+
+    def _look_at_clock(self) -> None:
+        """Set the current time, as a run among many may last for minutes."""
+        passed = int(time.monotonic() - self._began)
+        self._now = self._began_at + datetime.timedelta(seconds=passed)
 
     # A pending change.
 
@@ -314,6 +322,9 @@ class Reconciliation:
         ended = self._store.compute.write_record(
             dataclasses.replace(reservation, end=self._now, pending=None)
         )
+        # Another run may have removed it, and the id been used again: then
+        # this revision belongs to nothing.
+        self._check_newest(ended)
         providers = self._providers(self._store.read(self.id))
         ending.remove(self._store, self.id, providers)
         self._store.compute.delete_record(ended)
@@ -427,15 +438,19 @@ class Reconciliation:
         if lacks_access:
             # No command changes project or start once slots are open, so they
             # cannot change after this check.
-            if not self._store.is_newest(reservation):
-                raise exception.ServiceConflict(
-                    'Nova',
-                    None,
-                    f'has a new record of reservation {self.id}; run the '
-                    'command again.',
-                )
+            self._check_newest(reservation)
             self._store.access.grant(reservation)
         return bool(to_open or lacks_access)
+
+    def _check_newest(self, reservation: Reservation) -> None:
+        """Raise ServiceConflict unless a record is unchanged."""
+        if not self._store.is_newest(reservation):
+            raise exception.ServiceConflict(
+                'Nova',
+                None,
+                f'has a new record of reservation {self.id}; run the command '
+                'again.',
+            )
 
     def _write_extra_specs(self, reservation: Reservation) -> None:
         self._create_class()
@@ -459,6 +474,8 @@ class Reconciliation:
     # The end.
 
     def _end(self, observed: ObservedState, reservation: Reservation) -> None:
+        # The state may be minutes old, and the id may have been used again.
+        self._check_newest(reservation)
         self._ended = reservation
         waiting = ending.finish(
             self._store, self.id, self._providers(observed)

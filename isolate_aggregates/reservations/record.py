@@ -34,6 +34,10 @@ from isolate_aggregates.reservations.reservation import (
 _MARK = 'isolate-aggregates-reservation'
 _VERSION = 1
 
+# The key that marks the descriptions of Blazar's reservations; see
+# blazar.record.
+BLAZAR_MARK = 'isolate-aggregates-blazar'
+
 
 @dataclasses.dataclass(frozen=True)
 class Record:
@@ -118,6 +122,10 @@ def read(found: Iterable[Record]) -> Records:
         flavor = original.flavor
         if not is_ours(original.description):
             foreign[name] = flavor
+            if name in revisions and BLAZAR_MARK not in original.description:
+                # Another client replaced the description. The revisions are
+                # all that is left of the record.
+                problems[name] = _replaced(flavor, revisions.pop(name))
             continue
         written = revisions.pop(name, [])
         try:
@@ -148,6 +156,17 @@ def read(found: Iterable[Record]) -> Records:
         revision for known in revisions.values() for revision, _ in known
     )
     return Records(reservations, problems, foreign, superseded, strays)
+
+
+def _replaced(
+    flavor: Flavor, written: Iterable[tuple[names.Revision, str]]
+) -> exception.ReservationError:
+    newest = max((one for one, _ in written), key=lambda one: one.number)
+    return exception.ReservationError(
+        flavor.id,
+        f'has a flavor {flavor.name} whose description was replaced; set it '
+        f'to the description of flavor {names.flavor(newest.flavor_id)}',
+    )
 
 
 def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
@@ -201,6 +220,7 @@ def parse(flavor: Flavor, description: str, revision: int = 0) -> Reservation:
         LookupError,
         TypeError,
         ValueError,
+        OverflowError,
         AttributeError,
         exception.InvalidRequest,
     ) as exc:

@@ -10,9 +10,11 @@ from blazar.db import api as db_api
 from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session
 from live import OWNER
+from oslo_db import exception as db_exceptions
 from oslo_utils import timeutils
 import pytest
 
+from isolate_aggregates.reservations.blazar import rows
 from isolate_aggregates.reservations.reservation import Shape
 
 BEFORE, AFTER, FROM_THEN_ON = 'before', 'after', 'from then on'
@@ -170,6 +172,28 @@ def test_a_lease_that_cannot_be_started_is_in_error(blazar, cloud):
 
     assert blazar.status(lease) == 'ERROR'
     assert cloud.slots(reservation) == {}
+    blazar.end(lease)
+
+
+def test_a_start_is_completed_after_a_fault_of_the_database(
+    blazar, cloud, wire, monkeypatch
+):
+    lease, reservation = blazar.reserve(2)
+    wire.break_at(1, FROM_THEN_ON)
+    blazar.pass_time()
+    wire.mend()
+    assert cloud.slots(reservation) == {}
+
+    def broken(found):
+        raise db_exceptions.DBConnectionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rows, 'current', broken)
+        with pytest.raises(db_exceptions.DBConnectionError):
+            blazar.plugin.complete()
+    blazar.plugin.complete()
+
+    assert cloud.slots(reservation)
     blazar.end(lease)
 
 

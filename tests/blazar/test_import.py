@@ -378,6 +378,77 @@ def test_a_reservation_made_without_blazar_can_be_given_to_it(
     blazar.end(lease)
 
 
+def test_a_lease_gets_the_terms_that_changed_without_blazar(
+    blazar, operator, imported, adopt
+):
+    lease, reservation = blazar.reserve(amount=1, start=60, end=90)
+    imported('--yes')
+    start = blazar.now + datetime.timedelta(minutes=30)
+    updated = operator(
+        *('update', reservation, '--yes'),
+        *('--start', f'{start}+00:00', '--affinity', 'different'),
+    )
+    assert updated.code == 0, updated.err
+
+    assert adopt(reservation) == (0, '')
+
+    assert db_api.lease_get(lease)['start_date'] == start
+    assert blazar.reservation(reservation)['affinity'] is False
+    blazar.end(lease)
+
+
+@pytest.fixture
+def _prepared(blazar, imported, adopt):
+    """Let Blazar's hosts take reservations that are kept without it."""
+    lease, reservation = blazar.reserve(amount=1, start=60, end=90)
+    imported('--yes')
+    yield
+    assert adopt(reservation) == (0, '')
+    blazar.end(lease)
+
+
+@pytest.mark.usefixtures('_prepared')
+def test_a_reservation_whose_start_is_overdue_is_started_by_blazar(
+    blazar, cloud, adopt
+):
+    now = datetime.datetime.now(datetime.UTC)
+    made = reservations.new(OWNER, 1, Shape(1, 64, 1), now)
+    before = now - datetime.timedelta(minutes=10)
+    reservations.create(blazar.plugin.backend._store, made, before)
+    assert cloud.is_refused(OWNER, made.id)
+
+    assert adopt(made.id, '--end', '30m') == (0, '')
+
+    blazar.now = max(blazar.now, now.replace(tzinfo=None))
+    blazar.pass_time(1)
+    lease = blazar.reservation(made.id)['lease_id']
+    assert blazar.status(lease) == 'ACTIVE'
+    cloud.boot(OWNER, made.id)
+    blazar.end(lease)
+
+
+@pytest.mark.usefixtures('_prepared')
+def test_a_reservation_that_is_leaving_a_host_cannot_be_adopted(
+    blazar, cloud, operator, adopt
+):
+    """Blazar would open the slots there again."""
+    now = datetime.datetime.now(datetime.UTC)
+    made = reservations.new(OWNER, 1, Shape(1, 64, 1), now)
+    status = reservations.create(blazar.plugin.backend._store, made, now)
+    cloud.boot(OWNER, made.id)
+    [host] = status.hosts
+    assert operator('move', made.id, '--from', host, '--yes').code == 3
+
+    assert adopt(made.id, '--end', '30m') == (
+        1,
+        f'Reservation {made.id} cannot be adopted: it is leaving {host}; '
+        'complete or cancel the move first.\n',
+    )
+    operator('end', '--yes', made.id)
+    cloud.wait_until_gone()
+    assert operator('end', '--yes', made.id).code == 0
+
+
 @pytest.mark.parametrize(
     ('change', 'problem'),
     [

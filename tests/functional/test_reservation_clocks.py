@@ -3,6 +3,7 @@
 
 import datetime
 import email.utils
+import time
 
 from agreement import agreed
 import pytest
@@ -58,6 +59,48 @@ def test_a_slow_run_opens_nothing_that_another_one_closed(world):
     assert world.picture() == before
     assert world.nova.access[world.id] == set()
     world.nova.finish(uuid(3, 's'))
+
+
+def test_a_slow_run_opens_nothing_that_was_ended_meanwhile(world, monkeypatch):
+    world.nova.servers[uuid(3, 's')] = world.id
+    world.nova.is_slow = True
+    clock = time.monotonic
+    minute = 60
+
+    def end(method, url):
+        if method == 'PUT' and 'inventories' in url:
+            world.wire.meddle = None
+            later = START + minute * SECOND
+            reservations.end(world.new_store(), world.id, later)
+            monkeypatch.setattr(time, 'monotonic', lambda: clock() + minute)
+
+    world.wire.meddle = end
+    [status] = reservations.reconcile_all(world.store, START)
+    assert status.state is reservations.Phase.ENDING
+    assert world.slots() == {('blazar_h1', world.id): (1, 0)}
+    assert world.nova.access[world.id] == set()
+    world.nova.finish(uuid(3, 's'))
+
+
+@pytest.mark.parametrize('dry_run', [True, False])
+def test_an_end_that_another_run_may_have_begun_is_not_put_off(world, dry_run):
+    writes(world, START)
+    needs = {'VCPU': 1, 'MEMORY_MB': 64}
+    assert world.boot('s', 'h1', world.id, needs)
+    world.nova.is_slow = True
+    assert writes(world, END + MOST_SKEW - SECOND)
+    assert world.nova.deleted == [uuid(3, 's')]
+    with pytest.raises(exception.ReservationError, match='is about to end'):
+        reservations.update(
+            world.new_store(),
+            world.id,
+            END - SECOND,
+            end=None,
+            dry_run=dry_run,
+        )
+    world.nova.finish(uuid(3, 's'))
+    assert writes(world, END)
+    assert world.nova.flavors == {}
 
 
 def test_slots_that_opened_too_early_are_closed(world):

@@ -389,6 +389,49 @@ def test_a_command_about_an_earlier_reservation_changes_nothing(world):
     check(world, {'end': NOW + 9 * HOUR})
 
 
+def test_a_run_does_not_end_a_later_reservation_with_the_same_id(world):
+    """Several runs find an ended reservation; one of them is slow."""
+    begin(world)
+    over = NOW + 10 * HOUR
+
+    def overtake(method, url):
+        if f'/flavors/{X}' in url:
+            world.wire.meddle = None
+            store = world.new_store()
+            reservations.reconcile_all(store, over)
+            made = reservations.new(PROJECT, 1, SHAPE, over, reservation_id=X)
+            [host] = reservations.create(store, made, over).hosts
+            assert world.boot('s', host, X)
+
+    world.wire.meddle = overtake
+    reservations.reconcile_all(world.store, over)
+
+    assert world.wire.meddle is None
+    assert world.nova.deleted == []
+    [found] = reservations.list_reservations(world.store, over)
+    assert (found.slots, found.used, found.problems) == (1, 1, ())
+
+
+def test_a_run_does_not_refuse_a_later_reservation_with_the_same_id(world):
+    """Another run refuses it first."""
+    begin(world)
+    revisions = []
+
+    def overtake(method, url):
+        revisions.extend([url] * is_revision(method, url))
+        if len(revisions) == 2:
+            world.wire.meddle = None
+            reconcile_all(world.new_store())
+            make(world.new_store(), W, START, NOW + 10 * HOUR)
+
+    world.wire.meddle = overtake
+    make(world.store, W, START, NOW + 10 * HOUR, amount=2)
+
+    assert world.wire.meddle is None
+    found = reservations.show(world.store, W, START)
+    assert (found.slots, found.problems) == (1, ())
+
+
 def test_slots_taken_back_by_another_command_are_not_granted(world):
     """The other command took slots from shrunk hosts and was interrupted."""
     begin(world)

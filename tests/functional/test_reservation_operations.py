@@ -426,6 +426,27 @@ def test_an_id_cannot_be_used_twice(world):
     assert status.slots == 1
 
 
+def test_the_id_of_a_reservation_that_is_ending_is_not_free_yet(world):
+    found = reserve(world, 1, end=1).reservation
+    world.boot('s1', 'h1', found.id, NEEDS)
+    world.nova.is_slow = True
+    again = reservations.new(
+        PROJECT, 1, SHAPE, NOW + 3 * HOUR, reservation_id=found.id
+    )
+    for act in (reservations.preview, reservations.create):
+        with pytest.raises(
+            exception.ReservationError, match='is still ending'
+        ):
+            act(world.store, again, NOW + 2 * HOUR)
+    reservations.reconcile_all(world.store, NOW + 2 * HOUR)
+    world.nova.finish(uuid(3, 's1'))
+    reservations.reconcile_all(world.store, NOW + 2 * HOUR)
+    for act in (reservations.preview, reservations.create):
+        status = act(world.store, again, NOW + 2 * HOUR)
+        assert status.reservation.start == NOW + 3 * HOUR
+        assert status.slots == 1
+
+
 @pytest.mark.parametrize(
     ('change', 'problem'),
     [

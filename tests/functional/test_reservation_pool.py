@@ -116,6 +116,27 @@ def test_a_host_of_blazar_stays_in_its_pool(world, provider):
     assert pool['hosts'] == []
 
 
+def test_a_host_of_blazar_outside_the_pool_keeps_its_provider(world):
+    provider = uuid(5, 'h2')
+    world.direct.send(
+        'POST',
+        '/resource_providers',
+        {
+            'name': names.provider('h2'),
+            'uuid': provider,
+            'parent_provider_uuid': uuid(1, 'h2'),
+        },
+    )
+    before = world.picture()
+    for act in (reservations.would_disable_host, reservations.disable_host):
+        with pytest.raises(exception.ReservationHostError, match='of Blazar'):
+            act(world.store, 'h2')
+    for act in (reservations.would_enable_host, reservations.enable_host):
+        with pytest.raises(exception.ReservationHostError, match='blazar_h2'):
+            act(world.store, 'h2')
+    assert world.picture() == before
+
+
 def test_nodes_leave_the_pool_with_the_last_node_of_their_service(world):
     world.nova.nodes[uuid(1, 'h2')]['service'] = {'host': 'h1'}
     assert reservations.enable_host(world.store, 'h2').is_enabled

@@ -12,6 +12,7 @@ import pytest
 from isolate_aggregates import exception
 from isolate_aggregates.request import Flavor
 from isolate_aggregates.reservations import names, record
+from isolate_aggregates.reservations.blazar.record import BlazarRecord
 from isolate_aggregates.reservations.reservation import (
     PendingChange,
     Reservation,
@@ -118,6 +119,27 @@ def test_a_broken_revision_is_reported_and_supersedes_nothing() -> None:
     assert found.superseded == {}
 
 
+def test_a_record_whose_flavor_was_described_anew_is_not_lost() -> None:
+    first = record.Record(written(0, 3).flavor, "the VIP's")
+    found = record.read([first, written(9, 4), written(10, 5)])
+    assert f'flavor reservation:{ID}.0000cafe.00000010' in str(
+        found.problems[ID]
+    )
+    # Its slots count, and what is left of it is not deleted.
+    assert found.foreign == {ID: first.flavor}
+    assert found.strays == ()
+    assert found.superseded == {}
+
+
+def test_revisions_of_a_reservation_given_to_blazar_are_strays() -> None:
+    description = BlazarRecord(ID, 'database').describe()
+    first = record.Record(written(0, 3).flavor, description)
+    found = record.read([first, written(5, 4)])
+    assert found.foreign == {ID: first.flavor}
+    assert found.problems == {}
+    assert found.strays == (names.Revision(ID, '0000cafe', 5),)
+
+
 def test_flavor_ids_sort_by_revision() -> None:
     ids = [names.Revision(ID, '0000cafe', n).flavor_id for n in (2, 10, 9)]
     assert sorted(ids) == [ids[0], ids[2], ids[1]]
@@ -142,6 +164,7 @@ def test_times_are_written_in_utc() -> None:
         ({'affinity': 'yes'}, 'is not an affinity'),
         ({'start': 'soon'}, 'broken'),
         ({'end': '2027-03-01T12:00:00'}, 'has no time zone'),
+        ({'start': '0001-01-01T00:00:00+01:00'}, 'broken'),
         ({'extra_specs': []}, 'broken'),
         ({'isolate-aggregates-reservation': 2}, 'use the newer release'),
     ],

@@ -310,5 +310,10 @@ def _put(
     )
 
 
-def _size(shape: Shape) -> Shape:
-    return dataclasses.replace(shape, extra_specs={})
+def _size(shape: Shape) -> tuple[int, ...]:
+    """Return the size of a slot as far as Blazar's database has it.
+
+    If Blazar adopted the reservation, only its flavor tells how much of the
+    disk is ephemeral, and the swap.
+    """
+    return shape.vcpus, shape.ram, shape.disk + shape.ephemeral

@@ -235,7 +235,12 @@ class PlacementInstancePlugin(planning.SlotPlanning):
     def _bring_doubtful(self, hosts: Mapping[str, Iterable[str]]) -> None:
         for reservation in sorted(self._doubtful.copy()):
             self._doubtful.discard(reservation)
-            self._bring(reservation, hosts.get(reservation, ()))
+            try:
+                self._bring(reservation, hosts.get(reservation, ()))
+            except Exception:
+                # For example of the database.
+                self._doubtful.add(reservation)
+                raise
 
     def _bring(self, reservation: str, former: Iterable[str] = ()) -> None:
         """Update Nova and Placement, now or later.

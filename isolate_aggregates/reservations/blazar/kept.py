@@ -16,7 +16,7 @@ from blazar.utils.openstack import nova as _nova_options  # noqa: F401
 from blazar.utils.openstack import placement as _placement_options  # noqa: F401
 from oslo_config import cfg
 
-from isolate_aggregates import exception
+from isolate_aggregates import exception, text
 from isolate_aggregates.cli import settings
 from isolate_aggregates.reservations.blazar import leases
 from isolate_aggregates.reservations.blazar.backend import Backend
@@ -158,12 +158,18 @@ def _hand_over(
     :param until: The end of the lease; None for the end of the reservation.
     """
     end = until or made.end
-    if made.pending is not None or end is None:
+    problem = None
+    if made.pending is not None:
+        problem = 'it has a pending change; reconcile it first'
+    elif made.leaving:
+        # Blazar would open the slots there again.
         problem = (
-            'it has a pending change; reconcile it first'
-            if made.pending
-            else 'a lease of Blazar must have an end'
+            f'it is leaving {text.listed(made.leaving)}; complete or cancel '
+            'the move first'
         )
+    elif end is None:
+        problem = 'a lease of Blazar must have an end'
+    if problem or end is None:
         raise exception.ReservationError(
             made.id, f'cannot be adopted: {problem}'
         )
@@ -173,7 +179,9 @@ def _hand_over(
             made.project,
             start=made.start,
             end=end,
-            has_started=made.has_started(now),
+            # If nobody has started it since it was due, Blazar does so now.
+            has_started=made.has_started(now)
+            and made.project in kept.projects,
             amount=made.amount,
             affinity=made.affinity,
             shape=made.shape,

@@ -123,16 +123,21 @@ def _update(wanted: Lease, found: Mapping[str, Any]) -> None:
         raise _problem(
             wanted, f'its lease belongs to project {lease["project_id"]}'
         )
-    if lease['end_date'] != _naive(wanted.end) and (
-        len(lease['reservations']) > 1
+    times = {
+        'start_date': _naive(wanted.start),
+        'end_date': _naive(wanted.end),
+    }
+    if len(lease['reservations']) > 1 and any(
+        lease[name] != time for name, time in times.items()
     ):
         raise _problem(
-            wanted, 'its end changed, and its lease has other reservations'
+            wanted, 'its times changed, and its lease has other reservations'
         )
     rows.forget_slots(wanted.reservation)
     _allocate(wanted)
     db_api.instance_reservation_update(
-        found['resource_id'], {'amount': wanted.amount}
+        found['resource_id'],
+        {'amount': wanted.amount, 'affinity': wanted.affinity},
     )
     reservation, state = _statuses(wanted)
     for event in lease['events']:
@@ -141,9 +146,7 @@ def _update(wanted: Lease, found: Mapping[str, Any]) -> None:
         elif event['event_type'] == _END:
             db_api.event_update(event['id'], {'time': _naive(wanted.end)})
     db_api.reservation_update(wanted.reservation, {'status': reservation})
-    db_api.lease_update(
-        lease['id'], {'end_date': _naive(wanted.end), 'status': state}
-    )
+    db_api.lease_update(lease['id'], {**times, 'status': state})
 
 
 def _allocate(wanted: Lease) -> None:

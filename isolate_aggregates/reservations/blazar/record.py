@@ -10,10 +10,9 @@ import dataclasses
 import datetime
 import json
 
-from isolate_aggregates.reservations.record import Record
+from isolate_aggregates.reservations.record import BLAZAR_MARK, Record
 
-# The key that marks these descriptions, and the version of the format.
-_MARK = 'isolate-aggregates-blazar'
+# The version of the format.
 _VERSION = 1
 
 
@@ -42,7 +41,7 @@ class BlazarRecord:
 
     def describe(self) -> str:
         """Return the description of the flavor."""
-        document = {_MARK: _VERSION, 'database': self.database}
+        document = {BLAZAR_MARK: _VERSION, 'database': self.database}
         if self.end is not None:
             document['end'] = {
                 'by': self.end.by,
@@ -55,7 +54,7 @@ def parse(flavor: Record) -> BlazarRecord | None:
     """Parse a flavor; None if it has no record of a Blazar reservation."""
     try:
         document = json.loads(flavor.description)
-        if document[_MARK] != _VERSION:
+        if document[BLAZAR_MARK] != _VERSION:
             return None
         end = document.get('end')
         return BlazarRecord(
