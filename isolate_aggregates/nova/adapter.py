@@ -188,6 +188,29 @@ def forced(
     return (hosts or (), nodes or ()) if hosts or nodes else None
 
 
+def check_rebuild(spec: objects.RequestSpec) -> None:
+    """Raise if a request is marked as a rebuild, but is none.
+
+    Nova marks rebuilds with a scheduler hint, and skips request filters and
+    Placement for these. Before `OSSA-2026-022
+    <https://security.openstack.org/ossa/OSSA-2026-022.html>`_ was fixed,
+    tenants could give the hint for new servers, whose later requests keep it.
+    A rebuild is forced to the host of a server that has a cell.
+
+    :param spec: Nova's request spec.
+    :raises RequestRefused: if it is none.
+    """
+    if scheduler_utils.request_is_rebuild(spec) and not (
+        forced(spec) and images.is_for_existing(spec)
+    ):
+        raise exception.RequestRefused(
+            [
+                'it has the scheduler hint _nova_check_type of a rebuild, but '
+                'is none, and Placement was not asked'
+            ]
+        )
+
+
 def apply(decision: Decision, spec: objects.RequestSpec) -> None:
     """Add a decision to Nova's request spec, except forbidden aggregates.
 
