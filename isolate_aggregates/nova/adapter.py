@@ -14,7 +14,7 @@ from isolate_aggregates.decision import Decision
 from isolate_aggregates.nova import images
 from isolate_aggregates.request import ComputeHost, Flavor, Image
 from isolate_aggregates.request.properties import Declared
-from isolate_aggregates.request.spec import traits_of
+from isolate_aggregates.request.spec import operator_traits_of
 
 # Only its length matters.
 _A_UUID = '00000000-0000-0000-0000-000000000000'
@@ -125,7 +125,7 @@ class NovaRequest:
     @functools.cached_property
     def operator_traits(self) -> frozenset[str]:
         """The required traits that no image, and so no tenant, can add."""
-        return traits_of(self.flavor, {}, _outside_traits(self._spec))
+        return operator_traits_of(self.flavor, _outside_traits(self._spec))
 
 
 def query_length(spec: objects.RequestSpec) -> int:
