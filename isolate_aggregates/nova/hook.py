@@ -3,7 +3,7 @@
 
 A Nova with this hook runs the request filters in ``[scheduler]
 request_filters``, and loads those that are not its own from entry points. See
-the page "What Nova and Placement should have" of the documentation.
+the page "Proposals for Nova and Placement" of the documentation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reproduce a mistake of Placement over HTTP, and clean up after it.
+"""Reproduce a bug of Placement over HTTP, and clean up afterwards.
 
 python3 reproduce.py <endpoint> <token> <mistake>
 """
@@ -75,7 +75,7 @@ def lost_anchors():
     for number in (1, 2, 3):
         provider(f'host-{number}', {'VCPU': 4})
     found = ask('resources=DISK_GB:5&resources1=VCPU:1')
-    print('candidates, and 3 would be right:')
+    print('candidates (expected: 3):')
     print(len(found))
     return len(found) != 3
 
@@ -86,7 +86,7 @@ def added_amounts():
         provider(f'numa-{number}', {'VCPU': 40}, host, joins=False)
     found = ask('resources=VCPU:1&resources1=VCPU:2')
     sums = [sum(amount for _, amount in amounts) for amounts in found]
-    print('VCPU of each candidate, and 3 would be right:')
+    print('VCPU of each candidate (expected: 3):')
     print(*sorted(sums))
     return set(sums) != {3}
 
@@ -96,7 +96,7 @@ def sharing_child():
     provider('storage', {'DISK_GB': 100}, rack, shares=True)
     provider('host', {'VCPU': 4})
     found = ask('resources=DISK_GB:5,VCPU:1')
-    print('candidates, and 1 would be right:')
+    print('candidates (expected: 1):')
     print(len(found))
     return len(found) != 1
 
@@ -109,14 +109,14 @@ def missing_409():
         status, answer = call('PUT', path, body)
         return status, answer['errors'][0]['detail'] if status >= 400 else ''
 
-    print(f'PUT {path}, {len(TRAITS)} at a time')
+    print(f'PUT {path}, {len(TRAITS)} requests in parallel')
     with futures.ThreadPoolExecutor(len(TRAITS)) as threads:
         for _ in range(100):
             now = call('GET', path)[1]['resource_provider_generation']
             for status, said in threads.map(put, TRAITS, [now] * len(TRAITS)):
-                # SQLite may be locked, which is another matter.
+                # A locked SQLite database is a different problem.
                 if status == 500 and 'concurrently updated' in said:
-                    print(f'status, and 409 would be right: {status}')
+                    print(f'status (expected: 409): {status}')
                     print(said.split('\n\n')[1].strip())
                     return True
     return False
